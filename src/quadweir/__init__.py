@@ -1,0 +1,34 @@
+"""Quadweir: live data as RDF streams, and continuous SPARQL over them, on Apache Spark.
+
+The public names are loaded on first use, so that `import quadweir` and the command line's help
+start without Spark.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from quadweir._version import __version__
+
+if TYPE_CHECKING:
+    from quadweir.engine import Engine
+    from quadweir.errors import QuadweirError
+    from quadweir.terms import IRI, BlankNode, Literal, Quad
+
+__all__ = ["BlankNode", "Engine", "IRI", "Literal", "Quad", "QuadweirError", "__version__"]
+
+_HOME = {
+    "BlankNode": "quadweir.terms",
+    "Engine": "quadweir.engine",
+    "IRI": "quadweir.terms",
+    "Literal": "quadweir.terms",
+    "Quad": "quadweir.terms",
+    "QuadweirError": "quadweir.errors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'quadweir' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
