@@ -25,9 +25,9 @@ class Span:
 
 
 def excerpt(text: str, span: Span) -> str:
-    """Show the line a span starts on, with a caret under the stretch it covers.
+    r"""Show the line a span starts on, with a caret under the stretch it covers.
 
-    >>> print(excerpt("SELECT ?x\\nWHER { }", Span(2, 1, 2, 5)))
+    >>> print(excerpt("SELECT ?x\nWHER { }", Span(2, 1, 2, 5)))
     2 | WHER { }
       | ^^^^
     """

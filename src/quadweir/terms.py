@@ -185,9 +185,9 @@ class Quad:
 
 
 def parse_term(spelling: str) -> Term:
-    """Read one N-Triples term, canonical or not.
+    r"""Read one N-Triples term, canonical or not.
 
-    >>> parse_term('"caf\\\\u00E9"@FR')
+    >>> parse_term('"caf\\u00E9"@FR')
     Literal(lexical='café', datatype=IRI(value='http://www.w3.org/1999/02/22-rdf-syntax-ns#langString'), language='fr')
     """
     match = _TERM.fullmatch(spelling)

@@ -1,0 +1,239 @@
+"""A well-configured SparkSession, or checks on the one given.
+
+Every setting here was measured to pay (`docs/design/0003-spark-session.md`); a session that the
+user brings keeps whatever they set themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from quadweir.errors import EnvironmentProblem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SUPPORTED_SPARK: Final = (4, 3)
+
+LOCAL_CHECKPOINTS: Final = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+# Settings that can change while a session runs, so an adopted session can have them too.
+STREAMING: Final[Mapping[str, str]] = {
+    # The kernel keeps its state as a log of deltas; the heap-based default holds all of it in the
+    # JVM and writes full snapshots.
+    "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # Rows cross to Python in Arrow batches; larger ones amortise the per-batch cost of the worker.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    # Event times are milliseconds since 1970 in UTC everywhere (semantics S2).
+    "spark.sql.session.timeZone": "UTC",
+}
+# On a local disk the default file manager forks `readlink` and `chmod` for each log file, which
+# makes up most of a small batch's time. On HDFS and object stores the default is right.
+LOCAL_ONLY: Final[Mapping[str, str]] = {
+    "spark.sql.streaming.checkpointFileManagerClass": LOCAL_CHECKPOINTS,
+}
+
+_LOG4J2: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = spark: %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}%n
+# A task that fails is reported once, by the error that reaches the caller.
+logger.task.name = org.apache.spark.executor.Executor
+logger.task.level = off
+logger.taskset.name = org.apache.spark.scheduler.TaskSetManager
+logger.taskset.level = off
+logger.microbatch.name = org.apache.spark.sql.execution.streaming
+logger.microbatch.level = off
+logger.writer.name = org.apache.spark.sql.execution.datasources
+logger.writer.level = off
+logger.codegen.name = org.apache.spark.sql.catalyst.expressions.codegen
+logger.codegen.level = off
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReport:
+    """What `adopt` changed in the user's session, and what it could only point at."""
+
+    changed: Mapping[str, tuple[str | None, str]]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [
+            f"set {key} = {new}" + (f" (was {old})" if old is not None else "")
+            for key, (old, new) in self.changed.items()
+        ]
+        return "\n".join([*lines, *self.notes]) or "nothing to change"
+
+
+def build(
+    *,
+    master: str | None = None,
+    shards: int | None = None,
+    app_name: str = "quadweir",
+    jars: Sequence[Path] | None = None,
+    config: Mapping[str, str] | None = None,
+    verbose: bool = False,
+) -> SparkSession:
+    """Start a session, embedded unless `master` (or QUADWEIR_MASTER) names a cluster.
+
+    Args:
+        master: any Spark master URL; default `local[*]`.
+        shards: how many partitions a shuffle has, and so how many shards a query; default: one
+            for each core.
+        app_name: what Spark's own pages call the application.
+        jars: extra jars; default: Spark's Kafka connector where it has been fetched.
+        config: settings that win over ours.
+        verbose: keep Spark's own logging.
+
+    Raises:
+        EnvironmentProblem: no usable Java was found, or a session with other settings is running.
+    """
+    from quadweir.runtime.java import ensure_java
+
+    os.environ.update(ensure_java().environment())
+    # Workers must run this very Python: another one lacks our packages.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+    from pyspark.sql import SparkSession
+
+    _check_version()
+    master = master or os.environ.get("QUADWEIR_MASTER") or "local[*]"
+    settings = _settings(master, shards, jars, verbose)
+    settings.update(config or {})
+    builder = SparkSession.builder.appName(app_name).master(master)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except Exception as error:
+        raise EnvironmentProblem(
+            f"Spark could not start on {master}",
+            detail=str(error).splitlines()[0] if str(error) else type(error).__name__,
+            hint="Run `quadweir doctor` to see what is missing.",
+        ) from error
+    if not verbose:
+        session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def adopt(spark: SparkSession) -> SessionReport:
+    """Check the user's own session and set what it leaves at Spark's defaults.
+
+    A setting that the user chose stays; the report says so where it costs something.
+
+    Raises:
+        EnvironmentProblem: the session's Spark is not one we support, or it has been stopped.
+    """
+    _check_version()
+    if spark.sparkContext._jsc is None:
+        raise EnvironmentProblem(
+            "the given SparkSession has been stopped", hint="Hand in one that is running."
+        )
+    wanted = dict(STREAMING)
+    if spark.sparkContext.master.startswith("local"):
+        wanted.update(LOCAL_ONLY)
+    changed: dict[str, tuple[str | None, str]] = {}
+    notes: list[str] = []
+    chosen = {key for key, _ in spark.sparkContext.getConf().getAll()}
+    for key, value in wanted.items():
+        old = spark.conf.get(key, None)
+        if old == value:
+            continue
+        if key in chosen:
+            notes.append(f"kept your {key} = {old}; Quadweir would set {value}")
+            continue
+        spark.conf.set(key, value)
+        changed[key] = (old, value)
+    worker = spark.conf.get("spark.pyspark.python", None) or os.environ.get("PYSPARK_PYTHON")
+    if worker is None and spark.sparkContext.master.startswith("local"):
+        spark.sparkContext.pythonExec = sys.executable
+        changed["PYSPARK_PYTHON"] = (None, sys.executable)
+    cores = spark.sparkContext.defaultParallelism
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200"))
+    if partitions > 4 * cores and "spark.sql.shuffle.partitions" not in chosen:
+        spark.conf.set("spark.sql.shuffle.partitions", str(cores))
+        changed["spark.sql.shuffle.partitions"] = (str(partitions), str(cores))
+    return SessionReport(changed=changed, notes=tuple(notes))
+
+
+def _check_version() -> None:
+    import pyspark
+
+    if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) != SUPPORTED_SPARK:
+        raise EnvironmentProblem(
+            f"pyspark {pyspark.__version__} is installed, and Quadweir runs on 4.3",
+            hint='pip install "pyspark>=4.3,<4.4"',
+        )
+
+
+def _settings(
+    master: str, shards: int | None, jars: Sequence[Path] | None, verbose: bool
+) -> dict[str, str]:
+    settings = dict(STREAMING)
+    settings["spark.sql.shuffle.partitions"] = str(shards or _cores(master))
+    settings["spark.ui.showConsoleProgress"] = "false"
+    # Nothing reads the SQL history of an embedded run, and a stream would fill it for ever.
+    settings["spark.sql.ui.retainedExecutions"] = "20"
+    settings["spark.ui.retainedJobs"] = "50"
+    settings["spark.ui.retainedStages"] = "50"
+    if jars is None:
+        from quadweir.sources.kafka import connector_jars
+
+        jars = connector_jars()
+    if jars:
+        settings["spark.jars"] = ",".join(str(jar) for jar in jars)
+    if not verbose:
+        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_quiet_logs()}"
+    if master.startswith("local"):
+        settings.update(LOCAL_ONLY)
+        # One machine: nothing listens beyond it, and a host name that does not resolve, or
+        # resolves to an address that comes and goes, cannot stop a run.
+        settings["spark.driver.host"] = "127.0.0.1"
+        settings["spark.driver.bindAddress"] = "127.0.0.1"
+        settings["spark.ui.enabled"] = "false"
+        settings["spark.driver.memory"] = f"{_driver_memory_mib()}m"
+    return settings
+
+
+def _cores(master: str) -> int:
+    inside = master.removeprefix("local[").rstrip("]").split(",")[0]
+    if master.startswith("local[") and inside.isdecimal():
+        return int(inside)
+    if master == "local":
+        return 1
+    if master.startswith("local-cluster["):
+        workers, cores, *_ = master.removeprefix("local-cluster[").rstrip("]").split(",")
+        return int(workers) * int(cores)
+    return os.cpu_count() or 1
+
+
+def _driver_memory_mib() -> int:
+    """A quarter of the machine, at least 1 GiB and at most 8: Python workers need the rest."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return max(1024, min(8192, total // 4))
+
+
+def _quiet_logs() -> str:
+    path = Path(tempfile.gettempdir()) / f"quadweir-log4j2-{os.getuid()}.properties"
+    if not path.is_file() or path.read_text() != _LOG4J2:
+        # Replaced whole, since another run may be reading it.
+        scratch = path.with_suffix(f".{os.getpid()}")
+        scratch.write_text(_LOG4J2)
+        scratch.replace(path)
+    return path.as_uri()

@@ -1,0 +1,47 @@
+"""What every test shares: the one Spark session, the suites, the golden option."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REPO = Path(__file__).resolve().parent.parent
+
+settings.register_profile("quick", max_examples=60, deadline=None, derandomize=True)
+settings.register_profile(
+    "long", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("QUADWEIR_HYPOTHESIS", "quick"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite the golden files from what is now"
+    )
+
+
+@pytest.fixture(scope="session")
+def suites() -> Path:
+    """The folder of public conformance suites; the test skips where it is absent."""
+    folder = Path(os.environ.get("QUADWEIR_SUITES", REPO.parent / "shared" / "conformance"))
+    if not folder.is_dir():
+        pytest.skip(f"no conformance suites at {folder}; set QUADWEIR_SUITES")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one session of the run: starting one takes seconds."""
+    from quadweir.runtime.session import build
+
+    session = build(master="local[2]", shards=2, app_name="quadweir-tests")
+    yield session
+    session.stop()
