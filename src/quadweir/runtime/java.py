@@ -59,9 +59,8 @@ class JavaHome:
         """The `java` to run."""
         return self.path / "bin" / "java"
 
-    @property
     def environment(self) -> dict[str, str]:
-        """The variables that a process which starts a JVM through Spark's scripts needs."""
+        """Give the variables that a process which starts a JVM through Spark's scripts needs."""
         return {"JAVA_HOME": str(self.path)}
 
 
@@ -80,7 +79,7 @@ def ensure_java() -> JavaHome:
         EnvironmentProblem: no Java, or none that is new enough.
     """
     java = find_java(os.environ)
-    os.environ.update(java.environment)
+    os.environ.update(java.environment())
     return java
 
 

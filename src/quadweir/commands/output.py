@@ -1,0 +1,96 @@
+"""What every verb prints the same way: results as JSON on standard output, all else on standard error."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from quadweir import errors
+from quadweir.errors import InternalError, QuadweirError
+from quadweir.spans import Span, excerpt
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# An excerpt is a courtesy: a larger file is not read for it.
+_MOST_SOURCE_BYTES: Final = 4_000_000
+# How an error of ours, raised in one of Spark's Python workers, looks in the driver's message.
+_FROM_WORKER: Final = re.compile(r"^(?:.*\W)?quadweir\.errors\.(\w+): (.+)$", re.MULTILINE)
+
+
+def print_json(value: Any) -> None:
+    """Print a result for programs: one JSON document and a line feed on standard output."""
+    json.dump(value, sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def stderr_console() -> Console:
+    """Make a console for progress; colourless off a terminal and where `NO_COLOR` is set."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+
+
+def report(error: QuadweirError) -> None:
+    """Print an error: its code, its place, the text there, why, and what to do."""
+    from rich.text import Text
+
+    line = Text("quadweir: ")
+    line.append(f"error[{error.code}]", style="bold red")
+    line.append(": ")
+    if error.span is not None:
+        line.append(f"{error.span}: ", style="bold")
+    line.append(error.message)
+    if error.span is not None and (shown := _excerpt(error.span)):
+        line.append(f"\n{shown}", style="cyan")
+    if error.detail:
+        line.append(f"\n{error.detail}")
+    if error.hint:
+        line.append("\nhint: ", style="bold green")
+        line.append(error.hint)
+    # Text that a terminal would obey can come from data: rich drops control codes from Text.
+    stderr_console().print(line, soft_wrap=True)
+
+
+def report_unexpected(error: Exception) -> int:
+    """Print an exception that nobody meant to raise and return the exit code it ends the run with.
+
+    Errors of ours that were raised in a Spark worker come back as text inside Spark's exception;
+    they are reported as what they were.
+    """
+    found = _FROM_WORKER.findall(str(error))
+    if found:
+        name, message = found[-1]
+        kind = getattr(errors, name, None)
+        if isinstance(kind, type) and issubclass(kind, QuadweirError):
+            ours = kind(message.strip())
+            report(ours)
+            return ours.exit_code
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    first_line = (str(error).strip().splitlines() or [""])[0][:500]
+    name = type(error).__name__
+    report(
+        InternalError(
+            f"unexpected {name}{place}" + (f": {first_line}" if first_line else ""),
+            hint="Please report this, with what the same command prints under QUADWEIR_DEBUG=1.",
+        )
+    )
+    return InternalError.exit_code
+
+
+def _excerpt(span: Span) -> str:
+    if span.source is None:
+        return ""
+    path = Path(span.source)
+    try:
+        if not path.is_file() or path.stat().st_size > _MOST_SOURCE_BYTES:
+            return ""
+        return excerpt(path.read_text(encoding="utf-8", errors="replace"), span)
+    except (OSError, ValueError):
+        return ""
