@@ -259,3 +259,11 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     # The XDG rules say that a relative path is to be ignored.
     root = Path(base) if base.startswith("/") else Path(environment.get("HOME") or "~") / ".cache"
     return root.expanduser() / "quadweir"
+
+
+if __name__ == "__main__":  # for scripts/bootstrap.sh, which asks whether a Java must be installed
+    try:
+        found = find_java(os.environ)
+    except EnvironmentProblem as problem:
+        raise SystemExit(str(problem)) from None
+    print(f"{found.version}, {found.real} (by {found.origin})")
