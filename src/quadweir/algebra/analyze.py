@@ -1,0 +1,446 @@
+"""What can be said of a query without running it: scopes, windows, monotonicity, state.
+
+Nothing here evaluates anything. The oracle, the planner and `quadweir explain` all ask this module,
+so that "monotonic" or "static" means one thing everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, assert_never, cast, final
+
+from quadweir.algebra.expressions import AggregateCall, Call, Exists
+from quadweir.algebra.node import Node
+from quadweir.algebra.patterns import (
+    Aggregation,
+    Alternative,
+    BasicPattern,
+    Distinct,
+    Graph,
+    Group,
+    Inverse,
+    LeftJoin,
+    Link,
+    Minus,
+    NegatedSet,
+    OneOrMore,
+    Path,
+    PathPattern,
+    Pattern,
+    Sequence,
+    Service,
+    Slice,
+    Union,
+    WindowPattern,
+    ZeroOrMore,
+    ZeroOrOne,
+)
+from quadweir.algebra.query import AskForm, ContinuousQuery, DescribeForm
+from quadweir.algebra.scopes import always_bound, in_scope, visible, windows_of
+from quadweir.algebra.streams import OutputOperator
+from quadweir.algebra.traverse import PATTERN_CLASSES, children, walk
+from quadweir.algebra.windows import (
+    AllScope,
+    Content,
+    CountScope,
+    CountUnit,
+    NowScope,
+    PastScope,
+    TimeScope,
+    Window,
+)
+from quadweir.errors import PlanError, UnboundedStateError
+from quadweir.spans import Span
+from quadweir.terms import IRI, Variable
+
+# Their value changes from one evaluation to the next although the elements are the same.
+VOLATILE: Final = frozenset({"NOW", "RAND", "UUID", "STRUUID", "BNODE"})
+
+
+# --- walking ----------------------------------------------------------------------------------
+
+
+def subpatterns(node: Node) -> Iterator[Pattern]:
+    """Walk the patterns of a tree, the whole before its parts, those inside EXISTS included."""
+    return (cast(Pattern, each) for each in walk(node) if isinstance(each, PATTERN_CLASSES))
+
+
+def inputs(pattern: Pattern) -> tuple[Pattern, ...]:
+    """List the patterns that a pattern is made of, those inside its expressions left out."""
+    return tuple(
+        cast(Pattern, each) for each in children(pattern) if isinstance(each, PATTERN_CLASSES)
+    )
+
+
+def exists_in(pattern: Pattern) -> Iterator[Exists]:
+    """Find the EXISTS in the expressions that stand at a pattern itself."""
+    for child in children(pattern):
+        if not isinstance(child, PATTERN_CLASSES):
+            yield from _exists(child)
+
+
+def _exists(node: Node) -> Iterator[Exists]:
+    if isinstance(node, Exists):
+        yield node
+        return
+    for child in children(node):
+        yield from _exists(child)
+
+
+# --- windows ----------------------------------------------------------------------------------
+
+
+def windows_read(pattern: Pattern, query: ContinuousQuery) -> frozenset[IRI]:
+    """Name the windows that a pattern reads where it stands outside of any WINDOW and GRAPH."""
+    return frozenset(_windows_read(pattern, query, frozenset(query.default_graph_windows)))
+
+
+def _windows_read(
+    pattern: Pattern, query: ContinuousQuery, active: frozenset[IRI]
+) -> Iterator[IRI]:
+    match pattern:
+        case BasicPattern():
+            if pattern.patterns:
+                yield from active
+            return
+        case WindowPattern():
+            active = frozenset(window.name for window in windows_of(pattern.window, query))
+            # Even an empty pattern with a variable window says which windows there are.
+        case Graph() | Service():
+            active = frozenset()
+        case _:
+            pass
+    for each in exists_in(pattern):
+        yield from _windows_read(each.pattern, query, active)
+    for each_input in inputs(pattern):
+        yield from _windows_read(each_input, query, active)
+
+
+def is_static(pattern: Pattern, query: ContinuousQuery) -> bool:
+    """Tell whether a pattern outside of any WINDOW reads no window, so that it never changes."""
+    return not windows_read(pattern, query) and not _is_volatile(pattern)
+
+
+def static_parts(query: ContinuousQuery) -> tuple[Pattern, ...]:
+    """List the largest parts that read static data and no window; each is evaluated once."""
+    if not query.windows:
+        return (query.pattern,)
+    return tuple(_static_parts(query.pattern, query))
+
+
+def _static_parts(pattern: Pattern, query: ContinuousQuery) -> Iterator[Pattern]:
+    if is_static(pattern, query):
+        if _reads_data(pattern):
+            yield pattern
+        return
+    if isinstance(pattern, WindowPattern):
+        # Inside, only GRAPH leaves the window again.
+        for each in subpatterns(pattern.input):
+            if isinstance(each, Graph) and is_static(each, query):
+                yield each
+        return
+    for part in exists_in(pattern):
+        yield from _static_parts(part.pattern, query)
+    for each_input in inputs(pattern):
+        yield from _static_parts(each_input, query)
+
+
+def _reads_data(pattern: Pattern) -> bool:
+    return any(
+        isinstance(each, Graph | Service)
+        or (isinstance(each, BasicPattern) and bool(each.patterns))
+        for each in subpatterns(pattern)
+    )
+
+
+def _is_volatile(node: Node) -> bool:
+    return any(isinstance(each, Call) and each.function in VOLATILE for each in walk(node))
+
+
+# --- what is compared (A2) ---------------------------------------------------------------------
+
+
+def is_monotonic(pattern: Pattern, query: ContinuousQuery) -> bool:
+    """Tell whether an element more can only add solutions.
+
+    OPTIONAL, MINUS and EXISTS whose right side reads no window count as monotonic: what they add
+    or take away never changes while the elements of a solution stay.
+    """
+    return _is_monotonic(pattern, query, frozenset(query.default_graph_windows))
+
+
+def _is_monotonic(pattern: Pattern, query: ContinuousQuery, active: frozenset[IRI]) -> bool:
+    if not any(True for _ in _windows_read(pattern, query, active)):
+        return True
+    for each in exists_in(pattern):
+        if any(True for _ in _windows_read(each.pattern, query, active)):
+            return False
+    match pattern:
+        case LeftJoin() | Minus():
+            return not any(
+                True for _ in _windows_read(pattern.right, query, active)
+            ) and _is_monotonic(pattern.left, query, active)
+        case Group() | Distinct() | Slice():
+            return False
+        case WindowPattern():
+            names = frozenset(window.name for window in windows_of(pattern.window, query))
+            return _is_monotonic(pattern.input, query, names)
+        case Graph() | Service():
+            return _is_monotonic(pattern.input, query, frozenset())
+        case _:
+            return all(_is_monotonic(each, query, active) for each in inputs(pattern))
+
+
+def compares_derivations(query: ContinuousQuery) -> bool:
+    """Tell whether ISTREAM and DSTREAM compare derivations rather than solutions (A2).
+
+    They do if all windows that are read are bags, the pattern is monotonic, no value in it
+    changes by itself, and every match has elements to name: a path with `*`, `+` or `?` has not.
+    """
+    if isinstance(query.form, AskForm | DescribeForm):
+        return False
+    read = windows_read(query.pattern, query)
+    if not read or any(query.window(name).content is not Content.BAG for name in read):
+        return False
+    if _is_volatile(query.pattern):
+        return False
+    return is_monotonic(query.pattern, query) and not _has_closure(query.pattern)
+
+
+def _has_closure(pattern: Pattern) -> bool:
+    return any(
+        isinstance(triple, PathPattern) and is_closure(triple.path)
+        for each in subpatterns(pattern)
+        if isinstance(each, BasicPattern)
+        for triple in each.patterns
+    )
+
+
+def is_closure(path: Path) -> bool:
+    """Tell whether a path repeats or skips steps, so that its matches are pairs, not triples."""
+    match path:
+        case ZeroOrMore() | OneOrMore() | ZeroOrOne():
+            return True
+        case Inverse():
+            return is_closure(path.path)
+        case Sequence() | Alternative():
+            return any(is_closure(each) for each in path.paths)
+        case Link() | NegatedSet():
+            return False
+        case _:
+            assert_never(path)
+
+
+def aggregations(query: ContinuousQuery) -> tuple[Aggregation, ...]:
+    """List the aggregates of a query and of its subqueries."""
+    return tuple(
+        aggregation
+        for each in subpatterns(query.pattern)
+        if isinstance(each, Group)
+        for aggregation in each.aggregates
+    )
+
+
+# --- state ------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateBound:
+    """What a query has to remember of one window; `bounded` is False if that never ends."""
+
+    window: IRI
+    text: str
+    bounded: bool
+    span: Span | None = None
+
+
+def state_bounds(query: ContinuousQuery) -> tuple[StateBound, ...]:
+    """Say for each window what the query has to remember of its stream."""
+    return tuple(_state_bound(window, query) for window in query.windows)
+
+
+def refuse_unbounded(query: ContinuousQuery, *, allowed: frozenset[IRI] = frozenset()) -> None:
+    """Refuse a query that would have to remember everything it has ever seen (W5).
+
+    Args:
+        query: The query.
+        allowed: Names of windows, or IRIs of streams, whose state may grow without bound.
+
+    Raises:
+        UnboundedStateError: with the place of the first window that is to blame.
+    """
+    for window, bound in zip(query.windows, state_bounds(query), strict=True):
+        if bound.bounded or window.name in allowed or window.stream in allowed:
+            continue
+        stream = f"?{window.stream.name}" if isinstance(window.stream, Variable) else window.stream
+        raise UnboundedStateError(
+            f"stream {stream} is kept whole by an ALL window",
+            detail="The query would keep every element it has ever seen.",
+            hint="Give the window a RANGE or a count, or allow unbounded state for it by name.",
+            span=bound.span,
+        )
+
+
+def _state_bound(window: Window, query: ContinuousQuery) -> StateBound:
+    scope = window.scope
+    span = scope.span or window.span
+    match scope:
+        case TimeScope():
+            text = f"the elements of the last {duration(scope.range_ms)}"
+            if scope.step_ms is not None:
+                # Between two closes the elements of the next content gather while the last
+                # content still counts.
+                text += f", and of up to one step ({duration(scope.step_ms)}) more"
+        case PastScope():
+            text = f"the elements of the last {duration(scope.from_ms)}"
+            if scope.step_ms is not None:
+                text += f", and of up to one step ({duration(scope.step_ms)}) more"
+        case CountScope():
+            one, many = (
+                ("triple", "triples")
+                if scope.unit is CountUnit.TRIPLES
+                else ("element", "elements")
+            )
+            text = f"the last {scope.size} {many if scope.size != 1 else one}"
+            if scope.step is not None:
+                text += f", and up to {scope.step} more"
+        case NowScope():
+            text = "the elements of one instant"
+        case AllScope():
+            if _stateless(query) or _counts_only(query):
+                text = "nothing but running totals" if aggregations(query) else "nothing"
+                text += ": each element is answered as it comes"
+                return StateBound(window=window.name, text=text, bounded=True, span=span)
+            return StateBound(
+                window=window.name, text="every element ever seen", bounded=False, span=span
+            )
+        case _:
+            assert_never(scope)
+    text += ", and those within the allowed delay"
+    return StateBound(window=window.name, text=text, bounded=True, span=span)
+
+
+def _stateless(query: ContinuousQuery) -> bool:
+    """Tell whether each answer rests on one element alone and is never taken back or compared."""
+    return (
+        query.output is OutputOperator.ISTREAM
+        and compares_derivations(query)
+        and _leaves(query.pattern, query, frozenset(query.default_graph_windows)) <= 1
+    )
+
+
+def _counts_only(query: ContinuousQuery) -> bool:
+    """Tell whether the only thing to remember is one row of running totals."""
+    if len(query.windows) != 1:
+        return False
+    groups = [each for each in subpatterns(query.pattern) if isinstance(each, Group)]
+    if len(groups) != 1 or groups[0].keys:
+        return False
+    group = groups[0]
+    return (
+        all(_is_total(each.call) for each in group.aggregates)
+        and is_monotonic(group.input, query)
+        and not _has_closure(group.input)
+        # In a graph, a triple that comes again must be known again.
+        and query.windows[0].content is Content.BAG
+        and _leaves(group.input, query, frozenset(query.default_graph_windows)) <= 1
+    )
+
+
+def _is_total(call: AggregateCall) -> bool:
+    return not call.distinct and call.function != "GROUP_CONCAT"
+
+
+def _leaves(pattern: Pattern, query: ContinuousQuery, active: frozenset[IRI]) -> int:
+    """Count the most stream triples that one solution rests on."""
+    match pattern:
+        case BasicPattern():
+            return len(pattern.patterns) if active else 0
+        case WindowPattern():
+            names = frozenset(window.name for window in windows_of(pattern.window, query))
+            return _leaves(pattern.input, query, names)
+        case Graph() | Service():
+            return _leaves(pattern.input, query, frozenset())
+        case Union():
+            return max(_leaves(each, query, active) for each in pattern.inputs)
+        case _:
+            return sum(_leaves(each, query, active) for each in inputs(pattern))
+
+
+def duration(ms: int) -> str:
+    """Spell a duration in the largest units that fit.
+
+    >>> duration(90_000), duration(1_500), duration(0)
+    ('1 min 30 s', '1 s 500 ms', '0 ms')
+    """
+    parts = []
+    for name, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        count, ms = divmod(ms, size)
+        if count:
+            parts.append(f"{count} {name}")
+    if ms or not parts:
+        parts.append(f"{ms} ms")
+    return " ".join(parts)
+
+
+# --- the whole --------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Analysis:
+    """All of the above for one query."""
+
+    variables: tuple[Variable, ...]
+    always_bound: tuple[Variable, ...]
+    windows_read: tuple[IRI, ...]
+    windows_unused: tuple[IRI, ...]
+    aggregates: tuple[Aggregation, ...]
+    static: tuple[Pattern, ...]
+    monotonic: bool
+    compares: str  # "derivations" or "solutions"
+    state: tuple[StateBound, ...]
+
+
+def analyze(query: ContinuousQuery) -> Analysis:
+    """Say what can be said of a query without running it.
+
+    Raises:
+        PlanError: if the query names a window that it does not declare.
+    """
+    check_windows(query)
+    read = windows_read(query.pattern, query)
+    return Analysis(
+        variables=visible(in_scope(query.pattern, query)),
+        always_bound=visible(always_bound(query.pattern, query)),
+        windows_read=tuple(window.name for window in query.windows if window.name in read),
+        windows_unused=tuple(window.name for window in query.windows if window.name not in read),
+        aggregates=aggregations(query),
+        static=static_parts(query),
+        monotonic=is_monotonic(query.pattern, query),
+        compares="derivations" if compares_derivations(query) else "solutions",
+        state=state_bounds(query),
+    )
+
+
+def check_windows(query: ContinuousQuery) -> None:
+    """Refuse a query that names a window which it does not declare."""
+    declared = {window.name for window in query.windows}
+    for each in subpatterns(query.pattern):
+        if not isinstance(each, WindowPattern):
+            continue
+        if isinstance(each.window, IRI) and each.window not in declared:
+            raise PlanError(
+                f"window {each.window} is not declared",
+                detail="Declared are " + (", ".join(map(str, sorted(declared))) or "none") + ".",
+                hint="Declare it with FROM NAMED WINDOW, or mend its name.",
+                span=each.span,
+            )
+        if isinstance(each.window, Variable) and not windows_of(each.window, query):
+            raise PlanError(
+                f"{each.window} can stand for no window, since none is declared",
+                hint="Declare one with FROM NAMED WINDOW.",
+                span=each.span,
+            )
