@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
-from functools import cache
 from typing import Any, TypeVar, cast, get_args
 
 from quadweir.algebra.expressions import Expression
@@ -24,10 +23,16 @@ EXPRESSION_CLASSES: tuple[type, ...] = get_args(Expression)
 PATH_CLASSES: tuple[type, ...] = get_args(Path)
 
 
-@cache
+_FIELD_NAMES: dict[type, tuple[str, ...]] = {}
+
+
 def _field_names(kind: type[Node]) -> tuple[str, ...]:
     # No class carries its children's names by hand: a forgotten one would be a silent gap.
-    return tuple(field.name for field in fields(kind) if field.name != "span")
+    names = _FIELD_NAMES.get(kind)
+    if names is None:
+        names = tuple(field.name for field in fields(kind) if field.name != "span")
+        _FIELD_NAMES[kind] = names
+    return names
 
 
 def children(node: Node) -> tuple[Node, ...]:
