@@ -61,6 +61,8 @@ pip_install() {
     }
 }
 
+# Debian's pip is older than some of the packages expect; if this fails, the next step says why.
+.venv/bin/python -m pip install --quiet --no-input --upgrade pip </dev/null >/dev/null 2>&1 || true
 say "installing Quadweir and what it needs (some 700 MB the first time, a minute or several)"
 pip_install '.[dev,mqtt]'
 if ! .venv/bin/python -m quadweir.runtime.java >/dev/null 2>&1; then

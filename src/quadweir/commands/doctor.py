@@ -1,0 +1,377 @@
+"""`quadweir doctor`: check what Quadweir needs of this machine, and say what to do."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from quadweir.commands.output import print_json, stderr_console
+from quadweir.errors import QuadweirError, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_REQUIRED_PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "numpy", "numba", "pyoxigraph")
+_GIB: Final = 2**30
+_ENOUGH_DISK: Final = 5 * _GIB
+_LEAST_DISK: Final = _GIB // 2
+_ENOUGH_MEMORY: Final = 3 * _GIB
+_NETWORK_SECONDS: Final = 5.0
+
+
+class Status(StrEnum):
+    """How a check ended; only `BROKEN` makes the verb fail."""
+
+    OK = "ok"
+    OPTIONAL = "optional"
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found, and what to do about it."""
+
+    name: str
+    status: Status
+    found: str
+    todo: str | None = None
+
+
+def doctor(
+    quick: Annotated[bool, typer.Option("--quick", help="Do not start Spark.")] = False,
+    kafka: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Also check that a Kafka broker answers there."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Check what Quadweir needs of this machine, and say what to do.
+
+    Ends with exit code 1 if something that Quadweir cannot do without is broken. What is marked
+    optional is needed for some sources or tests only.
+    """
+    address = _parse_address(kafka) if kafka else None
+    findings = []
+    for finding in _run_checks(quick, address):
+        findings.append(finding)
+        if not as_json:
+            _print(finding)
+    broken = sum(finding.status is Status.BROKEN for finding in findings)
+    if as_json:
+        print_json({"ok": not broken, "checks": [asdict(finding) for finding in findings]})
+    elif broken:
+        print(f"\n{broken} of {len(findings)} checks failed; start with the first.")
+    else:
+        print("\nAll that Quadweir cannot do without is there.")
+    if broken:
+        raise typer.Exit(1)
+
+
+def _run_checks(quick: bool, kafka: tuple[str, int] | None) -> Iterator[Finding]:
+    yield check_python()
+    yield check_packages()
+    java = check_java()
+    yield java
+    yield check_memory()
+    yield from check_disk()
+    if not quick:
+        if java.status is Status.OK:
+            yield from check_spark()
+        else:
+            yield Finding("spark", Status.BROKEN, "not tried: it needs Java", java.todo)
+    yield check_kafka_jars()
+    if kafka is not None:
+        yield check_kafka_broker(*kafka)
+    yield check_mqtt()
+
+
+def check_python() -> Finding:
+    """Look at the Python that runs this."""
+    found = f"{platform.python_version()} at {sys.executable}"
+    if sys.maxsize < 2**32:
+        return Finding("python", Status.BROKEN, f"{found}, 32 bits", "Use a 64-bit Python.")
+    return Finding("python", Status.OK, found)
+
+
+def check_packages() -> Finding:
+    """Compare what is installed with what this version of Quadweir asks for."""
+    from packaging.requirements import Requirement
+
+    wrong = []
+    for line in metadata.requires("quadweir") or []:
+        wanted = Requirement(line)
+        if wanted.marker is not None and not wanted.marker.evaluate({"extra": ""}):
+            continue
+        try:
+            version = metadata.version(wanted.name)
+        except metadata.PackageNotFoundError:
+            wrong.append(f"{wanted.name} is missing")
+            continue
+        if not wanted.specifier.contains(version, prereleases=True):
+            wrong.append(f"{wanted.name} is {version}, wanted {wanted.specifier}")
+    if wrong:
+        return Finding(
+            "packages",
+            Status.BROKEN,
+            "; ".join(wrong),
+            f"{sys.executable} -m pip install --upgrade --upgrade-strategy=eager quadweir",
+        )
+    shown = ", ".join(f"{name} {metadata.version(name)}" for name in _REQUIRED_PACKAGES)
+    return Finding("packages", Status.OK, shown)
+
+
+def check_java() -> Finding:
+    """Find a Java and run it."""
+    from quadweir.runtime.java import find_java
+
+    try:
+        java = find_java(os.environ)
+    except QuadweirError as problem:
+        found = f"{problem.message}. {problem.detail or ''}".strip()
+        return Finding("java", Status.BROKEN, found, problem.hint)
+    done = _run([str(java.executable), "-version"])
+    if isinstance(done, str):
+        return Finding(
+            "java",
+            Status.BROKEN,
+            f"{java.executable} does not run: {done}",
+            "Let JAVA_HOME name another, or unset it.",
+        )
+    found = f"{java.version} at {java.real} (by {java.origin})"
+    if java.path != java.real:
+        found += f", started by {java.executable}"
+    if java.passed_over:
+        found += f"; passed over: {'; '.join(java.passed_over)}"
+    return Finding("java", Status.OK, found)
+
+
+def check_memory() -> Finding:
+    """Compare the machine's memory with what a JVM and its Python workers take."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    found = f"{total / _GIB:.1f} GiB, {os.cpu_count()} cores"
+    if total < _ENOUGH_MEMORY:
+        todo = "Expect slow runs below 3 GiB; close what else is running."
+        return Finding("memory", Status.OPTIONAL, found, todo)
+    return Finding("memory", Status.OK, found)
+
+
+def check_disk() -> Iterator[Finding]:
+    """Look for room where Spark puts scratch files and where checkpoints and output would go."""
+    scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
+    for name, folder, todo in (
+        ("scratch disk", Path(scratch), "Let SPARK_LOCAL_DIRS or TMPDIR name a folder with room."),
+        ("working disk", Path.cwd(), "Run from, or write to, a folder with room."),
+    ):
+        if not folder.is_dir() or not os.access(folder, os.W_OK):
+            yield Finding(name, Status.BROKEN, f"{folder} cannot be written", todo)
+            continue
+        free = shutil.disk_usage(folder).free
+        found = f"{free / _GIB:.1f} GiB free in {folder}"
+        if free < _LEAST_DISK:
+            yield Finding(name, Status.BROKEN, found, todo)
+        elif free < _ENOUGH_DISK:
+            yield Finding(name, Status.OPTIONAL, f"{found}, enough for small runs only", todo)
+        else:
+            yield Finding(name, Status.OK, found)
+
+
+def check_spark() -> Iterator[Finding]:
+    """Start a session, run a job in the JVM and one in the Python workers."""
+    from quadweir.runtime.session import build
+
+    stderr_console().print("starting Spark ...", style="dim")
+    began = time.monotonic()
+    try:
+        session = build(app_name="quadweir-doctor")
+    except QuadweirError as problem:
+        found = f"{problem.message}. {problem.detail or ''}".strip()
+        yield Finding("spark", Status.BROKEN, found, problem.hint)
+        return
+    try:
+        yield _attempt("spark", lambda: _check_jvm_job(session, began))
+        yield _attempt("workers", lambda: _check_workers(session))
+    finally:
+        session.stop()
+
+
+def _check_jvm_job(session: SparkSession, began: float) -> Finding:
+    count = session.range(0, 1000, numPartitions=2).count()
+    seconds = time.monotonic() - began
+    found = f"{session.version} on {session.sparkContext.master}, started in {seconds:.0f} s"
+    if count != 1000:
+        return Finding("spark", Status.BROKEN, f"{found}, counts 1000 rows as {count}", _RERUN)
+    return Finding("spark", Status.OK, found)
+
+
+def _check_workers(session: SparkSession) -> Finding:
+    answers = {
+        tuple(json.loads(row.value))
+        for row in session.range(0, 2, numPartitions=2)
+        .mapInArrow(_describe_worker, "value string")
+        .collect()
+    }
+    here = platform.python_version()
+    for python, executable, problem in answers:
+        if problem:
+            return Finding(
+                "workers",
+                Status.BROKEN,
+                f"{executable} cannot import quadweir: {problem}",
+                "Install Quadweir for that Python, or let PYSPARK_PYTHON name this one.",
+            )
+        if python.split(".")[:2] != here.split(".")[:2]:
+            return Finding(
+                "workers",
+                Status.BROKEN,
+                f"Python {python} at {executable}, but {here} drives them",
+                f"Let PYSPARK_PYTHON name a Python {here[: here.rindex('.')]}.",
+            )
+    python, executable, _ = min(answers)
+    return Finding("workers", Status.OK, f"Python {python} at {executable}")
+
+
+def _describe_worker(batches: Iterator[object]) -> Iterator[object]:
+    """Runs in a Spark worker: say which Python this is and whether it has Quadweir."""
+    import pyarrow
+
+    problem = ""
+    try:
+        import quadweir  # noqa: F401
+    except ImportError as error:
+        problem = str(error)
+    for _ in batches:
+        said = json.dumps([platform.python_version(), sys.executable, problem])
+        yield pyarrow.RecordBatch.from_pydict({"value": [said]})
+
+
+def check_kafka_jars() -> Finding:
+    """Look for Spark's Kafka connector, which pyspark does not bring."""
+    from quadweir.sources.kafka import connector_jars
+
+    jars = connector_jars()
+    if jars:
+        folder = Path(jars[0]).parent
+        return Finding("kafka connector", Status.OK, f"{len(jars)} jars in {folder}")
+    return Finding(
+        "kafka connector",
+        Status.OPTIONAL,
+        "not fetched",
+        "For Kafka sources and sinks: run `make kafka` once (it needs Maven: apt-get install maven).",
+    )
+
+
+def check_kafka_broker(host: str, port: int) -> Finding:
+    """Ask whoever listens there for the versions of Kafka's protocol it speaks."""
+    # ApiVersions, version 0, correlation number 7, no client name: the one request that every
+    # broker since 0.10 answers, whatever it expects of those who log in.
+    request = struct.pack(">hhih", 18, 0, 7, -1)
+    name = f"kafka at {host}:{port}"
+    try:
+        with socket.create_connection((host, port), timeout=_NETWORK_SECONDS) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            answer = _receive(connection, 10)
+    except OSError as error:
+        return Finding(
+            name,
+            Status.BROKEN,
+            f"cannot be reached: {error}",
+            "Check host, port and firewall, or start a broker with `make kafka`.",
+        )
+    if len(answer) < 10 or struct.unpack(">iih", answer)[1] != 7:
+        return Finding(
+            name,
+            Status.BROKEN,
+            "something listens there that does not speak Kafka without encryption",
+            "Check the port; a broker's TLS port does not answer this check.",
+        )
+    return Finding(name, Status.OK, "a broker answers")
+
+
+def check_mqtt() -> Finding:
+    """Look for the MQTT client and for a broker to test with."""
+    if importlib.util.find_spec("paho") is None:
+        return Finding(
+            "mqtt",
+            Status.OPTIONAL,
+            "paho-mqtt is not installed",
+            "For MQTT sources: pip install 'quadweir[mqtt]'.",
+        )
+    found = f"paho-mqtt {metadata.version('paho-mqtt')}"
+    places = os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"))
+    broker = shutil.which("mosquitto", path=places)
+    if broker is None:
+        todo = "For the MQTT tests: apt-get install mosquitto."
+        return Finding("mqtt", Status.OPTIONAL, f"{found}, no mosquitto", todo)
+    return Finding("mqtt", Status.OK, f"{found}, {broker}")
+
+
+_RERUN: Final = "Run `quadweir --debug doctor` and report what it prints."
+
+
+def _attempt(name: str, check: Callable[[], Finding]) -> Finding:
+    try:
+        return check()
+    except Exception as error:  # a check that fails in an unforeseen way is a finding too
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        return Finding(name, Status.BROKEN, lines[-1].strip()[:300], _RERUN)
+
+
+def _run(command: list[str]) -> str | None:
+    """Run a program; None if it went well, else what it said last."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return None
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return said[-1] if said else f"exit code {done.returncode}"
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        piece = connection.recv(size - len(data))
+        if not piece:
+            break
+        data += piece
+    return data
+
+
+def _parse_address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
+        raise UsageError(f"not HOST:PORT: {text}", hint="For example: --kafka localhost:9092")
+    return host.strip("[]"), int(port)
+
+
+def _print(finding: Finding) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    style = {Status.OK: "green", Status.OPTIONAL: "yellow", Status.BROKEN: "bold red"}
+    line = Text(f"{finding.status:<9}", style=style[finding.status])
+    line.append(f"{finding.name}: ", style="bold")
+    line.append(finding.found, style="default")
+    if finding.todo:
+        line.append(f"\n{'':<9}-> {finding.todo}", style="default")
+    Console(highlight=False, soft_wrap=True).print(line)
