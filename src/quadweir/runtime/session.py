@@ -62,6 +62,9 @@ logger.writer.name = org.apache.spark.sql.execution.datasources
 logger.writer.level = off
 logger.codegen.name = org.apache.spark.sql.catalyst.expressions.codegen
 logger.codegen.level = off
+# Equal to the root's, else pyspark's gateway announces on every start which level it set.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
 """
 
 
