@@ -1,0 +1,93 @@
+"""One N-Triples or N-Quads statement as text: its parts, its graph name, its quad."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from quadweir.errors import DataError
+from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term, parse_term, unescape
+
+# White space between terms may be left out where nothing is unclear (`<s><p><o>.`). A blank node
+# label may hold dots but not end in one. Repetitions never give back what they took (`*+`, `(?>`):
+# a hostile line of megabytes must not make the match take quadratic time.
+_IRI: Final = r"<[^<>]*+>"
+_LABEL: Final = r'_:(?>[^\s<>".]+(?:\.+[^\s<>".]+)*)'
+_LITERAL: Final = r'"(?:[^"\\]|\\.)*+"(?:@[A-Za-z0-9-]++|\^\^<[^<>]*+>)?+'
+_SPACE: Final = r"[ \t]*+"
+
+_STATEMENT: Final = re.compile(
+    rf"{_SPACE}({_IRI}|{_LABEL}){_SPACE}({_IRI}){_SPACE}({_IRI}|{_LABEL}|{_LITERAL})"
+    rf"{_SPACE}({_IRI}|{_LABEL})?+{_SPACE}\.{_SPACE}(?:#.*)?"
+)
+
+# Longer spellings would make the cache of terms a hoard.
+_CACHED_CHARACTERS: Final = 256
+_cached_term = lru_cache(maxsize=4096)(parse_term)
+
+
+def _term(spelling: str) -> Term:
+    return _cached_term(spelling) if len(spelling) <= _CACHED_CHARACTERS else parse_term(spelling)
+
+
+def parse_statement(text: str) -> Quad:
+    r"""Read one statement; white space around it and a comment after it are allowed.
+
+    >>> print(parse_statement('<urn:s> <urn:p> "caf\\u00E9"@FR <urn:g> . # then'))
+    <urn:s> <urn:p> "café"@fr <urn:g> .
+
+    Raises:
+        DataError: the text is not one statement.
+    """
+    match = _STATEMENT.fullmatch(text)
+    if match is None:
+        raise DataError("not an N-Triples or N-Quads statement")
+    subject, predicate, value, graph = match.groups()
+    return Quad(
+        _resource(subject),
+        _iri(predicate),
+        _term(value),
+        _resource(graph) if graph is not None else None,
+    )
+
+
+def graph_name(text: str) -> str | None:
+    r"""The graph name of a text that has the shape of a quad, escapes undone; else None.
+
+    The shape alone decides which lines stand together (`docs/reference/stream-files.md`), so that
+    every reader agrees, also about lines that turn out to be wrong inside.
+
+    >>> graph_name("<urn:s> <urn:p> <urn:o> <urn:\\u0067> .")
+    '<urn:g>'
+    """
+    match = _STATEMENT.fullmatch(text)
+    return plain_name(match[4]) if match is not None and match[4] is not None else None
+
+
+def plain_name(name: str) -> str:
+    """Undo the escapes of a graph name; a wrong one is left as it stands."""
+    try:
+        return unescape(name)
+    except DataError:
+        return name
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether a line says nothing: white space or a comment."""
+    stripped = text.lstrip(" \t\r")
+    return not stripped or stripped.startswith("#")
+
+
+def _resource(spelling: str) -> Resource:
+    term = _term(spelling)
+    if isinstance(term, Literal):
+        raise DataError("a literal where a resource must stand")
+    return term
+
+
+def _iri(spelling: str) -> IRI:
+    term = _term(spelling)
+    if isinstance(term, (BlankNode, Literal)):
+        raise DataError("the predicate is not an IRI")
+    return term
