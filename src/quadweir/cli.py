@@ -158,3 +158,7 @@ def _debugging() -> bool:
 
 def _say_interrupted() -> None:
     print("quadweir: interrupted", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

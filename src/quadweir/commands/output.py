@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # An excerpt is a courtesy: a larger file is not read for it.
 _MOST_SOURCE_BYTES: Final = 4_000_000
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 # How an error of ours, raised in one of Spark's Python workers, looks in the driver's message.
 _FROM_WORKER: Final = re.compile(r"^(?:.*\W)?quadweir\.errors\.(\w+): (.+)$", re.MULTILINE)
 
@@ -36,6 +37,15 @@ def stderr_console() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 
+def printable(text: str) -> str:
+    r"""Spell out control codes, which can come from data and which a terminal would obey.
+
+    >>> printable("a\x1b[2J\tb")
+    'a\\x1b[2J\tb'
+    """
+    return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
+
+
 def report(error: QuadweirError) -> None:
     """Print an error: its code, its place, the text there, why, and what to do."""
     from rich.text import Text
@@ -44,16 +54,15 @@ def report(error: QuadweirError) -> None:
     line.append(f"error[{error.code}]", style="bold red")
     line.append(": ")
     if error.span is not None:
-        line.append(f"{error.span}: ", style="bold")
-    line.append(error.message)
+        line.append(printable(f"{error.span}: "), style="bold")
+    line.append(printable(error.message))
     if error.span is not None and (shown := _excerpt(error.span)):
-        line.append(f"\n{shown}", style="cyan")
+        line.append(printable(f"\n{shown}"), style="cyan")
     if error.detail:
-        line.append(f"\n{error.detail}")
+        line.append(printable(f"\n{error.detail}"))
     if error.hint:
         line.append("\nhint: ", style="bold green")
-        line.append(error.hint)
-    # Text that a terminal would obey can come from data: rich drops control codes from Text.
+        line.append(printable(error.hint))
     stderr_console().print(line, soft_wrap=True)
 
 
