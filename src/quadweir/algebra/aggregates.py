@@ -1,0 +1,112 @@
+"""What COUNT, SUM, MIN, MAX, AVG, SAMPLE and GROUP_CONCAT make of a group.
+
+Spec: https://www.w3.org/TR/sparql11-query/#aggregateAlgebra
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from quadweir.algebra.expressions import AggregateCall, Expression
+from quadweir.algebra.functions import call
+from quadweir.algebra.moments import ExpressionError
+from quadweir.algebra.patterns import is_hidden
+from quadweir.algebra.signatures import Context
+from quadweir.algebra.solutions import Bag, Solution, key_of
+from quadweir.algebra.values import Number, arithmetic, literal_of, order_key, value_of
+from quadweir.terms import Literal, Term
+
+
+def evaluate_aggregate(
+    aggregate: AggregateCall, group: Bag, value: Callable[[Expression, Solution], Term]
+) -> Term:
+    """Compute an aggregate over the solutions of a group.
+
+    COUNT and SAMPLE pass over solutions for which the argument is an error; the others are an
+    error themselves, as the specification has it.
+
+    Raises:
+        ExpressionError: the aggregate has no value; its variable stays unbound.
+    """
+    if aggregate.argument is None:
+        return literal_of(Number.integer(_count_rows(group, distinct=aggregate.distinct)))
+    values: list[Term] = []
+    failure: ExpressionError | None = None
+    for solution in group:
+        try:
+            values.append(value(aggregate.argument, solution))
+        except ExpressionError as error:
+            failure = error
+    if aggregate.distinct:
+        values = list(dict.fromkeys(values))
+    if aggregate.function == "COUNT":
+        return literal_of(Number.integer(len(values)))
+    if aggregate.function == "SAMPLE":
+        return _sample(values)
+    if failure is not None:
+        raise failure
+    return _COMBINE[aggregate.function](values, aggregate.separator or "")
+
+
+def _count_rows(group: Bag, *, distinct: bool) -> int:
+    if not distinct:
+        return len(group)
+    return len({frozenset(i for i in key_of(each) if not is_hidden(i[0])) for each in group})
+
+
+def _sample(values: Sequence[Term]) -> Term:
+    # The least, so that the answer does not depend on the order of arrival.
+    if not values:
+        raise ExpressionError("SAMPLE of nothing")
+    return min(values, key=lambda term: (order_key(term), str(term)))
+
+
+def _number(term: Term) -> Number:
+    number = value_of(term) if isinstance(term, Literal) else None
+    if not isinstance(number, Number):
+        raise ExpressionError(f"{term} is not a number")
+    return number
+
+
+def _total(values: Sequence[Term]) -> Number:
+    total = Number.integer(0)
+    for term in values:
+        total = arithmetic("+", total, _number(term))
+    return total
+
+
+def _sum(values: Sequence[Term], _separator: str) -> Term:
+    return literal_of(_total(values))
+
+
+def _average(values: Sequence[Term], _separator: str) -> Term:
+    if not values:
+        return literal_of(Number.integer(0))
+    return literal_of(arithmetic("/", _total(values), Number.integer(len(values))))
+
+
+def _minimum(values: Sequence[Term], _separator: str) -> Term:
+    if not values:
+        raise ExpressionError("MIN of nothing")
+    return min(values, key=lambda term: (order_key(term), str(term)))
+
+
+def _maximum(values: Sequence[Term], _separator: str) -> Term:
+    if not values:
+        raise ExpressionError("MAX of nothing")
+    return max(values, key=lambda term: (order_key(term), str(term)))
+
+
+def _group_concat(values: Sequence[Term], separator: str) -> Term:
+    context = Context()
+    texts = [call("STR", (term,), context) for term in values]
+    return Literal(separator.join(text.lexical for text in texts if isinstance(text, Literal)))
+
+
+_COMBINE: dict[str, Callable[[Sequence[Term], str], Term]] = {
+    "SUM": _sum,
+    "AVG": _average,
+    "MIN": _minimum,
+    "MAX": _maximum,
+    "GROUP_CONCAT": _group_concat,
+}

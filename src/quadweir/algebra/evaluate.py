@@ -1,0 +1,503 @@
+"""The answers of a query over static data and the contents of its windows, by the letter.
+
+One function for each node, bags as lists, nothing clever: this is what the optimiser and the
+incremental kernel are checked against. It looks at one instant only; which elements are in a window
+at that instant is for the caller to say.
+
+Spec: https://www.w3.org/TR/sparql11-query/#sparqlAlgebraEval
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, assert_never, final
+
+from quadweir.algebra.aggregates import evaluate_aggregate
+from quadweir.algebra.dataset import (
+    EMPTY,
+    Dataset,
+    Occurrence,
+    StreamElement,
+    TripleSource,
+    merge_sources,
+    window_source,
+)
+from quadweir.algebra.expressions import Call, Expression, VariableExpression
+from quadweir.algebra.moments import ExpressionError
+from quadweir.algebra.paths import connected
+from quadweir.algebra.patterns import (
+    BasicPattern,
+    Distinct,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    OrderBy,
+    OrderKey,
+    PathPattern,
+    Pattern,
+    PatternTerm,
+    Project,
+    Reduced,
+    Service,
+    Slice,
+    TriplePattern,
+    Union,
+    Values,
+    WindowPattern,
+)
+from quadweir.algebra.query import (
+    AskForm,
+    ConstructForm,
+    ContinuousQuery,
+    DescribeForm,
+    SelectForm,
+    TemplateTriple,
+)
+from quadweir.algebra.scalar import ExistsTest, evaluate_expression, holds
+from quadweir.algebra.scopes import windows_of
+from quadweir.algebra.signatures import Context
+from quadweir.algebra.solutions import (
+    Bag,
+    Solution,
+    compatible,
+    distinct,
+    join,
+    left_join,
+    merge,
+    minus,
+    time_term,
+    time_variable,
+)
+from quadweir.algebra.traverse import walk
+from quadweir.algebra.values import order_key
+from quadweir.algebra.windows import Content, Window
+from quadweir.errors import UnsupportedError
+from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term, Variable
+
+WindowContents: TypeAlias = Mapping[IRI, Sequence[StreamElement]]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Solutions:
+    """The answer of a SELECT: a bag of solutions, in order if the query asked for one."""
+
+    variables: tuple[Variable, ...]
+    rows: tuple[Solution, ...]
+
+
+Answer: TypeAlias = Solutions | bool | frozenset[Quad]
+
+
+def evaluate(
+    query: ContinuousQuery,
+    dataset: Dataset | None = None,
+    *,
+    windows: WindowContents | None = None,
+    context: Context | None = None,
+) -> Answer:
+    """Answer a query at one instant.
+
+    Args:
+        query: The query.
+        dataset: The static data; FROM and FROM NAMED pick from its named graphs.
+        windows: For each declared window the elements in its scope; one that is left out is
+            empty. The elements of a window over a stream variable are told apart by their stream.
+        context: The report instant and the source of random numbers.
+
+    Returns:
+        Solutions for SELECT, a truth value for ASK, triples for CONSTRUCT and DESCRIBE.
+
+    Raises:
+        PlanError: FROM names a graph that is not there.
+        UnsupportedError: the query asks another endpoint.
+    """
+    data = dataset if dataset is not None else Dataset()
+    if query.default_graphs or query.named_graphs or query.default_graph_windows:
+        data = data.restricted(query.default_graphs, query.named_graphs)
+    evaluator = _Evaluator(
+        query, data, windows or {}, context or Context(), timed=_timed_variables(query)
+    )
+    bag = evaluator.solve(query.pattern, _Scope(evaluator.default_graph()))
+    match query.form:
+        case SelectForm(variables=variables):
+            return Solutions(variables, tuple(_only(row, variables) for row in bag))
+        case AskForm():
+            return bool(bag)
+        case ConstructForm(template=template):
+            return frozenset(_construct(template, bag, evaluator.context))
+        case DescribeForm(targets=targets):
+            return frozenset(_describe(targets, bag, evaluator.default_graph()))
+        case _:
+            assert_never(query.form)
+
+
+def _only(solution: Solution, variables: Iterable[Variable]) -> Solution:
+    return {variable: solution[variable] for variable in variables if variable in solution}
+
+
+def _timed_variables(query: ContinuousQuery) -> frozenset[Variable]:
+    """The variables whose times the query asks for."""
+    return frozenset(
+        argument.variable
+        for node in walk(query.pattern)
+        if isinstance(node, Call) and node.function == "TIMESTAMP"
+        for argument in node.arguments
+        if isinstance(argument, VariableExpression)
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where a pattern stands: the graph or window it is matched in, and what EXISTS put in."""
+
+    source: TripleSource
+    given: Solution = field(default_factory=dict)
+
+
+@final
+class _Evaluator:
+    def __init__(
+        self,
+        query: ContinuousQuery,
+        data: Dataset,
+        windows: WindowContents,
+        context: Context,
+        *,
+        timed: frozenset[Variable],
+    ) -> None:
+        self.query = query
+        self.data = data
+        self.windows = windows
+        self.context = context
+        self.timed = timed
+        self._sources: dict[tuple[IRI, IRI | None], TripleSource] = {}
+
+    # --- what patterns are matched in ---
+
+    def default_graph(self) -> TripleSource:
+        """The default graph, with the windows that are merged into it (A1)."""
+        if not self.query.default_graph_windows:
+            return self.data.default
+        parts = [(self.data.default, Content.GRAPH)]
+        for name in self.query.default_graph_windows:
+            window = self.query.window(name)
+            parts.append((self.window(window, None), window.content))
+        return merge_sources(parts)
+
+    def window(self, window: Window, stream: IRI | None) -> TripleSource:
+        """The content of a window, or of its part over one stream."""
+        key = (window.name, stream)
+        if key not in self._sources:
+            elements = self.windows.get(window.name, ())
+            chosen = [each for each in elements if stream is None or each.stream == stream]
+            self._sources[key] = window_source(chosen, window.content)
+        return self._sources[key]
+
+    def window_parts(self, window: Window) -> Iterator[tuple[TripleSource, Solution]]:
+        """The contents that a window pattern looks at, with the stream variable's value."""
+        if isinstance(window.stream, IRI):
+            yield self.window(window, None), {}
+            return
+        elements = self.windows.get(window.name, ())
+        for stream in dict.fromkeys(element.stream for element in elements):
+            yield self.window(window, stream), {window.stream: stream}
+
+    # --- expressions ---
+
+    def value(self, expression: Expression, solution: Solution, scope: _Scope) -> Term:
+        seen = scope.given | solution if scope.given else solution
+        return evaluate_expression(expression, seen, self.context, self._exists(scope))
+
+    def holds(self, condition: Expression, solution: Solution, scope: _Scope) -> bool:
+        seen = scope.given | solution if scope.given else solution
+        return holds(condition, seen, self.context, self._exists(scope))
+
+    def _exists(self, scope: _Scope) -> ExistsTest:
+        def exists(pattern: Pattern, solution: Solution) -> bool:
+            inner = replace(scope, given=solution)
+            return any(compatible(found, solution) for found in self.solve(pattern, inner))
+
+        return exists
+
+    # --- patterns ---
+
+    def solve(self, pattern: Pattern, scope: _Scope) -> Bag:
+        """The bag of a pattern's solutions."""
+        match pattern:
+            case BasicPattern():
+                return self.basic(pattern, scope)
+            case Values():
+                return self.values(pattern, scope)
+            case Join(inputs=inputs):
+                bag = self.solve(inputs[0], scope)
+                for each in inputs[1:]:
+                    bag = join(bag, self.solve(each, scope))
+                return bag
+            case LeftJoin(left=left, right=right, condition=condition):
+                return left_join(
+                    self.solve(left, scope),
+                    self.solve(right, scope),
+                    lambda both: condition is None or self.holds(condition, both, scope),
+                )
+            case Union(inputs=inputs):
+                return [solution for each in inputs for solution in self.solve(each, scope)]
+            case Minus(left=left, right=right):
+                return minus(self.solve(left, scope), self.solve(right, scope))
+            case Filter(input=source, condition=condition):
+                found = self.solve(source, scope)
+                return [each for each in found if self.holds(condition, each, scope)]
+            case Extend():
+                return self.extend(pattern, scope)
+            case Graph():
+                return self.graph(pattern, scope)
+            case WindowPattern():
+                return self.window_pattern(pattern, scope)
+            case Service(silent=silent):
+                if silent:
+                    return [{}]
+                raise UnsupportedError(
+                    "SERVICE asks another endpoint, which static evaluation does not do",
+                    span=pattern.span,
+                )
+            case Group():
+                return self.group(pattern, scope)
+            case Project(input=source, variables=variables):
+                # A variable that a subquery does not give out is not the one outside (EXISTS).
+                inner = replace(scope, given=_only(scope.given, variables))
+                return [_only(solution, variables) for solution in self.solve(source, inner)]
+            case Distinct(input=source):
+                return distinct(self.solve(source, scope))
+            case Reduced(input=source):
+                return self.solve(source, scope)
+            case OrderBy(input=source, keys=keys):
+                return self.order_by(self.solve(source, scope), keys, scope)
+            case Slice(input=source, offset=offset, limit=limit):
+                end = None if limit is None else offset + limit
+                return self.solve(source, scope)[offset:end]
+            case _:
+                assert_never(pattern)
+
+    def basic(self, pattern: BasicPattern, scope: _Scope) -> Bag:
+        """Match triple and path patterns, those with the most known ends first."""
+        bag: Bag = [{}]
+        waiting = list(pattern.patterns)
+        known = set(scope.given)
+        while waiting and bag:
+            waiting.sort(key=lambda each: _open_ends(each, known))
+            chosen = waiting.pop(0)
+            known.update(_variables(chosen))
+            bag = [
+                extended for solution in bag for extended in self.match_one(chosen, solution, scope)
+            ]
+        return bag if not waiting else []
+
+    def match_one(
+        self, pattern: TriplePattern | PathPattern, solution: Solution, scope: _Scope
+    ) -> Iterator[Solution]:
+        """Extend a solution by every match of one triple or path pattern."""
+
+        def known(term: PatternTerm) -> Term | None:
+            if isinstance(term, Variable):
+                return solution.get(term, scope.given.get(term))
+            return term
+
+        subject, object_ = known(pattern.subject), known(pattern.object)
+        if isinstance(pattern, PathPattern):
+            ends = (pattern.subject, pattern.object)
+            for pair in connected(scope.source, pattern.path, subject, object_):
+                extended = _bind(solution, ends, pair)
+                if extended is not None:
+                    yield extended
+            return
+        places = (pattern.subject, pattern.predicate, pattern.object)
+        for occurrence in scope.source.match(subject, known(pattern.predicate), object_):
+            extended = _bind(solution, places, occurrence[:3])
+            if extended is not None:
+                yield self.with_times(extended, places, occurrence)
+
+    def with_times(
+        self, solution: Solution, places: Iterable[PatternTerm], occurrence: Occurrence
+    ) -> Solution:
+        """Note when an element bound the variables whose times the query asks for."""
+        time = occurrence.time
+        if time is None or not self.timed:
+            return solution
+        times: Solution = {
+            time_variable(place): time_term(time)
+            for place in places
+            if isinstance(place, Variable) and place in self.timed
+        }
+        return merge(solution, times) if times else solution
+
+    def values(self, pattern: Values, scope: _Scope) -> Bag:
+        rows: Bag = [
+            {v: term for v, term in zip(pattern.variables, row, strict=True) if term is not None}
+            for row in pattern.rows
+        ]
+        return [row for row in rows if compatible(row, scope.given)]
+
+    def extend(self, pattern: Extend, scope: _Scope) -> Bag:
+        """Bind a chain of new variables, solution by solution.
+
+        All of the chain sees the same solution, so BNODE("a") gives them the same node.
+        """
+        chain = [pattern]
+        while isinstance(chain[-1].input, Extend):
+            chain.append(chain[-1].input)
+        bag: Bag = []
+        for solution in self.solve(chain[-1].input, scope):
+            self.context.blank_nodes.clear()
+            extended = dict(solution)
+            for each in reversed(chain):
+                try:
+                    extended[each.variable] = self.value(each.expression, extended, scope)
+                except ExpressionError:
+                    continue
+            bag.append(extended)
+        return bag
+
+    def graph(self, pattern: Graph, scope: _Scope) -> Bag:
+        if isinstance(pattern.graph, IRI):
+            source = self.data.named.get(pattern.graph, EMPTY)
+            return self.solve(pattern.input, replace(scope, source=source))
+        bag: Bag = []
+        for name, source in self.data.named.items():
+            bag += self.within(pattern.input, scope, source, {pattern.graph: name})
+        return bag
+
+    def window_pattern(self, pattern: WindowPattern, scope: _Scope) -> Bag:
+        bag: Bag = []
+        for window in windows_of(pattern.window, self.query):
+            name: Solution = {}
+            if isinstance(pattern.window, Variable):
+                name = {pattern.window: window.name}
+            for source, stream in self.window_parts(window):
+                if compatible(name, stream):
+                    bag += self.within(pattern.input, scope, source, name | stream)
+        return bag
+
+    def within(self, pattern: Pattern, scope: _Scope, source: TripleSource, names: Solution) -> Bag:
+        """Match a pattern in another graph, and bind the variables that name it."""
+        if not compatible(names, scope.given):
+            return []
+        return join([names], self.solve(pattern, replace(scope, source=source)))
+
+    def group(self, pattern: Group, scope: _Scope) -> Bag:
+        groups: dict[tuple[Term | None, ...], Bag] = {}
+        if not pattern.keys:
+            groups[()] = []
+        for solution in self.solve(pattern.input, scope):
+            key = tuple(solution.get(variable) for variable in pattern.keys)
+            groups.setdefault(key, []).append(solution)
+        bag: Bag = []
+        for key, members in groups.items():
+            row = {v: t for v, t in zip(pattern.keys, key, strict=True) if t is not None}
+            for each in pattern.aggregates:
+                try:
+                    row[each.variable] = evaluate_aggregate(
+                        each.call, members, lambda e, solution: self.value(e, solution, scope)
+                    )
+                except ExpressionError:
+                    continue
+            bag.append(row)
+        return bag
+
+    def order_by(self, bag: Bag, keys: tuple[OrderKey, ...], scope: _Scope) -> Bag:
+        def key(expression: Expression, solution: Solution) -> tuple[object, ...]:
+            try:
+                return order_key(self.value(expression, solution, scope))
+            except ExpressionError:
+                return order_key(None)
+
+        ordered = list(bag)
+        # Python's sort is stable, so the last key is sorted by first.
+        for each in reversed(keys):
+            ordered.sort(key=lambda s, e=each.expression: key(e, s), reverse=each.descending)  # type: ignore[misc]
+        return ordered
+
+
+# --- basic patterns ---------------------------------------------------------------------------
+
+
+def _variables(pattern: TriplePattern | PathPattern) -> set[Variable]:
+    terms: tuple[PatternTerm, ...] = (pattern.subject, pattern.object)
+    if isinstance(pattern, TriplePattern):
+        terms += (pattern.predicate,)
+    return {term for term in terms if isinstance(term, Variable)}
+
+
+def _open_ends(pattern: TriplePattern | PathPattern, known: set[Variable]) -> int:
+    unknown = _variables(pattern) - known
+    return len(unknown) * 2 + isinstance(pattern, PathPattern)
+
+
+def _bind(
+    solution: Solution, places: tuple[PatternTerm, ...], terms: tuple[Term, ...]
+) -> Solution | None:
+    """Bind the variables at these places; None if one would need two values."""
+    extended = dict(solution)
+    for place, term in zip(places, terms, strict=True):
+        if isinstance(place, Variable) and extended.setdefault(place, term) != term:
+            return None
+    return extended
+
+
+# --- forms ------------------------------------------------------------------------------------
+
+
+def _construct(template: tuple[TemplateTriple, ...], bag: Bag, context: Context) -> Iterator[Quad]:
+    for solution in bag:
+        made: dict[BlankNode, BlankNode] = {}
+
+        def fill(
+            place: IRI | Literal | BlankNode | Variable,
+            solution: Solution = solution,
+            made: dict[BlankNode, BlankNode] = made,
+        ) -> Term | None:
+            if isinstance(place, Variable):
+                return solution.get(place)
+            if isinstance(place, BlankNode):
+                if place not in made:
+                    made[place] = context.fresh_blank_node()
+                return made[place]
+            return place
+
+        for triple in template:
+            subject, predicate = fill(triple.subject), fill(triple.predicate)
+            object_ = fill(triple.object)
+            # A triple that is incomplete, or no RDF, is left out.
+            if (
+                isinstance(subject, IRI | BlankNode)
+                and isinstance(predicate, IRI)
+                and object_ is not None
+            ):
+                yield Quad(subject, predicate, object_)
+
+
+def _describe(targets: tuple[IRI | Variable, ...], bag: Bag, graph: TripleSource) -> Iterator[Quad]:
+    """The triples about the targets, and about the blank nodes these lead to."""
+    waiting: list[Term] = []
+    for target in targets:
+        if isinstance(target, Variable):
+            waiting += [solution[target] for solution in bag if target in solution]
+        else:
+            waiting.append(target)
+    seen: set[Term] = set()
+    while waiting:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        for occurrence in graph.match(node, None, None):
+            subject, predicate = occurrence.subject, occurrence.predicate
+            assert isinstance(subject, Resource) and isinstance(predicate, IRI)
+            yield Quad(subject, predicate, occurrence.object)
+            if isinstance(occurrence.object, BlankNode):
+                waiting.append(occurrence.object)
