@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, final
 
 from quadweir.errors import MappingError
+from quadweir.mapping.findings import Finding
 from quadweir.mapping.sources import LogicalSource, LogicalTarget
 from quadweir.mapping.template import (
     ReferencePart,
@@ -434,6 +435,8 @@ class Mapping:
     """What relative IRIs are resolved against, unless the run or a triples map says otherwise."""
     path: Path | None = field(default=None, compare=False)
     """The file it was read from; its folder is the root of relative paths."""
+    findings: tuple[Finding, ...] = field(default=(), compare=False)
+    """What reading it brought up, for `check.lint`."""
 
     def __post_init__(self) -> None:
         names: set[str] = set()

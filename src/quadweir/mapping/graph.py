@@ -1,0 +1,218 @@
+"""A mapping document as an RDF graph whose statements know where they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias, final
+
+import pyoxigraph as ox
+
+from quadweir.errors import LimitError, MappingError, SourceError
+from quadweir.mapping.locate import Place, locate_triples, match_places
+from quadweir.mapping.vocabulary import short_name, shown_name
+from quadweir.spans import Span
+from quadweir.terms import IRI, BlankNode, Literal, Term
+
+MAX_MAPPING_BYTES: Final = 16 * 1024 * 1024
+MAX_STATEMENTS: Final = 1_000_000
+FALLBACK_BASE: Final = "file:///mapping"
+"""Relative IRIs in a document without a base name parts of the document only."""
+
+_SYNTAXES: Final = {
+    ".ttl": ox.RdfFormat.TURTLE,
+    ".rml": ox.RdfFormat.TURTLE,
+    ".r2rml": ox.RdfFormat.TURTLE,
+    ".n3": ox.RdfFormat.N3,
+    ".nt": ox.RdfFormat.N_TRIPLES,
+    ".nq": ox.RdfFormat.N_QUADS,
+    ".trig": ox.RdfFormat.TRIG,
+    ".rdf": ox.RdfFormat.RDF_XML,
+    ".xml": ox.RdfFormat.RDF_XML,
+    ".owl": ox.RdfFormat.RDF_XML,
+    ".jsonld": ox.RdfFormat.JSON_LD,
+    ".json": ox.RdfFormat.JSON_LD,
+}
+
+Node: TypeAlias = ox.NamedNode | ox.BlankNode
+Value: TypeAlias = ox.NamedNode | ox.BlankNode | ox.Literal
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One property of a node, under the property's short name."""
+
+    name: str
+    value: Value
+    property_span: Span | None
+    value_span: Span | None
+
+
+class MappingGraph:
+    """The statements of a mapping by subject, in document order.
+
+    >>> graph = MappingGraph.parse("<urn:a> <http://w3id.org/rml/template> 'x' .")
+    >>> [statement.name for statement in graph.about(ox.NamedNode("urn:a"))]
+    ['template']
+    """
+
+    def __init__(
+        self,
+        statements: Iterable[tuple[Node, Statement, Span | None]],
+        base_iri: str | None = None,
+    ) -> None:
+        self.base_iri = base_iri
+        self._about: dict[Node, list[Statement]] = {}
+        self._spans: dict[Node, Span | None] = {}
+        self._labels: dict[ox.BlankNode, str] = {}
+        for subject, statement, span in statements:
+            self._about.setdefault(subject, []).append(statement)
+            self._spans.setdefault(subject, span)
+
+    @classmethod
+    def read(cls, path: Path) -> MappingGraph:
+        """Read a mapping file; the ending of its name says which RDF syntax it is in."""
+        return cls.parse(
+            read_text(path),
+            syntax=_SYNTAXES.get(path.suffix.lower(), ox.RdfFormat.TURTLE),
+            source=str(path),
+        )
+
+    @classmethod
+    def parse(
+        cls,
+        text: str,
+        *,
+        syntax: ox.RdfFormat = ox.RdfFormat.TURTLE,
+        source: str | None = None,
+    ) -> MappingGraph:
+        """Parse a mapping text; a syntax error is a `MappingError` with its place."""
+        try:
+            parser = ox.parse(text, format=syntax, base_iri=FALLBACK_BASE)
+            quads: list[ox.Quad] = []
+            for quad in parser:
+                if len(quads) >= MAX_STATEMENTS:
+                    raise LimitError(
+                        f"the mapping has more than {MAX_STATEMENTS:,} statements",
+                        hint="Split it, or check that it is not a data file.",
+                    )
+                quads.append(quad)
+        except SyntaxError as error:
+            span = (
+                Span(error.lineno, error.offset or 1, error.end_lineno, error.end_offset, source)
+                if error.lineno
+                else Span(1, 1, source=source)
+            )
+            raise MappingError(
+                f"the mapping is not valid {syntax.name}",
+                detail=str(error.msg),
+                hint="Mend the syntax at that place; nothing of the mapping was read.",
+                span=span,
+            ) from None
+        base = parser.base_iri if parser.base_iri != FALLBACK_BASE else None
+        places: dict[int, Place] = {}
+        if syntax in (ox.RdfFormat.TURTLE, ox.RdfFormat.N_TRIPLES):
+            scanned = locate_triples(text, base=FALLBACK_BASE, source=source)
+            places = match_places(quads, scanned)
+        return cls(_statements(quads, places), base)
+
+    def subjects(self) -> Iterator[Node]:
+        """Give every node that something is said about, in the order of first mention."""
+        return iter(self._about)
+
+    def about(self, node: Value) -> list[Statement]:
+        """Give what is said about a node; nothing is said about literals."""
+        return [] if isinstance(node, ox.Literal) else self._about.get(node, [])
+
+    def values(self, node: Value, *names: str) -> list[Statement]:
+        """Give a node's statements under any of these short names."""
+        return [statement for statement in self.about(node) if statement.name in names]
+
+    def one(self, node: Value, *names: str) -> Statement | None:
+        """Give a node's only statement under these names; two different ones are an error."""
+        found = self.values(node, *names)
+        if len({statement.value for statement in found}) > 1:
+            shown = " and ".join(dict.fromkeys(shown_name(s.name) for s in found))
+            raise MappingError(
+                f"{shown} is given {len(found)} times where one is allowed",
+                hint="Keep one of them.",
+                span=found[1].property_span,
+            )
+        return found[0] if found else None
+
+    def types(self, node: Value) -> set[str]:
+        """Give the short names of a node's classes."""
+        return {
+            short_name(statement.value.value)
+            for statement in self.values(node, "a")
+            if isinstance(statement.value, ox.NamedNode)
+        }
+
+    def span(self, node: Value) -> Span | None:
+        """Give the place where a node is first the subject of a statement."""
+        return None if isinstance(node, ox.Literal) else self._spans.get(node)
+
+    def name(self, node: Value) -> str:
+        """Name a node for messages and references; blank nodes are numbered as they are met."""
+        if isinstance(node, ox.BlankNode):
+            return self._labels.setdefault(node, f"_:b{len(self._labels) + 1}")
+        return node.value.removeprefix(FALLBACK_BASE)
+
+
+def read_text(path: Path) -> str:
+    """Read a mapping file of reasonable size as UTF-8."""
+    try:
+        size = path.stat().st_size
+        if size > MAX_MAPPING_BYTES:
+            raise LimitError(
+                f"the mapping {path} has {size:,} bytes, more than {MAX_MAPPING_BYTES:,}",
+                hint="Split it, or check that it is not a data file.",
+            )
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise MappingError(
+            f"the mapping {path} is not UTF-8",
+            detail=f"The byte at {error.start} does not belong there.",
+            hint="Save the file as UTF-8.",
+            span=Span(1, 1, source=str(path)),
+        ) from None
+    except OSError as error:
+        raise SourceError(
+            f"cannot read the mapping {path}: {error.strerror or error}", hint="Check the path."
+        ) from None
+
+
+def to_term(value: Value) -> Term:
+    """Turn a parsed term into ours."""
+    match value:
+        case ox.NamedNode():
+            return IRI(value.value)
+        case ox.BlankNode():
+            return BlankNode(value.value)
+        case ox.Literal():
+            if value.language:
+                return Literal(value.value, language=value.language)
+            return Literal(value.value, IRI(value.datatype.value))
+
+
+def _statements(
+    quads: list[ox.Quad], places: dict[int, Place]
+) -> Iterator[tuple[Node, Statement, Span | None]]:
+    for index, quad in enumerate(quads):
+        place = places.get(index)
+        if not isinstance(quad.subject, (ox.NamedNode, ox.BlankNode)) or not isinstance(
+            quad.object, (ox.NamedNode, ox.BlankNode, ox.Literal)
+        ):
+            continue  # quoted triples say nothing that a mapping needs
+        yield (
+            quad.subject,
+            Statement(
+                short_name(quad.predicate.value),
+                quad.object,
+                place.predicate_span if place else None,
+                place.object_span if place else None,
+            ),
+            place.subject_span if place else None,
+        )
