@@ -1,0 +1,35 @@
+"""Streams, static data and a query come in, written down by a test.
+
+Out go the right answers, computed from scratch at every report instant, and the differences to
+those of somebody else. Read `oracle.py` first.
+"""
+
+from __future__ import annotations
+
+from quadweir.sources.streamfiles import Element
+from quadweir.testing.answers import (
+    Answer,
+    answers_from_json,
+    canonical_term,
+    diff_answers,
+    multiset,
+    same_answers,
+)
+from quadweir.testing.elements import HandCrankedClock, MemoryStream, read_turtle
+from quadweir.testing.oracle import Oracle, Run, blank_label
+
+__all__ = [
+    "Answer",
+    "Element",
+    "HandCrankedClock",
+    "MemoryStream",
+    "Oracle",
+    "Run",
+    "answers_from_json",
+    "blank_label",
+    "canonical_term",
+    "diff_answers",
+    "multiset",
+    "read_turtle",
+    "same_answers",
+]

@@ -1,0 +1,485 @@
+"""The recompute-everything oracle: what the right answers are.
+
+At every report instant each window is materialised from the whole stream and the query evaluated
+from scratch by pyoxigraph. No evaluation code is shared with the engine: where both agree, it is
+not because both are wrong in the same way. The rules are those of `docs/semantics.md`, by number.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeAlias, final
+
+import pyoxigraph as ox
+
+from quadweir.algebra.analyze import check_windows, compares_derivations
+from quadweir.algebra.expressions import AggregateCall
+from quadweir.algebra.query import AskForm, ConstructForm, ContinuousQuery, SelectForm
+from quadweir.algebra.streams import OutputOperator
+from quadweir.algebra.windows import Content
+from quadweir.errors import DataError, UnsupportedError
+from quadweir.sources.streamfiles import Element
+from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term, Variable
+from quadweir.testing.answers import Answer
+from quadweir.testing.contents import OpenWindow, report_instants
+from quadweir.testing.elements import distinct_triples, event_time, from_oxigraph
+from quadweir.testing.sparql import (
+    IN,
+    LATEST,
+    MERGED,
+    META,
+    NOW,
+    SPELLING,
+    STATIC,
+    TIME,
+    Translation,
+    element_graph,
+    translate,
+    window_graph,
+)
+from quadweir.vocab import XSD
+
+_BOOLEAN: Final = Variable("boolean")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+Solution: TypeAlias = tuple[tuple[str, Term], ...]
+# What ISTREAM and DSTREAM compare: a solution and, where derivations are compared, its elements.
+Row: TypeAlias = tuple[Solution, tuple[str, ...]]
+
+
+@final
+@dataclass(slots=True)
+class Run:
+    """What a bounded replay gave.
+
+    Attributes:
+        answers: in the order of their report instants and, within one, of ORDER BY.
+        reports: every report instant, those without answers too.
+        late: elements that came after the watermark had passed them (S4).
+        dead: elements whose event time could not be read (S2, P5), and why.
+    """
+
+    answers: list[Answer] = field(default_factory=list)
+    reports: list[int] = field(default_factory=list)
+    late: list[Element] = field(default_factory=list)
+    dead: list[tuple[Element, str]] = field(default_factory=list)
+
+
+class Oracle:
+    """Answers a continuous query over recorded streams, slowly and obviously.
+
+    >>> from quadweir.algebra.patterns import BasicPattern, Project, TriplePattern, WindowPattern
+    >>> from quadweir.algebra.windows import TimeScope, Window
+    >>> from quadweir.testing.elements import MemoryStream
+    >>> w, x = IRI("urn:w"), Variable("x")
+    >>> triple = TriplePattern(subject=x, predicate=IRI("urn:p"), object=Variable("y"))
+    >>> inside = WindowPattern(window=w, input=BasicPattern(patterns=(triple,)))
+    >>> scope = TimeScope(range_ms=10, step_ms=10)
+    >>> query = ContinuousQuery(
+    ...     form=SelectForm(variables=(x,)),
+    ...     pattern=Project(input=inside, variables=(x,)),
+    ...     windows=(Window(name=w, stream=IRI("urn:s"), scope=scope, content=Content.BAG),),
+    ... )
+    >>> stream = MemoryStream("urn:s")
+    >>> stream.add(5, "<urn:a> <urn:p> 1 .")
+    >>> for answer in Oracle(query).answers(stream):
+    ...     print(answer)
+    10 + ?x = <urn:a>
+
+    Args:
+        query: The query, as it was parsed.
+        static: Static data; quads without a graph are its default graph.
+        delay_ms: The allowed delay (S4). None means that no element is late, whatever the order.
+        max_reports: How many report instants there may be before the oracle gives up.
+    """
+
+    def __init__(
+        self,
+        query: ContinuousQuery,
+        *,
+        static: Iterable[Quad] = (),
+        delay_ms: int | None = None,
+        max_reports: int = 100_000,
+    ) -> None:
+        check_windows(query)
+        if not isinstance(query.form, SelectForm | ConstructForm | AskForm):
+            raise UnsupportedError(
+                "DESCRIBE has no continuous meaning here",
+                hint="Use CONSTRUCT and say which triples are wanted.",
+                span=query.span,
+            )
+        self.query = query
+        self.static = tuple(static)
+        self.delay_ms = delay_ms
+        self.max_reports = max_reports
+
+    def answers(self, feed: Iterable[Element]) -> list[Answer]:
+        """Give the answers over a bounded feed; see `run`."""
+        return self.run(feed).answers
+
+    def run(self, feed: Iterable[Element]) -> Run:
+        """Replay a bounded feed and drain it (E3).
+
+        Args:
+            feed: The elements of all streams in the order in which they arrive. The order matters
+                only if there is an allowed delay, and then only for which elements are late.
+
+        Raises:
+            LimitError: if the query reports more than `max_reports` times.
+        """
+        run = Run()
+        elements = tuple(feed)
+        windows = self._open(elements, run)
+        evaluation = _Evaluation(self.query, windows, self.static)
+        if not self.query.windows:
+            # A plain SPARQL query: one report.
+            run.reports = [0]
+            run.answers = list(self._out(0, evaluation.rows(0), []))
+            return run
+        before: list[Row] = []
+        for t in report_instants(self.query, windows, limit=self.max_reports):
+            run.reports.append(t)
+            now = evaluation.rows(t)
+            run.answers += self._out(t, now, before)
+            before = now
+        return run
+
+    # --- streams to windows -----------------------------------------------------------------------
+
+    def _open(self, feed: Sequence[Element], run: Run) -> list[OpenWindow]:
+        """Give every window its elements, timed as it wants them (S2), without the late ones (S4)."""
+        streams = sorted({element.stream for element in feed})
+        wanted: list[tuple[str, IRI | None]] = []
+        for window in self.query.windows:
+            over = streams if isinstance(window.stream, Variable) else [window.stream.value]
+            wanted += [(stream, window.event_time) for stream in over]
+        accepted = self._accept(feed, dict.fromkeys(wanted), run)
+        opened = []
+        for window in self.query.windows:
+            over = streams if isinstance(window.stream, Variable) else [window.stream.value]
+            for stream in over:
+                elements = accepted[(stream, window.event_time)]
+                ordered = sorted(elements, key=lambda each: (each.event_time, each.position))
+                opened.append(OpenWindow(window, IRI(stream), tuple(ordered)))
+        return opened
+
+    def _accept(
+        self, feed: Sequence[Element], sources: Iterable[tuple[str, IRI | None]], run: Run
+    ) -> dict[tuple[str, IRI | None], list[Element]]:
+        """Walk the feed as it arrives; a stream read with two event times counts as two (S4)."""
+        accepted: dict[tuple[str, IRI | None], list[Element]] = {each: [] for each in sources}
+        highest: dict[tuple[str, IRI | None], int] = {}
+        for element in feed:
+            for source in accepted:
+                if source[0] != element.stream:
+                    continue
+                try:
+                    time = event_time(element, source[1])
+                except DataError as error:
+                    run.dead.append((element, error.message))
+                    continue
+                if self.delay_ms is not None and len(highest) == len(accepted):
+                    watermark = min(highest.values()) - self.delay_ms
+                    # The elements of the stream's newest instant are one tick (W7), which is not
+                    # over before a later one is seen: without delay, too, they come together.
+                    if time <= watermark and time < highest[source]:
+                        run.late.append(element)
+                        continue
+                highest[source] = max(time, highest.get(source, time))
+                accepted[source].append(replace(element, event_time=time))
+        return accepted
+
+    # --- relations to streams ---------------------------------------------------------------------
+
+    def _out(self, t: int, now: list[Row], before: list[Row]) -> Iterator[Answer]:
+        """Apply the output operator (A2): multiset differences, in the order of the solutions."""
+        match self.query.output:
+            case OutputOperator.RSTREAM:
+                sign, rows = "+", now
+            case OutputOperator.ISTREAM:
+                sign, rows = "+", _minus(now, before)
+            case OutputOperator.DSTREAM:
+                sign, rows = "-", _minus(before, now)
+        for number, (solution, _) in enumerate(rows):
+            if isinstance(self.query.form, ConstructForm):
+                graph = _fill(self.query.form, dict(solution), f"{t}-{number}")
+                if graph:
+                    yield Answer(t, sign, graph=graph)
+            else:
+                yield Answer(t, sign, solution)
+
+
+def _minus(rows: list[Row], others: list[Row]) -> list[Row]:
+    left = Counter(rows) - Counter(others)
+    kept = []
+    for row in rows:
+        if left[row] > 0:
+            left[row] -= 1
+            kept.append(row)
+    return kept
+
+
+def _fill(form: ConstructForm, solution: Mapping[str, Term], number: str) -> frozenset[Quad]:
+    """Fill in a template; blank nodes are new for each solution (S3), bad triples are left out."""
+
+    def value(term: IRI | Literal | BlankNode | Variable) -> Term | None:
+        match term:
+            case Variable():
+                return solution.get(term.name)
+            case BlankNode():
+                return BlankNode(f"c{number}-{term.label}")
+            case _:
+                return term
+
+    found = set()
+    for triple in form.template:
+        subject, predicate = value(triple.subject), value(triple.predicate)
+        end = value(triple.object)
+        if isinstance(subject, IRI | BlankNode) and isinstance(predicate, IRI) and end is not None:
+            found.add(Quad(subject, predicate, end))
+    return frozenset(found)
+
+
+# --- relations ------------------------------------------------------------------------------------
+
+
+class _Evaluation:
+    """A store that is brought to the content of all windows at t, and the query over it (A1)."""
+
+    def __init__(
+        self, query: ContinuousQuery, windows: Sequence[OpenWindow], static: Sequence[Quad]
+    ) -> None:
+        self._query = query
+        self._windows = windows
+        self._derivations = compares_derivations(query)
+        default, named = _dataset(query, static)
+        merged = [query.window(name) for name in query.default_graph_windows]
+        self._merges_bags = any(window.content is Content.BAG for window in merged)
+        self._static_default = {_without_graph(quad) for quad in default}
+        self._store = ox.Store()
+        for quad in default:
+            self._store.add(_oxigraph_quad(quad, None))
+            if self._merges_bags:
+                self._store.add(_oxigraph_quad(quad, STATIC))
+                self._store.add(_oxigraph_quad(quad, MERGED))
+        for graph, quads in named.items():
+            self._store.extend(_oxigraph_quad(quad, graph.value) for quad in quads)
+        if self._merges_bags:
+            self._store.add(_meta(STATIC, IN, ox.NamedNode(MERGED)))
+        self._held: set[ox.Quad] = set()
+        self._numbers: dict[tuple[str, IRI | None, int], int] = {}
+        self._translation = translate(
+            query,
+            windows,
+            columns=_columns(query),
+            named_graphs=tuple(named),
+            derivations=self._derivations,
+        )
+
+    def rows(self, t: int) -> list[Row]:
+        """Evaluate at t."""
+        wanted = set(self._contents(t))
+        for quad in self._held - wanted:
+            self._store.remove(quad)
+        self._store.extend(wanted - self._held)
+        self._held = wanted
+        translation = self._translation
+        functions: dict[ox.NamedNode, Callable[..., Any]] = {
+            ox.NamedNode(SPELLING): _spelling,
+            ox.NamedNode(LATEST): _latest,
+            ox.NamedNode(NOW): lambda: _moment(t),
+        }
+        solutions = self._store.query(
+            translation.text,
+            custom_functions=functions,
+            custom_aggregate_functions={
+                ox.NamedNode(name): _aggregate(call)
+                for name, call in translation.aggregates.items()
+            },
+        )
+        assert isinstance(solutions, ox.QuerySolutions)
+        rows = [_row(solution, translation) for solution in solutions]
+        if isinstance(self._query.form, AskForm):
+            answer = Literal("true" if rows else "false", datatype=IRI(XSD.boolean))
+            return [(((_BOOLEAN.name, answer),), ())]
+        return rows
+
+    def _contents(self, t: int) -> Iterator[ox.Quad]:
+        merged = set(self._query.default_graph_windows)
+        for index, opened in enumerate(self._windows):
+            graph = window_graph(index)
+            in_default = opened.window.name in merged
+            is_bag = opened.window.content is Content.BAG
+            if in_default and self._merges_bags and not is_bag:
+                yield _meta(graph, IN, ox.NamedNode(MERGED))
+            for element in opened.content(t):
+                name = element_graph(self._number(opened, element))
+                yield _meta(name, IN, ox.NamedNode(graph))
+                yield _meta(name, TIME, _integer(element.event_time))
+                # A graph window's elements are only looked at for their times.
+                if in_default and (is_bag or not self._merges_bags):
+                    yield _meta(name, IN, ox.NamedNode(MERGED))
+                for triple in distinct_triples(element):
+                    scoped = _of_stream(triple, opened.stream)
+                    yield _oxigraph_quad(scoped, graph)
+                    yield _oxigraph_quad(scoped, name)
+                    if in_default and self._merges_bags:
+                        yield _oxigraph_quad(scoped, MERGED)
+                    elif in_default and scoped not in self._static_default:
+                        yield _oxigraph_quad(scoped, None)
+
+    def _number(self, opened: OpenWindow, element: Element) -> int:
+        # The same element has one number in all windows that time it the same way.
+        key = (element.stream, opened.window.event_time, element.position)
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _columns(query: ContinuousQuery) -> tuple[Variable, ...]:
+    match query.form:
+        case SelectForm():
+            return query.form.variables
+        case ConstructForm():
+            found = {
+                term
+                for triple in query.form.template
+                for term in (triple.subject, triple.predicate, triple.object)
+                if isinstance(term, Variable)
+            }
+            return tuple(sorted(found))
+        case _:
+            return ()
+
+
+def _dataset(
+    query: ContinuousQuery, static: Sequence[Quad]
+) -> tuple[list[Quad], dict[IRI, list[Quad]]]:
+    """Give the static dataset: what FROM and FROM NAMED say or, without them, all there is (A1)."""
+    static = [_scoped(quad, _static_label) for quad in static]
+    by_graph: dict[Resource | None, list[Quad]] = {}
+    for quad in static:
+        by_graph.setdefault(quad.graph, []).append(quad)
+    if not query.default_graphs and not query.named_graphs:
+        named = {name: quads for name, quads in by_graph.items() if isinstance(name, IRI)}
+        return by_graph.get(None, []), named
+    default = [quad for name in query.default_graphs for quad in by_graph.get(name, [])]
+    return default, {name: by_graph.get(name, []) for name in query.named_graphs}
+
+
+# --- terms ----------------------------------------------------------------------------------------
+
+
+def blank_label(stream: str, label: str) -> str:
+    """Name a blank node by its stream and its label there (S3).
+
+    >>> blank_label("urn:s", "b0")
+    'se2219d44-b0'
+    """
+    return f"s{hashlib.sha256(stream.encode()).hexdigest()[:8]}-{label}"
+
+
+def _static_label(label: str) -> str:
+    return f"g-{label}"
+
+
+def _of_stream(quad: Quad, stream: IRI) -> Quad:
+    return _scoped(quad, lambda label: blank_label(stream.value, label))
+
+
+def _scoped(quad: Quad, rename: Callable[[str], str]) -> Quad:
+    subject, end = quad.subject, quad.object
+    if isinstance(subject, BlankNode):
+        subject = BlankNode(rename(subject.label))
+    if isinstance(end, BlankNode):
+        end = BlankNode(rename(end.label))
+    return Quad(subject, quad.predicate, end, quad.graph)
+
+
+def _without_graph(quad: Quad) -> Quad:
+    return replace(quad, graph=None)
+
+
+def _oxigraph_quad(quad: Quad, graph: str | None) -> ox.Quad:
+    name = ox.DefaultGraph() if graph is None else ox.NamedNode(graph)
+    subject = _oxigraph(quad.subject)
+    assert isinstance(subject, ox.NamedNode | ox.BlankNode)
+    return ox.Quad(subject, ox.NamedNode(quad.predicate.value), _oxigraph(quad.object), name)
+
+
+def _oxigraph(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal:
+    match term:
+        case IRI():
+            return ox.NamedNode(term.value)
+        case BlankNode():
+            return ox.BlankNode(term.label)
+        case Literal():
+            if term.language is not None:
+                return ox.Literal(term.lexical, language=term.language)
+            return ox.Literal(term.lexical, datatype=ox.NamedNode(term.datatype.value))
+
+
+def _meta(subject: str, predicate: str, value: ox.NamedNode | ox.Literal) -> ox.Quad:
+    return ox.Quad(ox.NamedNode(subject), ox.NamedNode(predicate), value, ox.NamedNode(META))
+
+
+def _integer(number: int) -> ox.Literal:
+    return ox.Literal(str(number), datatype=ox.NamedNode(XSD.integer))
+
+
+def _moment(t: int) -> ox.Literal:
+    """Give the report instant as NOW() has it."""
+    moment = (_EPOCH + timedelta(milliseconds=t)).replace(tzinfo=None)
+    return ox.Literal(
+        moment.isoformat(timespec="milliseconds") + "Z", datatype=ox.NamedNode(XSD.dateTime)
+    )
+
+
+def _row(solution: ox.QuerySolution, translation: Translation) -> Row:
+    bound = []
+    for variable, name in translation.columns:
+        term = solution[name]
+        if term is not None:
+            bound.append((variable.name, from_oxigraph(term)))
+    return tuple(sorted(bound, key=lambda pair: pair[0])), tuple(
+        str(solution[name]) for name in translation.derivation
+    )
+
+
+# --- functions that SPARQL leaves open ------------------------------------------------------------
+
+
+def _spelling(term: Any) -> ox.Literal:
+    return ox.Literal(str(from_oxigraph(term)))
+
+
+def _latest(*times: Any) -> ox.Literal | None:
+    """Give the latest of some times; what is not known is false."""
+    known = [int(time.value) for time in times if time.datatype.value != XSD.boolean]
+    return _integer(max(known)) if known else None
+
+
+def _aggregate(call: AggregateCall) -> Callable[[], Any]:
+    """Make an accumulator for SAMPLE (the least spelling) or GROUP_CONCAT (in order of spelling)."""
+
+    class Accumulator:
+        def __init__(self) -> None:
+            self.terms: list[Any] = []
+
+        def accumulate(self, term: Any) -> None:
+            self.terms.append(term)
+
+        def finish(self) -> Any:
+            spelt = [(str(from_oxigraph(term)), term) for term in self.terms]
+            if call.distinct:
+                spelt = list(dict(spelt).items())
+            ordered = [term for _, term in sorted(spelt, key=lambda pair: pair[0])]
+            if call.function == "SAMPLE":
+                return ordered[0] if ordered else None
+            if any(isinstance(term, ox.BlankNode) for term in ordered):
+                return None
+            return ox.Literal((call.separator or "").join(term.value for term in ordered))
+
+    return Accumulator

@@ -1,0 +1,506 @@
+"""A query's pattern as SPARQL text over a store that holds the windows' contents as named graphs.
+
+The store (`oracle.py` fills it) has, besides the static data:
+
+- for each open window k a graph `W:k`, the merge of its elements;
+- for each element i that is in some window a graph `E:i`;
+- a graph `meta` that says which elements are in which windows and when they happened.
+
+A pattern over graph content is matched in `W:k`. Over bag content every triple pattern is matched
+in `GRAPH ?e { }` with a variable of its own that ranges over the window's elements: two elements
+that carry the same triple give two solutions, and the values of those variables are the derivation
+(W8, A2).
+
+Property paths over bags: sequences, inverses, alternatives and negated sets are unfolded into
+triple patterns, so they count elements like any other pattern. Where a path repeats or skips steps
+(`*`, `+`, `?`), SPARQL counts each pair of ends once; such a path is matched in the merge `W:k`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, assert_never, final
+
+from quadweir.algebra.analyze import is_closure
+from quadweir.algebra.expressions import (
+    AggregateCall,
+    Call,
+    Exists,
+    VariableExpression,
+)
+from quadweir.algebra.patterns import (
+    Alternative,
+    BasicPattern,
+    Distinct,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Inverse,
+    Join,
+    LeftJoin,
+    Link,
+    Minus,
+    NegatedSet,
+    OneOrMore,
+    OrderBy,
+    OrderKey,
+    Path,
+    Pattern,
+    PatternTerm,
+    Project,
+    Reduced,
+    Service,
+    Slice,
+    TriplePattern,
+    Union,
+    Values,
+    WindowPattern,
+    ZeroOrMore,
+    ZeroOrOne,
+    is_hidden,
+)
+from quadweir.algebra.patterns import (
+    Sequence as PathSequence,
+)
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.scopes import in_scope, windows_of
+from quadweir.algebra.traverse import walk
+from quadweir.algebra.windows import Content
+from quadweir.errors import UnsupportedError
+from quadweir.syntax.write_terms import ExpressionWriter
+from quadweir.terms import IRI, Literal, Variable
+from quadweir.testing.contents import OpenWindow
+
+BASE: Final = "urn:quadweir:oracle:"
+META: Final = f"{BASE}meta"
+IN: Final = f"{BASE}in"
+TIME: Final = f"{BASE}time"
+# The pseudo-window of a default graph that is merged from bags, and static data as its element.
+MERGED: Final = f"{BASE}merged"
+STATIC: Final = f"{BASE}static"
+SPELLING: Final = f"{BASE}spelling"
+LATEST: Final = f"{BASE}latest"
+NOW: Final = f"{BASE}now"
+
+
+def window_graph(index: int) -> str:
+    """Name the graph that holds the merged content of the open window with this index."""
+    return f"{BASE}window:{index}"
+
+
+def element_graph(index: int) -> str:
+    """Name the graph that holds the element with this index."""
+    return f"{BASE}element:{index}"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Active:
+    """What plain patterns match: the graph that stands around them, or the elements of a bag.
+
+    `times` names the window in which TIMESTAMP looks for elements, None outside of windows.
+    """
+
+    bag: str | None = None
+    times: str | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """SPARQL text and how to read its results.
+
+    `columns` pairs the query's variables with those in the text; `derivation` names the variables
+    whose values say which elements made a solution. `aggregates` are those that the text calls by
+    an IRI because SPARQL leaves their result open.
+    """
+
+    text: str
+    columns: tuple[tuple[Variable, str], ...]
+    derivation: tuple[str, ...]
+    aggregates: dict[str, AggregateCall]
+
+
+def translate(
+    query: ContinuousQuery,
+    windows: Sequence[OpenWindow],
+    *,
+    columns: Sequence[Variable],
+    named_graphs: Sequence[IRI],
+    derivations: bool,
+) -> Translation:
+    """Write the pattern of a query as a SELECT of these columns, and of derivations if wanted."""
+    writer = _Writer(query, windows, named_graphs, derivations=derivations)
+    return writer.top(columns)
+
+
+class _Writer(ExpressionWriter):
+    def __init__(
+        self,
+        query: ContinuousQuery,
+        windows: Sequence[OpenWindow],
+        named_graphs: Sequence[IRI],
+        *,
+        derivations: bool,
+    ) -> None:
+        super().__init__()
+        self._query = query
+        self._windows = windows
+        self._named_graphs = named_graphs
+        self._derivations = derivations
+        self._hidden: dict[Variable, str] = {}
+        self._fresh = 0
+        self._elements: list[str] = []
+        self._aggregates: dict[str, AggregateCall] = {}
+        self._timed: dict[Variable, list[str]] = {}
+        for node in walk(query.pattern):
+            if isinstance(node, Call) and node.function == "TIMESTAMP":
+                self._timed.setdefault(self._timestamped(node), [])
+        self._active = self._outermost()
+
+    def top(self, columns: Sequence[Variable]) -> Translation:
+        text = self._select(self._query.pattern, tuple(columns))
+        return Translation(
+            text=text,
+            columns=tuple((column, self.variable(column)[1:]) for column in columns),
+            derivation=tuple(name[1:] for name in self._elements) if self._derivations else (),
+            aggregates=self._aggregates,
+        )
+
+    def _outermost(self) -> Active:
+        merged = [self._query.window(name) for name in self._query.default_graph_windows]
+        if any(window.content is Content.BAG for window in merged):
+            return Active(bag=MERGED, times=MERGED)
+        return Active(times=MERGED if merged else None)
+
+    # --- names and terms ------------------------------------------------------------------------
+
+    def variable(self, variable: Variable) -> str:
+        # Prefixes keep the query's names, hidden names and ours apart.
+        if is_hidden(variable):
+            return self._hidden.setdefault(variable, f"?h_{len(self._hidden)}")
+        return f"?v_{variable.name}"
+
+    def _new(self, kind: str) -> str:
+        self._fresh += 1
+        return f"?{kind}_{self._fresh}"
+
+    def iri(self, iri: IRI) -> str:
+        return str(iri)
+
+    def literal(self, literal: Literal) -> str:
+        return str(literal)
+
+    # --- expressions ----------------------------------------------------------------------------
+
+    def exists(self, exists: Exists) -> str:
+        # An EXISTS says whether, not how: its elements are no part of a derivation.
+        before = len(self._elements)
+        text = self._group(exists.pattern)
+        del self._elements[before:]
+        return f"{'NOT ' if exists.negated else ''}EXISTS {text}"
+
+    def call(self, call: Call) -> str:
+        if call.function == "NOW":
+            return f"<{NOW}>()"
+        if call.function == "TIMESTAMP":
+            times = self._timed[self._timestamped(call)]
+            return f"<{LATEST}>({', '.join(f'COALESCE({time}, false)' for time in times)})"
+        return super().call(call)
+
+    def _timestamped(self, call: Call) -> Variable:
+        match call.arguments:
+            case (VariableExpression(variable=variable),):
+                return variable
+            case _:
+                raise UnsupportedError(
+                    "timestamp() takes one variable",
+                    hint="Give it a variable that a stream pattern binds.",
+                    span=call.span,
+                )
+
+    def aggregate(self, call: AggregateCall) -> str:
+        if call.function in ("SAMPLE", "GROUP_CONCAT"):
+            assert call.argument is not None
+            name = f"{BASE}aggregate:{len(self._aggregates)}"
+            self._aggregates[name] = call
+            return f"<{name}>({self.expression(call.argument)})"
+        return super().aggregate(call)
+
+    # --- patterns -------------------------------------------------------------------------------
+
+    def _group(self, pattern: Pattern) -> str:
+        """Write a pattern as a group of its own, braces included."""
+        match pattern:
+            case BasicPattern():
+                return self._basic(pattern)
+            case Values():
+                return "{ " + self._values(pattern) + " }"
+            case Join():
+                return "{ " + " ".join(self._group(each) for each in pattern.inputs) + " }"
+            case Union():
+                return "{ " + " UNION ".join(self._group(each) for each in pattern.inputs) + " }"
+            case LeftJoin():
+                left, right = self._group(pattern.left), self._group(pattern.right)
+                condition = ""
+                if pattern.condition is not None:
+                    condition = f" FILTER({self.expression(pattern.condition)})"
+                return f"{{ {left} OPTIONAL {{ {right}{condition} }} }}"
+            case Minus():
+                return f"{{ {self._group(pattern.left)} MINUS {self._group(pattern.right)} }}"
+            case Filter():
+                inner = self._group(pattern.input)
+                return f"{{ {inner} FILTER({self.expression(pattern.condition)}) }}"
+            case Extend():
+                inner = self._group(pattern.input)
+                name = self.variable(pattern.variable)
+                return f"{{ {inner} BIND({self.expression(pattern.expression)} AS {name}) }}"
+            case Graph():
+                return self._graph(pattern)
+            case WindowPattern():
+                return self._window(pattern)
+            case Service():
+                raise UnsupportedError("the oracle asks no other endpoint", span=pattern.span)
+            case Group():
+                return f"{{ {self._grouped(pattern)} }}"
+            case Project() | Distinct() | Reduced() | OrderBy() | Slice():
+                return f"{{ {self._select(pattern)} }}"
+            case _:
+                assert_never(pattern)
+
+    def _inside(self, active: Active, pattern: Pattern) -> str:
+        before, self._active = self._active, active
+        try:
+            return self._group(pattern)
+        finally:
+            self._active = before
+
+    def _graph(self, pattern: Graph) -> str:
+        inner = self._inside(Active(), pattern.input)
+        if isinstance(pattern.graph, IRI):
+            return f"{{ GRAPH {pattern.graph} {inner} }}"
+        name = self.variable(pattern.graph)
+        # The store holds graphs of ours too: only the query's own may be seen.
+        allowed = " ".join(map(str, self._named_graphs))
+        return f"{{ GRAPH {name} {inner} VALUES {name} {{ {allowed} }} }}"
+
+    def _window(self, pattern: WindowPattern) -> str:
+        names = {window.name for window in windows_of(pattern.window, self._query)}
+        branches = []
+        for index, opened in enumerate(self._windows):
+            if opened.window.name not in names:
+                continue
+            graph = window_graph(index)
+            if opened.window.content is Content.BAG:
+                inner = self._inside(Active(bag=graph, times=graph), pattern.input)
+            else:
+                inner = self._inside(Active(times=graph), pattern.input)
+                inner = f"{{ GRAPH <{graph}> {inner} }}"
+            bound = []
+            if isinstance(pattern.window, Variable):
+                bound.append((self.variable(pattern.window), opened.window.name))
+            if isinstance(opened.window.stream, Variable):
+                bound.append((self.variable(opened.window.stream), opened.stream))
+            values = " ".join(f"VALUES {name} {{ {iri} }}" for name, iri in bound)
+            branches.append(f"{{ {inner} {values} }}")
+        # No stream, no window: a pattern over it has no solution.
+        return " UNION ".join(branches).join("{}") if branches else "{ VALUES ?none { } }"
+
+    def _values(self, pattern: Values) -> str:
+        names = " ".join(map(self.variable, pattern.variables))
+        rows = " ".join(
+            "(" + " ".join("UNDEF" if term is None else str(term) for term in row) + ")"
+            for row in pattern.rows
+        )
+        return f"VALUES ({names}) {{ {rows} }}"
+
+    # --- triples --------------------------------------------------------------------------------
+
+    def _basic(self, pattern: BasicPattern) -> str:
+        parts = []
+        for each in pattern.patterns:
+            if isinstance(each, TriplePattern):
+                parts.append(self._triple(each))
+            else:
+                parts.append(self._path(each.subject, each.path, each.object))
+        return "{ " + " ".join(parts) + " }"
+
+    def _triple(self, triple: TriplePattern) -> str:
+        subject = self.term(triple.subject)
+        none = ""
+        if isinstance(triple.subject, Literal):
+            # SPARQL's grammar has no place for it; RDF has no such triple.
+            subject, none = self._new("n"), " VALUES ?none { }"
+        text = f"{subject} {self.term(triple.predicate)} {self.term(triple.object)}"
+        variables = {
+            term
+            for term in (triple.subject, triple.predicate, triple.object)
+            if isinstance(term, Variable)
+        }
+        matched = self._match(text)
+        timed = sorted(variables & self._timed.keys())
+        if timed and self._active.times is not None:
+            matched += f" {self._time(text, variables, timed)}"
+        return matched + none
+
+    def _match(self, text: str) -> str:
+        if self._active.bag is None:
+            return f"{text} ."
+        element = self._new("e")
+        self._elements.append(element)
+        return (
+            f"GRAPH {element} {{ {text} }} "
+            f"GRAPH <{META}> {{ {element} <{IN}> <{self._active.bag}> }}"
+        )
+
+    def _time(self, text: str, variables: set[Variable], timed: list[Variable]) -> str:
+        """Look up when a triple that matched happened: in a bag its element's time, else the latest."""
+        time = self._new("t")
+        for variable in timed:
+            self._timed[variable].append(time)
+        if self._active.bag is not None:
+            return f"OPTIONAL {{ GRAPH <{META}> {{ {self._elements[-1]} <{TIME}> {time} }} }}"
+        element, each = self._new("e"), self._new("t")
+        names = " ".join(sorted(map(self.variable, variables)))
+        return (
+            f"OPTIONAL {{ SELECT {names} (MAX({each}) AS {time}) WHERE {{ "
+            f"GRAPH {element} {{ {text} }} GRAPH <{META}> {{ "
+            f"{element} <{IN}> <{self._active.times}> ; <{TIME}> {each} }} }} GROUP BY {names} }}"
+        )
+
+    def _path(self, subject: PatternTerm, path: Path, end: PatternTerm) -> str:
+        if self._active.bag is None or is_closure(path):
+            text = f"{self._end(subject)} {self._path_text(path)} {self._end(end)}"
+            # A graph that is named goes for the merge of the bag around.
+            merge = self._active.bag
+            return f"{text} ." if merge is None else f"GRAPH <{merge}> {{ {text} }}"
+        match path:
+            case Link():
+                return self._triple(
+                    TriplePattern(subject=subject, predicate=path.predicate, object=end)
+                )
+            case Inverse():
+                return self._path(end, path.path, subject)
+            case PathSequence():
+                middles = [Variable(f"_:oracle{self._fresh}.{i}") for i in range(len(path.paths))]
+                self._fresh += 1
+                ends: list[PatternTerm] = [subject, *middles[1:], end]
+                return " ".join(
+                    self._path(ends[i], step, ends[i + 1]) for i, step in enumerate(path.paths)
+                )
+            case Alternative():
+                branches = (f"{{ {self._path(subject, each, end)} }}" for each in path.paths)
+                return "{ " + " UNION ".join(branches) + " }"
+            case NegatedSet():
+                return self._negated_set(subject, path, end)
+            case _:
+                raise AssertionError(f"{path} is a closure")
+
+    def _negated_set(self, subject: PatternTerm, path: NegatedSet, end: PatternTerm) -> str:
+        branches = []
+        both: list[tuple[PatternTerm, PatternTerm, tuple[IRI, ...]]] = []
+        if path.forward or not path.backward:
+            both.append((subject, end, path.forward))
+        if path.backward:
+            both.append((end, subject, path.backward))
+        for start, stop, forbidden in both:
+            predicate = Variable(f"_:oracle{self._fresh}")
+            self._fresh += 1
+            triple = self._triple(TriplePattern(subject=start, predicate=predicate, object=stop))
+            named = ", ".join(map(str, forbidden))
+            branches.append(f"{{ {triple} FILTER({self.variable(predicate)} NOT IN ({named})) }}")
+        return "{ " + " UNION ".join(branches) + " }"
+
+    def _end(self, term: PatternTerm) -> str:
+        return self.term(term)
+
+    def _path_text(self, path: Path) -> str:
+        match path:
+            case Link():
+                return str(path.predicate)
+            case Inverse():
+                return f"^({self._path_text(path.path)})"
+            case PathSequence():
+                return "(" + "/".join(map(self._path_text, path.paths)) + ")"
+            case Alternative():
+                return "(" + "|".join(map(self._path_text, path.paths)) + ")"
+            case ZeroOrMore():
+                return f"({self._path_text(path.path)})*"
+            case OneOrMore():
+                return f"({self._path_text(path.path)})+"
+            case ZeroOrOne():
+                return f"({self._path_text(path.path)})?"
+            case NegatedSet():
+                parts = [*map(str, path.forward), *(f"^{iri}" for iri in path.backward)]
+                return "!(" + "|".join(parts) + ")"
+            case _:
+                assert_never(path)
+
+    # --- selections -----------------------------------------------------------------------------
+
+    def _grouped(self, pattern: Group) -> str:
+        before = len(self._elements)
+        inner = self._group(pattern.input)
+        del self._elements[before:]
+        if any(each.call.argument is None and each.call.distinct for each in pattern.aggregates):
+            # DISTINCT * counts solutions, in which our own variables and blank nodes are not.
+            names = {v for v in in_scope(pattern.input, self._query) if not is_hidden(v)}
+            kept = " ".join(sorted(map(self.variable, names | set(pattern.keys))))
+            inner = f"{{ SELECT {kept} WHERE {inner} }}" if kept else inner
+        keys = " ".join(map(self.variable, pattern.keys))
+        parts = [keys] if keys else []
+        parts += [
+            f"({self.aggregate(each.call)} AS {self.variable(each.variable)})"
+            for each in pattern.aggregates
+        ]
+        by = f" GROUP BY {keys}" if keys else ""
+        return f"SELECT {' '.join(parts) or '(1 AS ?one)'} WHERE {inner}{by}"
+
+    def _select(self, pattern: Pattern, columns: tuple[Variable, ...] | None = None) -> str:
+        """Write a stack of Slice, Distinct, Project and OrderBy as one SELECT.
+
+        Ties under LIMIT and OFFSET are broken by the canonical spelling of the columns, so that the
+        answer depends on the input alone (P1); SPARQL leaves it open.
+        """
+        limits = order = ""
+        distinct = sliced = False
+        rest = pattern
+        if isinstance(rest, Slice):
+            sliced = True
+            limits = f" OFFSET {rest.offset}" if rest.offset else ""
+            limits += f" LIMIT {rest.limit}" if rest.limit is not None else ""
+            rest = rest.input
+        if isinstance(rest, Distinct | Reduced):
+            # REDUCED may keep what it likes; it keeps everything, for the same reason.
+            distinct = isinstance(rest, Distinct)
+            rest = rest.input
+        if isinstance(rest, Project):
+            columns = rest.variables if columns is None else columns
+            rest = rest.input
+        elif columns is None or distinct:
+            inside = in_scope(rest, self._query)
+            visible = sorted(v for v in inside if not (distinct and is_hidden(v)))
+            columns = tuple(visible) if columns is None else columns
+        keys: tuple[OrderKey, ...] = ()
+        if isinstance(rest, OrderBy):
+            keys = rest.keys
+            rest = rest.input
+        before = len(self._elements)
+        inner = self._group(rest)
+        if not self._derivations:
+            del self._elements[before:]
+        names = [self.variable(column) for column in columns]
+        if keys or sliced:
+            parts = [
+                f"{'DESC' if key.descending else 'ASC'}({self.expression(key.expression)})"
+                for key in keys
+            ]
+            parts += [f"<{SPELLING}>({name})" for name in names]
+            order = f" ORDER BY {' '.join(parts)}" if parts else ""
+        selected = names + (self._elements[before:] if self._derivations else [])
+        return (
+            f"SELECT {'DISTINCT ' if distinct else ''}{' '.join(selected) or '(1 AS ?one)'} "
+            f"WHERE {inner}{order}{limits}"
+        )
