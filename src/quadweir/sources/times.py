@@ -28,7 +28,7 @@ _FRACTION: Final = re.compile(r"\.([0-9]+)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
-DURATION: Final = r"^(0|[1-9][0-9]{0,11})(ms|s|m|h|d)$"
+DURATION: Final = r"^(0|[1-9][0-9]{0,8})(ms|s|m|h|d)$"
 _DURATION: Final = re.compile(DURATION)
 _UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 

@@ -1,0 +1,477 @@
+"""What a stream is: its IRI, where its records come from, how they are written and timed.
+
+Declarations are written in TOML (`docs/reference/streams.md`) or built in Python; both go through
+the same checks, those of the published schema `quadweir/schemas/streams.schema.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from enum import StrEnum
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast, final
+
+from quadweir.errors import DataError, DeclarationError
+from quadweir.sources.schemacheck import Problem, check
+from quadweir.sources.times import format_duration, parse_duration, parse_time
+from quadweir.sources.tomlplaces import Place, locate
+from quadweir.spans import Span
+
+LIVE_DELAY: Final = timedelta(seconds=10)
+# Stands for "not given": the default depends on the source.
+_DEFAULT_DELAY: Final = timedelta(milliseconds=-1)
+MAX_FILE_CHARACTERS: Final = 2**20
+
+
+class Format(StrEnum):
+    """How the records of a stream are written."""
+
+    TIMED_LINES = "timed-lines"
+    TIMED_GRAPHS = "timed-graphs"
+    TIMED_FILES = "timed-files"
+    NTRIPLES = "ntriples"
+    NQUADS = "nquads"
+    JSONL = "jsonl"
+    CSV = "csv"
+    XML = "xml"
+
+    @property
+    def is_rdf(self) -> bool:
+        """Tell whether the records are RDF already, and need no mapping."""
+        return self not in (Format.JSONL, Format.CSV, Format.XML)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """The time stands around the record: a line prefix, a Kafka timestamp, a place in a folder."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """The time is that of arrival."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FromPredicate:
+    """The time is the object of a predicate inside the element."""
+
+    predicate: str
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FromColumn:
+    """The time is a field of the record."""
+
+    column: str
+
+
+TimeSource: TypeAlias = Envelope | Arrival | FromPredicate | FromColumn
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Play `factor` times as fast as the event times say."""
+
+    factor: float = 1.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Play so many elements a second, evenly."""
+
+    per_second: float
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Burst:
+    """Play `count` elements at once, then again after `every`."""
+
+    count: int
+    every: timedelta
+
+
+Pace: TypeAlias = Speed | Rate | Burst
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSource:
+    """One file, read to its end."""
+
+    path: Path
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderSource:
+    """The files of a folder, in the order of their names; watched for new ones if asked."""
+
+    path: Path
+    pattern: str = "*"
+    watch: bool = False
+    start: int = 0
+    step: timedelta | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySource:
+    """Files played as a live source."""
+
+    path: Path
+    pattern: str = "*"
+    start: int = 0
+    step: timedelta | None = None
+    pace: Pace = field(default_factory=Speed)
+    loop: bool = False
+    limit: int | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaSource:
+    """A Kafka topic."""
+
+    servers: str
+    topic: str
+    starting: str = "earliest"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcpSource:
+    """Lines from a TCP server."""
+
+    port: int
+    host: str = "127.0.0.1"
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MqttSource:
+    """Messages from an MQTT broker."""
+
+    topic: str
+    host: str = "127.0.0.1"
+    port: int | None = None
+    qos: int = 1
+    client_id: str | None = None
+    tls: bool = False
+    username: str | None = None
+    password_env: str | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySource:
+    """Elements handed in by a Python program."""
+
+
+Source: TypeAlias = (
+    FileSource | FolderSource | ReplaySource | KafkaSource | TcpSource | MqttSource | MemorySource
+)
+_KINDS: Final[Mapping[str, type]] = {
+    "file": FileSource,
+    "folder": FolderSource,
+    "replay": ReplaySource,
+    "kafka": KafkaSource,
+    "tcp": TcpSource,
+    "mqtt": MqttSource,
+    "memory": MemorySource,
+}
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamDeclaration:
+    """A stream as its author describes it (semantics S1 to S4).
+
+    >>> from pathlib import Path
+    >>> flow = StreamDeclaration(
+    ...     iri="http://example.org/flow",
+    ...     source=FileSource(path=Path("flow.stream")),
+    ...     format=Format.TIMED_LINES,
+    ... )
+    >>> flow.delay, flow.kind
+    (datetime.timedelta(0), 'file')
+
+    Attributes:
+        iri: the name of the stream.
+        source: where its records come from.
+        format: how they are written.
+        time: where the event time comes from (S2).
+        delay: how far elements may lag before they are late (S4); by default 0 for files and 10 s
+            for live sources.
+        idle: after how long without elements the stream stops holding back the watermark; None is
+            never.
+        in_order: elements never come before earlier ones (E1).
+        dead_letters: a folder for records that cannot be used; None only counts them.
+        description: for readers.
+        span: where the declaration stands.
+
+    Raises:
+        DeclarationError: the parts do not go together.
+    """
+
+    iri: str
+    source: Source
+    format: Format
+    time: TimeSource = field(default_factory=Envelope)
+    delay: timedelta = _DEFAULT_DELAY
+    idle: timedelta | None = None
+    in_order: bool = False
+    dead_letters: Path | None = None
+    description: str | None = None
+    span: Span | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.delay == _DEFAULT_DELAY:
+            object.__setattr__(self, "delay", LIVE_DELAY if self.is_live else timedelta(0))
+        object.__setattr__(self, "format", Format(self.format))
+        if self.span is not None:
+            return
+        # Built in Python: the same rules as in a file, from the same schema.
+        for problem in check({"streams": {self.iri: self.as_table()}}, schema()):
+            raise _error(problem, {})
+
+    @property
+    def kind(self) -> str:
+        """What kind of source it has, as the file spells it."""
+        return next(kind for kind, cls in _KINDS.items() if isinstance(self.source, cls))
+
+    @property
+    def is_live(self) -> bool:
+        """Tell whether records come when they please, rather than when they are read."""
+        return isinstance(self.source, (KafkaSource, TcpSource, MqttSource))
+
+    @property
+    def delay_ms(self) -> int:
+        """The allowed delay in milliseconds."""
+        return self.delay // timedelta(milliseconds=1)
+
+    @property
+    def idle_ms(self) -> int | None:
+        """The idle time-out in milliseconds."""
+        return None if self.idle is None else self.idle // timedelta(milliseconds=1)
+
+    def as_table(self) -> dict[str, Any]:
+        """The declaration as a table of the file; what is at its default is left out."""
+        table: dict[str, Any] = {"source": _source_table(self.kind, self.source)}
+        table["format"] = str(self.format)
+        match self.time:
+            case Arrival():
+                table["time"] = "arrival"
+            case FromPredicate(predicate=predicate):
+                table["time"] = {"predicate": predicate}
+            case FromColumn(column=column):
+                table["time"] = {"column": column}
+            case Envelope():
+                pass
+        if self.delay != (LIVE_DELAY if self.is_live else timedelta(0)):
+            table["delay"] = format_duration(self.delay)
+        if self.idle is not None:
+            table["idle"] = format_duration(self.idle)
+        if self.in_order:
+            table["in_order"] = True
+        if self.dead_letters is not None:
+            table["dead_letters"] = str(self.dead_letters)
+        if self.description is not None:
+            table["description"] = self.description
+        return table
+
+
+@cache
+def schema() -> Mapping[str, Any]:
+    """The published JSON Schema of stream declarations."""
+    text = files("quadweir.schemas").joinpath("streams.schema.json").read_text(encoding="utf-8")
+    return cast(Mapping[str, Any], json.loads(text))
+
+
+def load(path: Path | str, *, allow_outside: bool = False) -> dict[str, StreamDeclaration]:
+    """Read the stream declarations of a TOML file, by IRI.
+
+    Args:
+        path: the file; paths inside it are relative to its folder.
+        allow_outside: let those paths leave the folder.
+
+    Raises:
+        DeclarationError: the file cannot be read or says something that cannot be meant; the
+            error carries the place.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise DeclarationError(f"cannot read {path}: {reason}", hint="Check the path.") from error
+    return loads(text, base=path.parent, source=str(path), allow_outside=allow_outside)
+
+
+def loads(
+    text: str, *, base: Path, source: str | None = None, allow_outside: bool = False
+) -> dict[str, StreamDeclaration]:
+    """Read stream declarations from TOML text; like `load`, with `base` as the file's folder."""
+    if len(text) > MAX_FILE_CHARACTERS:
+        raise DeclarationError(f"more than {MAX_FILE_CHARACTERS} characters of declarations")
+    try:
+        document = tomllib.loads(text)
+        places = locate(text.replace("\r\n", "\n"), source)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(str(error), text, source) from None
+    except RecursionError:
+        raise DeclarationError("the declarations are nested too deeply") from None
+    document = _without_moments(document)
+    for problem in check(document, schema()):
+        raise _error(problem, places)
+    reader = _TableReader(base, allow_outside, places)
+    return {
+        iri: reader.stream(iri, table, ("streams", iri))
+        for iri, table in document["streams"].items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _TableReader:
+    """Turns tables that passed the schema into declarations."""
+
+    base: Path
+    allow_outside: bool
+    places: Mapping[tuple[str | int, ...], Place]
+
+    def stream(
+        self, iri: str, table: Mapping[str, Any], path: tuple[str | int, ...]
+    ) -> StreamDeclaration:
+        place = self.places.get(path)
+        options: dict[str, Any] = {
+            key: table[key] for key in ("in_order", "description") if key in table
+        }
+        for key in ("delay", "idle"):
+            if key in table:
+                options[key] = parse_duration(table[key])
+        if "dead_letters" in table:
+            options["dead_letters"] = self.path(table["dead_letters"], (*path, "dead_letters"))
+        return StreamDeclaration(
+            iri=iri,
+            source=self.source(table["source"], (*path, "source")),
+            format=Format(table["format"]),
+            time=_time_source(table.get("time", "envelope")),
+            span=place.key if place else Span(1, 1),
+            **options,
+        )
+
+    def source(self, table: Mapping[str, Any], path: tuple[str | int, ...]) -> Source:
+        options = dict(table)
+        cls = _KINDS[options.pop("kind")]
+        if "path" in options:
+            options["path"] = self.path(options["path"], (*path, "path"))
+        if "step" in options:
+            options["step"] = parse_duration(options["step"])
+        if "start" in options:
+            options["start"] = self.instant(options["start"], (*path, "start"))
+        if "pace" in options:
+            options["pace"] = _pace(options["pace"])
+        return cast(Source, cls(**options))
+
+    def instant(self, value: int | str, path: tuple[str | int, ...]) -> int:
+        try:
+            return parse_time(value) if isinstance(value, str) else int(value)
+        except DataError as error:
+            raise _error(Problem(path, error.message), self.places) from None
+
+    def path(self, text: str, path: tuple[str | int, ...]) -> Path:
+        found = self.base / text
+        # Links are followed: one that points outside leads outside.
+        inside = "\0" not in text and found.resolve().is_relative_to(self.base.resolve())
+        if not inside and not self.allow_outside:
+            hint = "Keep data below the declarations, or allow other places by name."
+            problem = Problem(path, f'"{text[:80]}" leaves the folder of the declarations', hint)
+            raise _error(problem, self.places)
+        return found
+
+
+def _time_source(value: Any) -> TimeSource:
+    if isinstance(value, Mapping):
+        return FromPredicate(**value) if "predicate" in value else FromColumn(**value)
+    return Arrival() if value == "arrival" else Envelope()
+
+
+def _pace(table: Mapping[str, Any]) -> Pace:
+    if "speed" in table:
+        return Speed(float(table["speed"]))
+    if "rate" in table:
+        return Rate(float(table["rate"]))
+    return Burst(table["burst"], parse_duration(table["every"]))
+
+
+def _source_table(kind: str, source: Source) -> dict[str, Any]:
+    def spelled(value: Any) -> Any:
+        match value:
+            case Path():
+                return str(value)
+            case timedelta():
+                return format_duration(value)
+            case Speed():
+                return {"speed": value.factor}
+            case Rate():
+                return {"rate": value.per_second}
+            case Burst():
+                return {"burst": value.count, "every": format_duration(value.every)}
+            case Mapping():
+                return dict(value)
+            case _:
+                return value
+
+    fields: Iterator[str] = iter(type(source).__dataclass_fields__)
+    values = {name: getattr(source, name) for name in fields}
+    return {"kind": kind, **{k: spelled(v) for k, v in values.items() if v is not None}}
+
+
+def _without_moments(value: Any) -> Any:
+    """Spell TOML's own dates and times as the strings that the schema speaks of."""
+    match value:
+        case dict():
+            return {key: _without_moments(item) for key, item in value.items()}
+        case list():
+            return [_without_moments(item) for item in value]
+        case datetime() | date() | time():
+            return value.isoformat()
+        case _:
+            return value
+
+
+def _error(problem: Problem, places: Mapping[tuple[str | int, ...], Place]) -> DeclarationError:
+    path = problem.path
+    while path and path not in places:
+        path = path[:-1]
+    place = places.get(path)
+    exact = path == problem.path and not problem.at_key
+    span = (place.value if exact else place.key) if place else None
+    return DeclarationError(problem.message, hint=problem.hint, span=span)
+
+
+def _syntax_error(message: str, text: str, source: str | None) -> DeclarationError:
+    match = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", message)
+    if match is None:
+        return DeclarationError(f"not TOML: {message}", span=Span(1, 1, source=source))
+    if match[1]:
+        span = Span(int(match[1]), int(match[2]), source=source)
+    else:
+        lines = text.split("\n")
+        span = Span(len(lines), len(lines[-1]) + 1, source=source)
+    what = message[: match.start()]
+    return DeclarationError(f"not TOML: {what[:1].lower()}{what[1:]}", span=span)
