@@ -7,8 +7,6 @@ import json
 import os
 import platform
 import shutil
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -33,7 +31,6 @@ _GIB: Final = 2**30
 _ENOUGH_DISK: Final = 5 * _GIB
 _LEAST_DISK: Final = _GIB // 2
 _ENOUGH_MEMORY: Final = 3 * _GIB
-_NETWORK_SECONDS: Final = 5.0
 
 
 class Status(StrEnum):
@@ -58,7 +55,9 @@ def doctor(
     quick: Annotated[bool, typer.Option("--quick", help="Do not start Spark.")] = False,
     kafka: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Also check that a Kafka broker answers there."),
+        typer.Option(
+            metavar="HOST:PORT[,...]", help="Also check that a Kafka broker answers there."
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
@@ -67,9 +66,10 @@ def doctor(
     Ends with exit code 1 if something that Quadweir cannot do without is broken. What is marked
     optional is needed for some sources or tests only.
     """
-    address = _parse_address(kafka) if kafka else None
+    if kafka is not None:
+        _check_addresses(kafka)
     findings = []
-    for finding in _run_checks(quick, address):
+    for finding in _run_checks(quick, kafka):
         findings.append(finding)
         if not as_json:
             _print(finding)
@@ -84,7 +84,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _run_checks(quick: bool, kafka: tuple[str, int] | None) -> Iterator[Finding]:
+def _run_checks(quick: bool, kafka: str | None) -> Iterator[Finding]:
     yield check_python()
     yield check_packages()
     java = check_java()
@@ -98,7 +98,7 @@ def _run_checks(quick: bool, kafka: tuple[str, int] | None) -> Iterator[Finding]
             yield Finding("spark", Status.BROKEN, "not tried: it needs Java", java.todo)
     yield check_kafka_jars()
     if kafka is not None:
-        yield check_kafka_broker(*kafka)
+        yield check_kafka_broker(kafka)
     yield check_mqtt()
 
 
@@ -263,12 +263,11 @@ def _describe_worker(batches: Iterator[object]) -> Iterator[object]:
 
 def check_kafka_jars() -> Finding:
     """Look for Spark's Kafka connector, which pyspark does not bring."""
-    from quadweir.sources.kafka import connector_jars
+    from quadweir.sources.kafka import connector_folder, connector_jars, connector_note
 
-    jars = connector_jars()
-    if jars:
-        folder = Path(jars[0]).parent
-        return Finding("kafka connector", Status.OK, f"{len(jars)} jars in {folder}")
+    if connector_jars():
+        found = f"{connector_note() or 'a connector'} in {connector_folder()}"
+        return Finding("kafka connector", Status.OK, found)
     return Finding(
         "kafka connector",
         Status.OPTIONAL,
@@ -277,30 +276,15 @@ def check_kafka_jars() -> Finding:
     )
 
 
-def check_kafka_broker(host: str, port: int) -> Finding:
+def check_kafka_broker(brokers: str) -> Finding:
     """Ask whoever listens there for the versions of Kafka's protocol it speaks."""
-    # ApiVersions, version 0, correlation number 7, no client name: the one request that every
-    # broker since 0.10 answers, whatever it expects of those who log in.
-    request = struct.pack(">hhih", 18, 0, 7, -1)
-    name = f"kafka at {host}:{port}"
+    from quadweir.sources.kafka import check_broker
+
+    name = f"kafka at {brokers}"
     try:
-        with socket.create_connection((host, port), timeout=_NETWORK_SECONDS) as connection:
-            connection.sendall(struct.pack(">i", len(request)) + request)
-            answer = _receive(connection, 10)
-    except OSError as error:
-        return Finding(
-            name,
-            Status.BROKEN,
-            f"cannot be reached: {error}",
-            "Check host, port and firewall, or start a broker with `make kafka`.",
-        )
-    if len(answer) < 10 or struct.unpack(">iih", answer)[1] != 7:
-        return Finding(
-            name,
-            Status.BROKEN,
-            "something listens there that does not speak Kafka without encryption",
-            "Check the port; a broker's TLS port does not answer this check.",
-        )
+        check_broker(brokers)
+    except QuadweirError as problem:
+        return Finding(name, Status.BROKEN, problem.detail or problem.message, problem.hint)
     return Finding(name, Status.OK, "a broker answers")
 
 
@@ -347,21 +331,13 @@ def _run(command: list[str]) -> str | None:
     return said[-1] if said else f"exit code {done.returncode}"
 
 
-def _receive(connection: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        piece = connection.recv(size - len(data))
-        if not piece:
-            break
-        data += piece
-    return data
-
-
-def _parse_address(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
-        raise UsageError(f"not HOST:PORT: {text}", hint="For example: --kafka localhost:9092")
-    return host.strip("[]"), int(port)
+def _check_addresses(brokers: str) -> None:
+    for address in brokers.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not (host and port.isdecimal() and 0 < int(port) < 65536):
+            raise UsageError(
+                f"not HOST:PORT: {address}", hint="For example: --kafka localhost:9092"
+            )
 
 
 def _print(finding: Finding) -> None:

@@ -33,38 +33,40 @@ def listener(answer):
 
 
 def kafka_answer(request: bytes) -> bytes:
-    size, key, version, number, client = struct.unpack(">ihhih", request)
-    assert (size, key, version, client) == (10, 18, 0, -1)
+    size, key, _, number = struct.unpack_from(">ihhi", request)
+    assert (size, key) == (len(request) - 4, 18)
     body = struct.pack(">ihi", number, 0, 0)
     return struct.pack(">i", len(body)) + body
 
 
 def test_a_broker_that_speaks_kafka_is_found():
     with listener(kafka_answer) as port:
-        assert doctor.check_kafka_broker("127.0.0.1", port).status is Status.OK
+        assert doctor.check_kafka_broker(f"127.0.0.1:{port}").status is Status.OK
 
 
 def test_a_listener_that_does_not_speak_kafka_is_told_apart():
     with listener(lambda request: b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
-        finding = doctor.check_kafka_broker("127.0.0.1", port)
+        finding = doctor.check_kafka_broker(f"127.0.0.1:{port}")
     assert finding.status is Status.BROKEN
     assert "does not speak Kafka" in finding.found
 
 
 def test_a_listener_that_hangs_up_is_told_apart():
     with listener(lambda request: b"") as port:
-        assert doctor.check_kafka_broker("127.0.0.1", port).status is Status.BROKEN
+        assert doctor.check_kafka_broker(f"127.0.0.1:{port}").status is Status.BROKEN
 
 
 def test_nobody_listening_is_broken():
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
-        finding = doctor.check_kafka_broker("127.0.0.1", reserved.getsockname()[1])
+        finding = doctor.check_kafka_broker(f"127.0.0.1:{reserved.getsockname()[1]}")
     assert finding.status is Status.BROKEN
     assert "make kafka" in (finding.todo or "")
 
 
-@pytest.mark.parametrize("address", ["nonsense", ":9092", "host:", "host:0", "host:70000", "h:9x"])
+@pytest.mark.parametrize(
+    "address", ["nonsense", ":9092", "host:", "host:0", "host:70000", "h:9x", "a:1,b"]
+)
 def test_wrong_addresses_end_with_2(address, capsys):
     with pytest.raises(SystemExit) as end:
         main(["doctor", "--quick", "--kafka", address])
