@@ -20,10 +20,39 @@ DEFAULT_BASE = "http://example.com/"
 
 # What R2RML has a name for; the rest of the new vocabulary goes to the old RML namespace.
 R2RML_NAMES = frozenset(
-    """TriplesMap SubjectMap PredicateMap ObjectMap GraphMap PredicateObjectMap RefObjectMap Join
-    IRI BlankNode Literal defaultGraph subject subjectMap predicate predicateMap object objectMap
-    predicateObjectMap graph graphMap class constant template termType datatype language
-    parentTriplesMap joinCondition child parent""".split()
+    [
+        "TriplesMap",
+        "SubjectMap",
+        "PredicateMap",
+        "ObjectMap",
+        "GraphMap",
+        "PredicateObjectMap",
+        "RefObjectMap",
+        "Join",
+        "IRI",
+        "BlankNode",
+        "Literal",
+        "defaultGraph",
+        "subject",
+        "subjectMap",
+        "predicate",
+        "predicateMap",
+        "object",
+        "objectMap",
+        "predicateObjectMap",
+        "graph",
+        "graphMap",
+        "class",
+        "constant",
+        "template",
+        "termType",
+        "datatype",
+        "language",
+        "parentTriplesMap",
+        "joinCondition",
+        "child",
+        "parent",
+    ]
 )
 FORMULATIONS = frozenset(("JSONPath", "CSV", "XPath"))
 
