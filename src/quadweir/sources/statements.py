@@ -7,20 +7,32 @@ from functools import lru_cache
 from typing import Final
 
 from quadweir.errors import DataError
-from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term, parse_term, unescape
+from quadweir.terms import (
+    IRI,
+    RDF_LANG_STRING,
+    BlankNode,
+    Literal,
+    Quad,
+    Resource,
+    Term,
+    parse_term,
+    unescape,
+)
 
 # White space between terms may be left out where nothing is unclear (`<s><p><o>.`). A blank node
 # label may hold dots but not end in one. Repetitions never give back what they took (`*+`, `(?>`):
 # a hostile line of megabytes must not make the match take quadratic time.
 _IRI: Final = r"<[^<>]*+>"
 _LABEL: Final = r'_:(?>[^\s<>".]+(?:\.+[^\s<>".]+)*)'
-_LITERAL: Final = r'"(?:[^"\\]|\\.)*+"(?:@[A-Za-z0-9-]++|\^\^<[^<>]*+>)?+'
+_QUOTED: Final = r'"(?:[^"\\\r\n]|\\[^\r\n])*+"'
+_TAG: Final = r"(?:@[A-Za-z0-9-]++|\^\^[ \t]*+<[^<>]*+>)"
 _SPACE: Final = r"[ \t]*+"
 
 _STATEMENT: Final = re.compile(
-    rf"{_SPACE}({_IRI}|{_LABEL}){_SPACE}({_IRI}){_SPACE}({_IRI}|{_LABEL}|{_LITERAL})"
-    rf"{_SPACE}({_IRI}|{_LABEL})?+{_SPACE}\.{_SPACE}(?:#.*)?"
+    rf"{_SPACE}({_IRI}|{_LABEL}){_SPACE}({_IRI}){_SPACE}(?:({_IRI}|{_LABEL})|({_QUOTED})"
+    rf"(?:{_SPACE}({_TAG}))?+){_SPACE}({_IRI}|{_LABEL})?+{_SPACE}\.{_SPACE}(?:#.*)?"
 )
+_GRAPH: Final = 6
 
 # Longer spellings would make the cache of terms a hoard.
 _CACHED_CHARACTERS: Final = 256
@@ -43,11 +55,11 @@ def parse_statement(text: str) -> Quad:
     match = _STATEMENT.fullmatch(text)
     if match is None:
         raise DataError("not an N-Triples or N-Quads statement")
-    subject, predicate, value, graph = match.groups()
+    subject, predicate, value, quoted, tag, graph = match.groups()
     return Quad(
         _resource(subject),
         _iri(predicate),
-        _term(value),
+        _literal(quoted, tag) if quoted is not None else _term(value),
         _resource(graph) if graph is not None else None,
     )
 
@@ -62,7 +74,7 @@ def graph_name(text: str) -> str | None:
     '<urn:g>'
     """
     match = _STATEMENT.fullmatch(text)
-    return plain_name(match[4]) if match is not None and match[4] is not None else None
+    return plain_name(match[_GRAPH]) if match is not None and match[_GRAPH] is not None else None
 
 
 def plain_name(name: str) -> str:
@@ -77,6 +89,15 @@ def is_blank(text: str) -> bool:
     """Tell whether a line says nothing: white space or a comment."""
     stripped = text.lstrip(" \t\r")
     return not stripped or stripped.startswith("#")
+
+
+def _literal(quoted: str, tag: str | None) -> Term:
+    if tag is None:
+        return _term(quoted)
+    term = _term(quoted + (tag if tag[0] == "@" else f"^^{tag[2:].lstrip()}"))
+    if isinstance(term, Literal) and term.datatype == RDF_LANG_STRING and term.language is None:
+        raise DataError("rdf:langString needs a language tag")
+    return term
 
 
 def _resource(spelling: str) -> Resource:

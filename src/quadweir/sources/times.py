@@ -17,7 +17,7 @@ MILLISECONDS: Final = r"-?[0-9]{1,15}"
 # Extended format only: the basic one (20240101T000000) cannot be told from a number at a glance.
 # A zone that is left out is UTC; offsets go as far as XML Schema's, fourteen hours.
 INSTANT: Final = (
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,12})?)?"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,12})?"
     r"(?:Z|[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00))?"
 )
 ZONE: Final = r"(?:Z|[+-][0-9]{2}:[0-9]{2})$"

@@ -1,0 +1,193 @@
+"""Records to statement rows: what every live source has in common, as column expressions.
+
+A record is one line of a timed-lines stream, or the bare statements of one element; its time is
+found as its stream declares (semantics S2). What cannot be used gets a reason (P5).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from quadweir import rows
+from quadweir.errors import DeclarationError
+from quadweir.sources.declare import (
+    Arrival,
+    Envelope,
+    Format,
+    FromColumn,
+    FromPredicate,
+    StreamDeclaration,
+)
+from quadweir.sources.ntriples import parse_lines
+from quadweir.sources.times import INSTANT, MILLISECONDS, ZONE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# Names that no source uses; they are gone from every frame that is returned.
+_LINE: Final = "_record_line"
+_PREFIX: Final = "_record_prefix"
+_TIME: Final = "_record_time"
+_TIMES: Final = "_record_times"
+_EARLY: Final = "_record_reason"
+
+_PREFIX_PATTERN: Final = "^[^ \\t]+[ \\t]+"
+_QUIET: Final = "^[ \\t\\r]*(?:#|$)"
+
+
+def statements(records: DataFrame, declaration: StreamDeclaration) -> tuple[DataFrame, DataFrame]:
+    """Split records into the statements of a stream and the dead letters.
+
+    Both frames read `records`: where that matters, keep `parse_records` and take
+    `good_statements` and `dead_letters` of it inside one `foreachBatch`.
+
+    Args:
+        records: rows of `rows.RECORD_SCHEMA`. A column `rows.POSITION` gives positions, else the
+            number at the end of the place does; a column `rows.EVENT_TIME` gives the envelope's
+            time (a Kafka timestamp) for formats that have none of their own.
+        declaration: the stream; its format must be RDF.
+
+    Returns:
+        Rows of `rows.STATEMENT_SCHEMA`, and rows of `rows.DEAD_LETTER_SCHEMA`.
+
+    Raises:
+        DeclarationError: the declaration asks for what these records cannot give.
+    """
+    parsed = parse_records(records, declaration)
+    return good_statements(parsed), dead_letters(parsed)
+
+
+def parse_records(records: DataFrame, declaration: StreamDeclaration) -> DataFrame:
+    """Parse records into rows that are either statements or dead letters, told by the reason.
+
+    Raises:
+        DeclarationError: the declaration asks for what these records cannot give.
+    """
+    if not declaration.format.is_rdf:
+        raise DeclarationError(
+            f"the records of <{declaration.iri}> are {declaration.format}, not RDF",
+            hint="Map them with RML first.",
+            span=declaration.span,
+        )
+    if declaration.format in (Format.TIMED_GRAPHS, Format.TIMED_FILES):
+        raise DeclarationError(
+            f"{declaration.format} of <{declaration.iri}> cannot be read record by record",
+            hint="Send timed-lines, N-Triples or N-Quads.",
+            span=declaration.span,
+        )
+    timed = declaration.format is Format.TIMED_LINES
+    lines = records.select(
+        rows.SOURCE,
+        rows.PLACE,
+        _position(records).alias(rows.POSITION),
+        *([] if timed else _record_times(records, declaration)),
+        # A record without text is a sign (a Kafka tombstone), not a mistake: it holds no lines.
+        F.explode(F.split(rows.VALUE, "\r?\n")).alias(_LINE),
+    ).where(~F.col(_LINE).rlike(_QUIET))
+    if timed:
+        lines = _with_line_times(lines)
+    parsed = parse_lines(lines, F.substr(_LINE, F.length(_PREFIX) + 1) if timed else F.col(_LINE))
+    reason = F.coalesce(F.col(_EARLY), F.col(rows.REASON))
+    graph_in_triples = F.lit(None).cast("string")
+    if declaration.format is Format.NTRIPLES:
+        has_graph = F.col(rows.GRAPH).isNotNull()
+        graph_in_triples = F.when(has_graph, F.lit("a graph name in N-Triples"))
+    return parsed.select(
+        F.lit(declaration.iri).alias(rows.STREAM),
+        F.col(_TIME).alias(rows.EVENT_TIME),
+        rows.POSITION,
+        *rows.TERMS,
+        rows.SOURCE,
+        rows.PLACE,
+        F.coalesce(reason, graph_in_triples).alias(rows.REASON),
+        F.left(_LINE, F.lit(rows.DEAD_LETTER_TEXT)).alias(rows.RECORD),
+    )
+
+
+def good_statements(parsed: DataFrame) -> DataFrame:
+    """The statements among rows of `parse_records`, in the form of `rows.STATEMENT_SCHEMA`."""
+    return rows.select_statements(parsed.where(F.col(rows.REASON).isNull()))
+
+
+def dead_letters(parsed: DataFrame) -> DataFrame:
+    """The dead letters among rows of `parse_records`, as rows of `rows.DEAD_LETTER_SCHEMA`."""
+    bad = parsed.where(F.col(rows.REASON).isNotNull())
+    return bad.select(rows.SOURCE, rows.PLACE, rows.REASON, rows.RECORD)
+
+
+def event_time(text: Column) -> Column:
+    """Read a column of texts as event times, NULL where they are none; as `times.parse_time` does.
+
+    Spark's casts alone would let spaces, signs and half a date through.
+    """
+    zoned = F.when(text.rlike(ZONE), text).otherwise(F.concat(text, F.lit("Z")))
+    return F.when(text.rlike(f"^{MILLISECONDS}\\z"), text.try_cast("bigint")).when(
+        text.rlike(f"^{INSTANT}\\z") & ~text.startswith("0000"),
+        F.unix_millis(zoned.try_cast("timestamp")),
+    )
+
+
+def _position(records: DataFrame) -> Column:
+    if rows.POSITION in records.columns:
+        return F.col(rows.POSITION)
+    number = F.regexp_extract(rows.PLACE, "([0-9]{1,18})$", 1).try_cast("bigint")
+    return F.coalesce(number, F.lit(0).cast("bigint"))
+
+
+def _with_line_times(lines: DataFrame) -> DataFrame:
+    """Cut each line after its time; every step is named so that Spark takes it once."""
+    cut = lines.withColumn(_PREFIX, F.regexp_extract(_LINE, _PREFIX_PATTERN, 0))
+    timed = cut.withColumn(_TIME, event_time(F.rtrim(F.col(_PREFIX), F.lit(" \t"))))
+    return timed.withColumn(
+        _EARLY,
+        F.when(F.col(_PREFIX) == "", F.lit("no event time before the statement")).when(
+            F.col(_TIME).isNull(), F.lit("not an event time before the statement")
+        ),
+    )
+
+
+def _record_times(records: DataFrame, declaration: StreamDeclaration) -> list[Column]:
+    """The time of a whole record, and why it has none."""
+    nothing = F.lit(None).cast("string").alias(_EARLY)
+    match declaration.time:
+        case Arrival():
+            return [F.col(rows.ARRIVAL).alias(_TIME), nothing]
+        case Envelope():
+            if rows.EVENT_TIME not in records.columns:
+                raise DeclarationError(
+                    f"the records of <{declaration.iri}> carry no time",
+                    hint='Choose time = "arrival" or a predicate, or send timed-lines.',
+                    span=declaration.span,
+                )
+            return [F.col(rows.EVENT_TIME).alias(_TIME), nothing]
+        case FromPredicate(predicate=predicate):
+            found = F.array_distinct(
+                F.regexp_extract_all(rows.VALUE, F.lit(_predicate_pattern(predicate)), F.lit(1))
+            )
+            time = F.when(F.size(found) == 1, event_time(found[0]))
+            why = (
+                F.when(F.size(found) == 0, F.lit(f"no time: <{predicate}> is missing"))
+                .when(F.size(found) > 1, F.lit(f"two times: <{predicate}> stands twice"))
+                .when(time.isNull(), F.concat(F.lit("not an event time: "), found[0]))
+            )
+            return [time.alias(_TIME), why.alias(_EARLY)]
+        case FromColumn(column=column):
+            raise DeclarationError(
+                f'the statements of <{declaration.iri}> have no column "{column}"',
+                span=declaration.span,
+            )
+
+
+def _predicate_pattern(predicate: str) -> str:
+    """Find the lexical form of the predicate's literals at the place of an object only.
+
+    Anchored at the subject: the same characters inside some other literal do not count.
+    """
+    quoted = re.escape(predicate)
+    return (
+        '(?m)^[ \\t]*+(?:<[^<>]*+>|_:[^\\s<>"]++)[ \\t]*+'
+        f'<{quoted}>[ \\t]*+"((?:[^"\\\\]|\\\\.)*+)"'
+    )
