@@ -11,11 +11,18 @@ import socket
 import struct
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from quadweir.errors import SourceError
+from quadweir.errors import EnvironmentProblem, SourceError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
 
 CONNECTOR_NOTE: Final = "fetched.txt"
+# Kafka clusters hold some 200,000 partitions; offsets keep 45 bits, enough for centuries.
+_PARTITION_BITS: Final = 18
 _START_ONE: Final = "Start one with `make kafka`, or check host, port and firewall."
 
 
@@ -46,6 +53,90 @@ def _cache() -> Path:
     base = os.environ.get("XDG_CACHE_HOME", "")
     # The XDG rules say that a relative path is to be ignored.
     return (Path(base) if base.startswith("/") else Path("~/.cache").expanduser()) / "quadweir"
+
+
+def read_kafka(
+    spark: SparkSession,
+    *,
+    servers: str,
+    topic: str,
+    starting: str = "earliest",
+    max_record_bytes: int = 4 * 2**20,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Read a topic as a stream of records: `raw.RAW_SCHEMA` with event time and position.
+
+    The event time is Kafka's timestamp, of creation or of appending as the topic is configured;
+    the position comes from partition and offset, so that no two messages share one.
+
+    Guarantee: every message exactly once in the query's input, across restarts from its
+    checkpoint, as long as the topic still holds what was not read yet.
+
+    Args:
+        spark: the session; it must have been started with the connector's jars.
+        servers: brokers as `HOST:PORT`, several with commas between.
+        topic: its name.
+        starting: `earliest`, `latest`, or Spark's JSON of offsets; only a new checkpoint asks.
+        max_record_bytes: longer messages become dead letters.
+        options: any option of Spark's connector, such as `maxOffsetsPerTrigger`,
+            `kafka.security.protocol`, or `failOnDataLoss` (default true: a query ends when
+            messages expired before it read them).
+
+    Raises:
+        SourceError: no broker answers, or the topic does not exist.
+        EnvironmentProblem: the session lacks the connector.
+    """
+    given = dict(options or {})
+    # The question is asked in the clear; where encryption is wanted, Spark's clients find out.
+    if not any(name.startswith(("kafka.security.", "kafka.sasl.")) for name in given):
+        check_broker(servers, topic=topic)
+    wanted = {"subscribe": topic, "startingOffsets": starting, "kafka.bootstrap.servers": servers}
+    return _raw(_load(spark, {**wanted, **given}), max_record_bytes)
+
+
+def _load(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    from pyspark.errors import AnalysisException, IllegalArgumentException
+
+    try:
+        return spark.readStream.format("kafka").options(**options).load()
+    except AnalysisException as error:
+        raise missing_connector() from error
+    except IllegalArgumentException as error:
+        raise UsageError(
+            "an option of the Kafka source is not valid", detail=str(error).splitlines()[0]
+        ) from error
+
+
+def missing_connector() -> EnvironmentProblem:
+    """The error for a session without the connector."""
+    return EnvironmentProblem(
+        "this Spark session has no Kafka connector",
+        hint="Fetch it once with `make kafka`, or hand the jars of spark-sql-kafka-0-10 to your "
+        "own session (spark.jars).",
+    )
+
+
+def _raw(messages: DataFrame, max_record_bytes: int) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    from quadweir import rows
+    from quadweir.sources.raw import NOT_UTF8
+
+    text = F.col("value").cast("string")
+    too_long = F.octet_length("value") > max_record_bytes
+    timestamp = F.coalesce(F.unix_millis("timestamp"), F.lit(0))
+    reason = F.when(too_long, F.lit(f"the message is longer than {max_record_bytes} bytes")).when(
+        ~F.is_valid_utf8(text), F.lit(NOT_UTF8)
+    )
+    return messages.select(
+        F.coalesce("topic", F.lit("")).alias(rows.SOURCE),
+        F.concat_ws(":", "partition", "offset").alias(rows.PLACE),
+        timestamp.alias(rows.ARRIVAL),
+        F.when(~too_long, F.make_valid_utf8(text)).alias(rows.VALUE),
+        reason.alias(rows.REASON),
+        timestamp.alias(rows.EVENT_TIME),
+        (F.shiftleft("offset", _PARTITION_BITS) + F.col("partition")).alias(rows.POSITION),
+    )
 
 
 def check_broker(brokers: str, *, topic: str | None = None, timeout_s: float = 5.0) -> int | None:
@@ -156,4 +247,5 @@ class _Reader:
         return int(value)
 
     def text(self) -> None:
-        self._at += max(self.number("h"), 0)  # -1 stands for none
+        length = self.number("h")
+        self._at += max(length, 0)  # -1 stands for none

@@ -1,0 +1,237 @@
+"""A Spark stream reader for sources that push: a receiver fills a spool, Spark reads the spool.
+
+The receiver runs in the one Python process that Spark keeps on the driver for the source. Offsets
+are record numbers of the spool. The records of a batch travel inside its input partitions, so
+executors need not see the driver's disk.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from quadweir.errors import SourceError, UsageError
+from quadweir.sources.raw import NOT_UTF8, RAW_SCHEMA
+from quadweir.sources.spool import FAULT, MOST_BYTES, Received, Spool, unframe
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+MAX_RECORD_BYTES: Final = 4 * 2**20
+MAX_RECORDS_PER_TRIGGER: Final = 100_000
+MAX_BYTES_PER_TRIGGER: Final = 32 * 2**20
+_SEQUENCE: Final = "sequence"
+_ALL: Final = 2**62
+
+
+class Receiver(ABC):
+    """Receives into a spool, in a thread of its own, until told to stop."""
+
+    def __init__(self, spool: Spool) -> None:
+        self.spool = spool
+        self.stopping = threading.Event()
+        self.failure: SourceError | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True, name="quadweir-receiver")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        try:
+            self.receive()
+        except SourceError as error:
+            self.failure = error
+        except Exception as error:  # it must reach the query, not die with the thread
+            self.failure = SourceError(f"the receiver failed: {type(error).__name__}: {error}")
+
+    @abstractmethod
+    def receive(self) -> None:
+        """Receive until `stopping` is set; a `SourceError` ends the query."""
+
+
+def now_ms() -> int:
+    """The time of arrival of what is received now."""
+    return time.time_ns() // 1_000_000
+
+
+@final
+class Backoff:
+    """How long to wait before trying again: twice as long each time, up to a most.
+
+    >>> backoff = Backoff(first_s=1, most_s=3)
+    >>> [backoff.next_s() for _ in range(4)]
+    [1, 2, 3, 3]
+    """
+
+    def __init__(self, first_s: float = 0.1, most_s: float = 30.0) -> None:
+        self._first_s = first_s
+        self._most_s = most_s
+        self._wait_s = first_s
+
+    def next_s(self) -> float:
+        wait_s = self._wait_s
+        self._wait_s = min(self._wait_s * 2, self._most_s)
+        return wait_s
+
+    def reset(self) -> None:
+        self._wait_s = self._first_s
+
+
+@final
+@dataclass
+class _Run(InputPartition):
+    """Some records of a batch, as the spool frames them."""
+
+    first: int
+    data: bytes
+
+
+class SpooledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets, partitions and commits over a spool.
+
+    Spark also makes readers only to pickle their `read`, so nothing happens before the first
+    question about offsets.
+    """
+
+    def __init__(self, source: str, options: Mapping[str, str]) -> None:
+        self._source = source
+        self._options = dict(options)
+        self._folder = Path(self._options["spool"])
+        self._spool: Spool | None = None
+        self._receiver: Receiver | None = None
+        self._target: int | None = None
+
+    def make_receiver(self, spool: Spool, options: Mapping[str, str]) -> Receiver:
+        """Make what fills the spool."""
+        raise NotImplementedError
+
+    def _opened(self) -> Spool:
+        if self._spool is None:
+            self._spool = Spool(
+                self._folder, most_bytes=whole(self._options, "max_spool_bytes", MOST_BYTES)
+            )
+            self._receiver = self.make_receiver(self._spool, self._options)
+            self._receiver.start()
+        if self._receiver is not None and self._receiver.failure is not None:
+            raise self._receiver.failure
+        return self._spool
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        # What an earlier query received and never finished is still there to be read.
+        return {_SEQUENCE: self._opened().first}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadMaxRows(whole(self._options, "max_records_per_trigger", MAX_RECORDS_PER_TRIGGER))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._target = self._opened().sync()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        spool = self._opened()
+        begin = start[_SEQUENCE]
+        if begin > spool.end:
+            self._lost(spool, begin)
+        end = spool.sync()
+        if self._target is not None:
+            end = max(min(end, self._target), begin)
+        if not isinstance(limit, ReadAllAvailable):
+            rows = limit.max_rows if isinstance(limit, ReadMaxRows) else _ALL
+            size = whole(self._options, "max_bytes_per_trigger", MAX_BYTES_PER_TRIGGER)
+            end = min(end, spool.limit(begin, records=rows, size=size))
+        return {_SEQUENCE: max(end, begin)}
+
+    def _lost(self, spool: Spool, begin: int) -> None:
+        if self._options.get("fail_on_data_loss", "true").lower() != "false":
+            raise SourceError(
+                f"the spool ends at record {spool.end}, and the checkpoint is already at {begin}",
+                detail=f"Its folder is {spool.folder}.",
+                hint="Restore the folder; to go on without what was lost, declare "
+                "fail_on_data_loss = false.",
+            )
+        spool.skip_to(begin)
+
+    def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802
+        return {_SEQUENCE: self._spool.end} if self._spool is not None else None
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        runs = self._opened().read(start[_SEQUENCE], end[_SEQUENCE])
+        return [_Run(first, data) for first, data in runs]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, _Run)
+        yield to_batch(self._source, unframe(partition.first, partition.data))
+
+    def commit(self, end: dict[str, int]) -> None:
+        if self._spool is not None:
+            self._spool.forget(end[_SEQUENCE])
+
+    def stop(self) -> None:
+        if self._receiver is not None:
+            self._receiver.stop()
+        if self._spool is not None:
+            self._spool.close()
+
+
+def to_batch(source: str, records: Iterator[tuple[int, Received]]) -> pa.RecordBatch:
+    """Lay records out as columns of `RAW_SCHEMA`."""
+    import pyarrow as pa
+
+    columns: tuple[list[Any], ...] = ([], [], [], [], [])
+    for number, record in records:
+        value: str | None = None
+        reason: str | None = None
+        if record.kind == FAULT:
+            reason = record.payload.decode(errors="replace")
+        else:
+            try:
+                value = record.payload.decode()
+            except UnicodeDecodeError:
+                value, reason = record.payload.decode(errors="replace"), NOT_UTF8
+        row = (source + record.source, str(number), record.arrival_ms, value, reason)
+        for column, cell in zip(columns, row, strict=True):
+            column.append(cell)
+    kinds = (pa.string(), pa.string(), pa.int64(), pa.string(), pa.string())
+    return pa.RecordBatch.from_arrays(
+        [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)],
+        names=RAW_SCHEMA.fieldNames(),
+    )
+
+
+class SpooledSource(DataSource):
+    """What TCP and MQTT share as Spark data sources."""
+
+    def schema(self) -> StructType:
+        return RAW_SCHEMA
+
+
+def whole(options: Mapping[str, str], name: str, default: int) -> int:
+    """Read an option that is a whole number above zero.
+
+    >>> whole({"port": "1883"}, "port", 1)
+    1883
+
+    Raises:
+        UsageError: it is not.
+    """
+    text = str(options.get(name, default))
+    if not text.isdecimal() or int(text) == 0:
+        raise UsageError(f"{name} must be a whole number above zero, not {text}")
+    return int(text)
