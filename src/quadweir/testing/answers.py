@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ _INTEGERS: Final = frozenset(
         *(("unsigned", name) for name in ("Long", "Int", "Short", "Byte")),
         *((name, "Integer") for name in ("nonPositive", "negative", "nonNegative", "positive")),
     )
+)
+_FRACTION: Final = re.compile(
+    r"(?P<whole>-?\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d)(?P<fraction>\.\d+)?(?P<zone>Z|[+-]\d\d:\d\d)?"
 )
 _FLOATS: Final = frozenset((XSD.double, XSD.float))
 
@@ -115,10 +119,10 @@ def _term_from_json(value: Mapping[str, str]) -> Term:
 
 
 def canonical_term(term: Term) -> Term:
-    """Give the one spelling of a number that stands for all its spellings; other terms as they are.
+    """Give the one spelling of a number or time that stands for all its spellings.
 
     Two evaluators may spell 1.50 and 1.5, or add doubles in another order; neither is a different
-    answer. Doubles keep 12 digits.
+    answer. Doubles keep 12 digits. Other terms stay as they are.
 
     >>> str(canonical_term(Literal("+1.50", datatype=IRI(XSD.decimal))))
     '"1.5"^^<http://www.w3.org/2001/XMLSchema#decimal>'
@@ -137,6 +141,10 @@ def canonical_term(term: Term) -> Term:
             number = float(lexical.replace("INF", "inf"))
             spelt = repr(float(f"{number:.12g}")) if math.isfinite(number) else str(number)
             return Literal(spelt, datatype=term.datatype)
+        if kind == XSD.dateTime and (match := _FRACTION.fullmatch(lexical)):
+            fraction = (match["fraction"] or "").rstrip("0").rstrip(".")
+            zone = "Z" if match["zone"] in ("+00:00", "-00:00") else match["zone"] or ""
+            return Literal(match["whole"] + fraction + zone, datatype=term.datatype)
     except (ValueError, InvalidOperation):
         return term
     return term

@@ -18,6 +18,7 @@ import pyoxigraph as ox
 
 from quadweir.algebra.analyze import check_windows, compares_derivations
 from quadweir.algebra.expressions import AggregateCall
+from quadweir.algebra.patterns import Distinct, OrderBy, Pattern, Project, Reduced, Slice
 from quadweir.algebra.query import AskForm, ConstructForm, ContinuousQuery, SelectForm
 from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.windows import Content
@@ -256,6 +257,7 @@ class _Evaluation:
         self._query = query
         self._windows = windows
         self._derivations = compares_derivations(query)
+        self._is_ordered = _is_ordered(query.pattern)
         default, named = _dataset(query, static)
         merged = [query.window(name) for name in query.default_graph_windows]
         self._merges_bags = any(window.content is Content.BAG for window in merged)
@@ -306,7 +308,8 @@ class _Evaluation:
         if isinstance(self._query.form, AskForm):
             answer = Literal("true" if rows else "false", datatype=IRI(XSD.boolean))
             return [(((_BOOLEAN.name, answer),), ())]
-        return rows
+        # Where the query gives no order, the same answers still come in the same order.
+        return rows if self._is_ordered else sorted(rows, key=str)
 
     def _contents(self, t: int) -> Iterator[ox.Quad]:
         merged = set(self._query.default_graph_windows)
@@ -338,6 +341,12 @@ class _Evaluation:
         return self._numbers.setdefault(key, len(self._numbers))
 
 
+def _is_ordered(pattern: Pattern) -> bool:
+    while isinstance(pattern, Slice | Distinct | Reduced | Project):
+        pattern = pattern.input
+    return isinstance(pattern, OrderBy)
+
+
 def _columns(query: ContinuousQuery) -> tuple[Variable, ...]:
     match query.form:
         case SelectForm():
@@ -357,12 +366,16 @@ def _columns(query: ContinuousQuery) -> tuple[Variable, ...]:
 def _dataset(
     query: ContinuousQuery, static: Sequence[Quad]
 ) -> tuple[list[Quad], dict[IRI, list[Quad]]]:
-    """Give the static dataset: what FROM and FROM NAMED say or, without them, all there is (A1)."""
+    """Give the static dataset (A1).
+
+    It is what FROM and FROM NAMED say. Without them it is all there is, unless windows make up the
+    default graph: then there is nothing but those.
+    """
     static = [_scoped(quad, _static_label) for quad in static]
     by_graph: dict[Resource | None, list[Quad]] = {}
     for quad in static:
         by_graph.setdefault(quad.graph, []).append(quad)
-    if not query.default_graphs and not query.named_graphs:
+    if not (query.default_graphs or query.named_graphs or query.default_graph_windows):
         named = {name: quads for name, quads in by_graph.items() if isinstance(name, IRI)}
         return by_graph.get(None, []), named
     default = [quad for name in query.default_graphs for quad in by_graph.get(name, [])]
