@@ -1,0 +1,214 @@
+"""Text to parse tree: one cached LALR parser per dialect, and its errors in plain words."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+
+from quadweir.errors import QuerySyntaxError, UnsupportedError
+from quadweir.syntax.scan import SourceText, last_unclosed
+
+_GRAMMARS: Final = {
+    "sparql": ("sparql.lark",),
+    "rspql": ("sparql.lark", "windows.lark", "rspql.lark"),
+    "csparql": ("sparql.lark", "windows.lark", "csparql.lark"),
+    "cqels": ("sparql.lark", "windows.lark", "cqels.lark"),
+    "cqels2": ("sparql.lark", "windows.lark", "cqels.lark"),
+}
+TITLES: Final = {
+    "sparql": "SPARQL",
+    "rspql": "RSP-QL",
+    "csparql": "C-SPARQL",
+    "cqels": "CQELS-QL",
+    "cqels2": "CQELS 2",
+}
+_PLAIN_WORDS: Final = {
+    "VAR": "a variable",
+    "IRIREF": "an IRI",
+    "PNAME": "an IRI",
+    "PNAME_NS": "a prefix and a colon",
+    "STRING": "a literal",
+    "NUMBER": "a literal",
+    "SIGNED_NUMBER": "a literal",
+    "BOOLEAN": "a literal",
+    "BLANK_NODE_LABEL": "a blank node",
+    "LANGTAG": "a language tag",
+    "FUNCTION": "a function",
+    "AGGREGATE": "an aggregate",
+    "OPERATOR": "an operator",
+    "STAR": "an operator",
+    "PLUS": "an operator",
+    "HYPHEN": "an operator",
+    "SLASH": "an operator",
+    "UNIT": "a unit such as s or ms",
+    "AMOUNT": "a duration",
+    "ISO_DURATION": "a duration",
+    "INTEGER": "a whole number",
+    "NAME": "a name",
+    "A": "'a'",
+    "$END": "the end of the query",
+    "LBRACE": "'{'",
+    "RBRACE": "'}'",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "LBRACKET": "'['",
+    "LSQB": "'['",
+    "RSQB": "']'",
+    "DOT": "'.'",
+    "SEMICOLON": "';'",
+    "COMMA": "','",
+    "VBAR": "'|'",
+    "INVERSE": "'^'",
+    "__ANON_0": "'^^'",
+    "CIRCUMFLEX": "'^'",
+    "QUESTION": "'?'",
+    "BANG": "'!'",
+    "AT": "'@'",
+    "EQUAL": "'='",
+    "EQ": "'='",
+}
+_UPDATE: Final = frozenset(
+    ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
+)
+_SHOWN: Final = 8
+
+
+@cache
+def grammar_text(dialect: str) -> str:
+    """Give the whole grammar of a dialect as one text."""
+    folder = files("quadweir.syntax")
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in _GRAMMARS[dialect])
+
+
+@cache
+def _parser(grammar: str) -> Lark:
+    # Building the tables takes some 0.2 s, once for each dialect that a process meets. That is
+    # less than importing pyarrow, so they are not kept on disk: Lark's own cache is a pickle in
+    # a shared folder, which we would rather not load.
+    return Lark(grammar, parser="lalr", lexer="contextual", start="unit", maybe_placeholders=False)
+
+
+def parser_for(dialect: str) -> Lark:
+    """Give the parser of a dialect, built on first use."""
+    return _parser(grammar_text(dialect))
+
+
+def parse_tree(source: SourceText, dialect: str) -> Tree[Token]:
+    """Parse a text, or say where and why that is not possible."""
+    try:
+        return parser_for(dialect).parse(source.text)
+    except UnexpectedInput as problem:
+        raise _explain(problem, source, dialect) from None
+
+
+def expected_words(terminals: set[str]) -> str:
+    """Say in plain words what could have come.
+
+    >>> expected_words({"VAR", "IRIREF", "PNAME"})
+    'a variable or an IRI'
+    """
+    words = sorted({_PLAIN_WORDS.get(name, name) for name in terminals}, key=_by_kind)
+    if len(words) > _SHOWN:
+        words = [*words[: _SHOWN - 1], f"{len(words) - _SHOWN + 1} other things"]
+    if len(words) == 1:
+        return words[0]
+    return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _by_kind(word: str) -> tuple[int, str]:
+    # Words that a reader knows first, then keywords, then punctuation.
+    if word.startswith("a"):
+        return 0, word
+    if word.startswith("'"):
+        return 2, word
+    return 1, word
+
+
+def _explain(problem: UnexpectedInput, source: SourceText, dialect: str) -> Exception:
+    text = source.text
+    expected: set[str] = set()
+    start, end = len(text), len(text)
+    shown = ""
+    ended = False
+    match problem:
+        case UnexpectedToken(token=token, accepts=accepts):
+            expected = set(accepts or problem.expected)
+            ended = token.type == "$END"
+            if not ended:
+                start, end = token.start_pos or 0, token.end_pos or len(text)
+                shown = str(token)
+        case UnexpectedCharacters():
+            expected = set(problem.allowed or ())
+            start = problem.pos_in_stream or 0
+            end = start + 1
+            shown = text[start:end]
+        case UnexpectedEOF():
+            expected = set(problem.expected)
+            ended = True
+        case _:
+            start = problem.pos_in_stream or 0
+    span = source.span(start, end)
+    if "SELECT" in expected and _word_at(text, start) in _UPDATE:
+        return UnsupportedError(
+            f"{_word_at(text, start)} is SPARQL Update, and Quadweir only answers queries",
+            hint="Write a SELECT, CONSTRUCT, ASK or DESCRIBE query.",
+            span=span,
+        )
+    what = "the query ends too early" if ended else f"unexpected {_shorten(shown)!r}"
+    detail = f"Expected {expected_words(expected)}." if expected else None
+    return QuerySyntaxError(
+        f"{what} in this {TITLES[dialect]} query",
+        detail=detail,
+        hint=_hint(source, dialect, start, ended, expected),
+        span=span,
+    )
+
+
+def _hint(
+    source: SourceText, dialect: str, start: int, ended: bool, expected: set[str]
+) -> str | None:
+    text = source.text
+    if ended:
+        unclosed = last_unclosed(text)
+        if unclosed is not None:
+            place = source.span(unclosed.start)
+            return (
+                f"The {unclosed.text!r} of line {place.line}, column {place.column} is not closed."
+            )
+        return None
+    word = _word_at(text, start)
+    if text[start] in "\"'":
+        return "Close the string, and write only the escapes \\t \\b \\n \\r \\f \\\" \\' and \\\\."
+    if text[start] == "<":
+        return "An IRI holds no spaces, quotes or braces."
+    if word == "WINDOW" and dialect != "rspql":
+        return "WINDOW belongs to RSP-QL; is the dialect right?"
+    if word == "STREAM" and dialect == "rspql":
+        return "RSP-QL declares FROM NAMED WINDOW <w> ON STREAM <s> [...] and uses WINDOW <w> { }."
+    if word == "STREAM" and dialect == "csparql":
+        return "STREAM inside WHERE belongs to CQELS-QL; C-SPARQL has FROM STREAM <s> [...]."
+    if word in ("STREAM", "REGISTER", "WINDOW") and dialect == "sparql":
+        return "This is a streaming query; name its dialect."
+    if "UNIT" in expected or "ISO_DURATION" in expected:
+        return "Write durations as PT10S, 10s, 100ms or 1h30m."
+    if (
+        word in ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
+        and "VAR" in expected
+    ):
+        return f"Give the aggregate a name: ({word}(...) AS ?{word.lower()})."
+    return None
+
+
+def _word_at(text: str, start: int) -> str:
+    end = start
+    while end < len(text) and end < start + 40 and (text[end].isalnum() or text[end] == "_"):
+        end += 1
+    return text[start:end].upper()
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:37]}..."
