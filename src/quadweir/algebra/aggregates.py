@@ -55,10 +55,10 @@ def _count_rows(group: Bag, *, distinct: bool) -> int:
 
 
 def _sample(values: Sequence[Term]) -> Term:
-    # The least, so that the answer does not depend on the order of arrival.
+    # The least spelling, so that the answer does not depend on the order of arrival (P1).
     if not values:
         raise ExpressionError("SAMPLE of nothing")
-    return min(values, key=lambda term: (order_key(term), str(term)))
+    return min(values, key=str)
 
 
 def _number(term: Term) -> Number:
@@ -98,8 +98,9 @@ def _maximum(values: Sequence[Term], _separator: str) -> Term:
 
 
 def _group_concat(values: Sequence[Term], separator: str) -> Term:
+    # In order of spelling, which no order of arrival can change (P1).
     context = Context()
-    texts = [call("STR", (term,), context) for term in values]
+    texts = [call("STR", (term,), context) for term in sorted(values, key=str)]
     return Literal(separator.join(text.lexical for text in texts if isinstance(text, Literal)))
 
 

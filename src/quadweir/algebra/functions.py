@@ -25,7 +25,6 @@ from urllib.parse import quote
 
 from quadweir.algebra import regex
 from quadweir.algebra.casts import CASTS
-from quadweir.algebra.iris import resolve_iri
 from quadweir.algebra.moments import (
     Duration,
     DurationKind,
@@ -125,11 +124,12 @@ def _str(term: Term) -> str:
             raise ExpressionError("a blank node has no string form")
 
 
-def _iri(context: Context, text: str, base: IRI | None = None) -> IRI:
-    resolved = resolve_iri(base.value if base is not None else context.base, text)
-    if resolved is None or not IRI(resolved).is_valid():
+def _iri(text: str) -> IRI:
+    # The parser has resolved what it could against the query's BASE; data has no base.
+    iri = IRI(text)
+    if not iri.is_valid():
         raise ExpressionError(f"not an absolute IRI: {text[:80]}")
-    return IRI(resolved)
+    return iri
 
 
 def _bnode(context: Context, label: str | None = None) -> BlankNode:
@@ -378,10 +378,7 @@ def _simple(
 def _on_terms() -> list[Function]:
     iris = (
         Signature((_IRI,), _IRI, lambda iri: iri),
-        Signature((_STRING,), _IRI, _iri, needs_context=True),
-        # The parser may write down the base that is in force where the call stands.
-        Signature((_IRI, _IRI), _IRI, lambda iri, _base: iri),
-        Signature((_STRING, _IRI), _IRI, _iri, needs_context=True),
+        Signature((_STRING,), _IRI, _iri),
     )
     return [
         _simple("SAMETERM", (_TERM, _TERM), _BOOLEAN, lambda a, b: a == b),

@@ -151,7 +151,6 @@ class Context:
     """
 
     now: Moment = field(default_factory=lambda: from_epoch_ms(0))
-    base: str | None = None
     random: random.Random = field(default_factory=lambda: random.Random(0))
     blank_nodes: dict[str, BlankNode] = field(default_factory=dict)
     scope: str = field(default_factory=lambda: uuid.uuid4().hex[:12])

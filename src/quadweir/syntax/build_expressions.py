@@ -29,7 +29,8 @@ from quadweir.errors import UnsupportedError
 from quadweir.spans import Span
 from quadweir.syntax.build_terms import Branch, Child, trees, words
 from quadweir.syntax.build_triples import TripleBuilder
-from quadweir.terms import IRI, Variable
+from quadweir.syntax.iris import resolve
+from quadweir.terms import IRI, XSD_STRING, Literal, Variable
 from quadweir.vocab import XSD
 
 # How many arguments each built-in takes; None is any number.
@@ -123,7 +124,7 @@ class ExpressionBuilder(TripleBuilder):
                 operands.append(self._membership(operands.pop(), child))
                 continue
             if child.type == "SIGNED_NUMBER":  # `?x -1` is a subtraction
-                operator = child.update(type_="HYPHEN", value=str(child)[0])
+                operator = child.update(type="HYPHEN", value=str(child)[0])
                 operand: Expression = self._number(child, str(child)[1:])
             else:
                 operator = child
@@ -243,6 +244,14 @@ class ExpressionBuilder(TripleBuilder):
                 return If(condition=condition, then=then, otherwise=otherwise, span=place)
             case "COALESCE":
                 return Coalesce(arguments=arguments, span=place)
+            case "IRI" if self.base is not None:
+                # The base is known here only, so a constant is resolved here.
+                match arguments[0]:
+                    case Constant(term=Literal(lexical=text, datatype=datatype)) if (
+                        datatype == XSD_STRING and IRI(resolve(text, self.base)).is_valid()
+                    ):
+                        return Constant(term=IRI(resolve(text, self.base)), span=place)
+                return Call(function=name, arguments=arguments, span=place)
             case "TIMESTAMP" if len(arguments) == 2 or not isinstance(
                 arguments[0], VariableExpression
             ):

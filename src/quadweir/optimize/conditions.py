@@ -1,0 +1,112 @@
+"""What the rules must know about an expression before they move it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Final
+
+from quadweir.algebra.expressions import (
+    And,
+    Bound,
+    Call,
+    Compare,
+    Constant,
+    Exists,
+    Expression,
+    In,
+    Not,
+    Or,
+)
+from quadweir.algebra.functions import FUNCTIONS
+from quadweir.algebra.node import Node
+from quadweir.algebra.patterns import WindowPattern
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.signatures import Determinism, Type
+from quadweir.algebra.traverse import walk
+from quadweir.algebra.values import BOOLEAN
+from quadweir.terms import Variable
+
+_NO_STREAMS: Final[frozenset[Variable]] = frozenset()
+
+
+def conjuncts(condition: Expression) -> tuple[Expression, ...]:
+    """The parts that must all be true for FILTER to keep a solution.
+
+    A filter keeps a solution if the condition's effective boolean value is true, and that of a
+    conjunction is true only if those of all parts are: no part can be an error.
+    """
+    if isinstance(condition, And):
+        return tuple(part for each in condition.parts for part in conjuncts(each))
+    return (condition,)
+
+
+def conjunction(parts: Iterable[Expression]) -> Expression:
+    """Put conjuncts together again."""
+    flat = tuple(parts)
+    return flat[0] if len(flat) == 1 else And(parts=flat)
+
+
+def variables_of(node: Node, query: ContinuousQuery) -> frozenset[Variable]:
+    """Every variable that stands anywhere in a tree, those inside EXISTS and subqueries too.
+
+    The value of an expression can depend on no other variable of the solution.
+    """
+    found: set[Variable] = set()
+    for each in walk(node):
+        for place in fields(each):
+            value = getattr(each, place.name)
+            if isinstance(value, Variable):
+                found.add(value)
+            elif isinstance(value, tuple):
+                found.update(part for part in value if isinstance(part, Variable))
+        if isinstance(each, WindowPattern):
+            found.update(stream_variables(query))
+    return frozenset(found)
+
+
+def stream_variables(query: ContinuousQuery) -> frozenset[Variable]:
+    """The variables that the query's windows bind to the stream they are over."""
+    return frozenset(w.stream for w in query.windows if isinstance(w.stream, Variable))
+
+
+def is_volatile(node: Node) -> bool:
+    """Tell whether a tree may give another value the next time, for the same solution.
+
+    A function that is not in the table counts: nothing is known about it.
+    """
+    return any(
+        isinstance(each, Call)
+        and each.function != "TIMESTAMP"
+        and (
+            each.function not in FUNCTIONS
+            or FUNCTIONS[each.function].determinism is Determinism.PER_SOLUTION
+        )
+        for each in walk(node)
+    )
+
+
+def reads_times(node: Node) -> bool:
+    """Tell whether a tree asks for `timestamp()`.
+
+    A join keeps the later of its inputs' times, so such a condition sees less before a join.
+    """
+    return any(isinstance(each, Call) and each.function == "TIMESTAMP" for each in walk(node))
+
+
+def has_exists(node: Node) -> bool:
+    """Tell whether a tree holds an EXISTS, which looks at the graph or window it stands in."""
+    return any(isinstance(each, Exists) for each in walk(node))
+
+
+def is_boolean(expression: Expression) -> bool:
+    """Tell whether an expression is an `xsd:boolean` whenever it is no error."""
+    match expression:
+        case And() | Or() | Not() | Compare() | In() | Bound() | Exists():
+            return True
+        case Constant(term=term):
+            return getattr(term, "datatype", None) == BOOLEAN
+        case Call(function=function) if function in FUNCTIONS:
+            return all(each.result is Type.BOOLEAN for each in FUNCTIONS[function].signatures)
+        case _:
+            return False

@@ -1,0 +1,108 @@
+"""Compute at planning time what no solution can change."""
+
+from __future__ import annotations
+
+from quadweir.algebra.expressions import (
+    And,
+    Arithmetic,
+    Call,
+    Coalesce,
+    Compare,
+    Constant,
+    Expression,
+    If,
+    In,
+    Negate,
+    Not,
+    Or,
+)
+from quadweir.algebra.functions import FUNCTIONS
+from quadweir.algebra.moments import ExpressionError
+from quadweir.algebra.scalar import evaluate_expression
+from quadweir.algebra.signatures import Context, Determinism
+from quadweir.algebra.traverse import children
+from quadweir.algebra.values import FALSE, TRUE, effective_boolean_value
+from quadweir.optimize.conditions import is_boolean
+from quadweir.terms import IRI, Literal
+
+
+def fold_constants(node: Expression) -> Expression:
+    """Replace an expression of constants by its value, and drop what decides nothing.
+
+    An expression that is an error stays: there is no constant for it, and COALESCE may catch it.
+
+    >>> three = Arithmetic(operator="+", left=_integer(1), right=_integer(2))
+    >>> fold_constants(three).term.lexical
+    '3'
+    """
+    match node:
+        case And() | Or():
+            return _fold_connective(node)
+        case If(condition=Constant(term=term)):
+            truth = _truth(term)
+            if truth is None:
+                return node
+            return node.then if truth else node.otherwise
+        case Coalesce(arguments=(Constant() as first, *_)):
+            return first
+        case Compare() | Arithmetic() | Negate() | Not() | In():
+            return _compute(node)
+        case Call(function=function) if (
+            function in FUNCTIONS and FUNCTIONS[function].determinism is Determinism.PURE
+        ):
+            return _compute(node)
+        case _:
+            return node
+
+
+def _integer(value: int) -> Constant:
+    from quadweir.vocab import XSD
+
+    return Constant(term=Literal(str(value), IRI(XSD.integer)))
+
+
+def _compute(node: Compare | Arithmetic | Negate | Not | In | Call) -> Expression:
+    if not all(isinstance(each, Constant) for each in children(node)):
+        return node
+    try:
+        # Neither EXISTS nor a variable is below, so neither a solution nor data is needed.
+        value = evaluate_expression(node, {}, Context(), lambda *_: False)
+    except ExpressionError:
+        return node
+    if not isinstance(value, IRI | Literal):
+        return node
+    return Constant(term=value, span=node.span)
+
+
+def _truth(term: IRI | Literal) -> bool | None:
+    try:
+        return effective_boolean_value(term)
+    except ExpressionError:
+        return None
+
+
+def _fold_connective(node: And | Or) -> Expression:
+    """A false part decides a conjunction even beside an error; a true one can be left out."""
+    deciding = isinstance(node, Or)
+    kept: list[Expression] = []
+    for part in node.parts:
+        if type(part) is type(node):
+            kept.extend(part.parts)
+            continue
+        truth = _truth(part.term) if isinstance(part, Constant) else None
+        if truth is deciding:
+            return Constant(term=TRUE if deciding else FALSE, span=node.span)
+        if truth is None:
+            kept.append(part)
+    if len(kept) == len(node.parts) and all(a is b for a, b in zip(kept, node.parts, strict=True)):
+        return node
+    if not kept:
+        return Constant(term=FALSE if deciding else TRUE, span=node.span)
+    if len(kept) == 1:
+        # The connective makes a boolean of its part's truth; so must what takes its place.
+        if is_boolean(kept[0]):
+            return kept[0]
+        if len(node.parts) == 2:
+            return node
+        kept.append(Constant(term=FALSE if deciding else TRUE))
+    return type(node)(parts=tuple(kept), span=node.span)

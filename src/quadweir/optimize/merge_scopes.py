@@ -1,0 +1,47 @@
+"""Match what stands in the same window or graph together."""
+
+from __future__ import annotations
+
+from quadweir.algebra.patterns import Graph, Join, Pattern, WindowPattern
+from quadweir.terms import IRI
+
+
+def merge_scopes(node: Pattern) -> Pattern:
+    """Turn Join(Window(w, P), Window(w, Q)) into Window(w, Join(P, Q)); the same for graphs.
+
+    At an instant a window has one content, so it does not matter whether both look at it or one.
+    A window over a stream variable binds it in both, and the join keeps to one stream.
+    """
+    if not isinstance(node, Join):
+        return node
+    groups: dict[tuple[type, IRI], list[Pattern]] = {}
+    order: list[Pattern | tuple[type, IRI]] = []
+    for each in node.inputs:
+        key: tuple[type, IRI] | None = None
+        if isinstance(each, WindowPattern) and isinstance(each.window, IRI):
+            key = (WindowPattern, each.window)
+        elif isinstance(each, Graph) and isinstance(each.graph, IRI):
+            key = (Graph, each.graph)
+        if key is None:
+            order.append(each)
+        elif key in groups:
+            groups[key].append(each)
+        else:
+            groups[key] = [each]
+            order.append(key)
+    if all(len(group) == 1 for group in groups.values()):
+        return node
+    inputs = [_together(groups[each]) if isinstance(each, tuple) else each for each in order]
+    return inputs[0] if len(inputs) == 1 else Join(inputs=tuple(inputs), span=node.span)
+
+
+def _together(group: list[Pattern]) -> Pattern:
+    first = group[0]
+    if len(group) == 1:
+        return first
+    inputs = tuple(each.input for each in group if isinstance(each, WindowPattern | Graph))
+    joined = Join(inputs=inputs)
+    if isinstance(first, WindowPattern):
+        return WindowPattern(window=first.window, input=joined, span=first.span)
+    assert isinstance(first, Graph)
+    return Graph(graph=first.graph, input=joined, span=first.span)
