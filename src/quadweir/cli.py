@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 import typer
 
 from quadweir._version import __version__
+from quadweir.commands.interrupts import caused_by_interrupt
 from quadweir.commands.output import report, report_unexpected
 from quadweir.errors import NotImplementedYetError, QuadweirError
 
@@ -100,6 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _say_interrupted()
         raise
     except Exception as error:
+        if caused_by_interrupt(error):
+            _say_interrupted()
+            sys.exit(INTERRUPTED)
         if _debugging():
             raise
         sys.exit(report_unexpected(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -96,14 +97,21 @@ class Dashboard:
     Args:
         title: what is being watched.
         names: what to call the query's sources, in the order in which it reads them.
+        prefixes: how to shorten IRIs in the latest RDF, prefix to namespace.
         clock: seconds that only grow; tests pass their own.
     """
 
     def __init__(
-        self, title: str, names: Iterable[str], *, clock: Callable[[], float] = time.monotonic
+        self,
+        title: str,
+        names: Iterable[str],
+        *,
+        prefixes: Mapping[str, str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.meter = Meter(names=tuple(names))
         self._title = title
+        self._prefixes = dict(prefixes or {})
         self._clock = clock
         self._began = clock()
         self._console = stderr_console()
@@ -175,8 +183,8 @@ class Dashboard:
         table.add_row("triples out", f"{triples:,.0f} a second   ({meter.triples:,} so far)")
         table.add_row("watermark", clock_time(meter.watermark))
         table.add_row("batches", _batches(meter.batch_ms))
-        latest = Text(printable(meter.latest) or "...", style="cyan", overflow="ellipsis")
-        latest.no_wrap = True
+        shown = shorten(printable(meter.latest), self._prefixes) or "..."
+        latest = Text(shown, style="cyan", overflow="ellipsis", no_wrap=True)
         return Group(
             Panel(table, title=self._title, title_align="left", border_style="green"),
             Panel(latest, title="latest RDF", title_align="left", border_style="cyan"),
@@ -192,7 +200,19 @@ def clock_time(stamp: str | None) -> str:
     return stamp[:19].replace("T", " ") if stamp else "not yet"
 
 
+def shorten(text: str, prefixes: Mapping[str, str]) -> str:
+    """Write IRIs with prefixes, for reading only: what comes out need not parse.
+
+    >>> shorten("<urn:x:a> <urn:x:b> <urn:y> .", {"x": "urn:x:"})
+    'x:a x:b <urn:y> .'
+    """
+    for prefix, namespace in prefixes.items():
+        text = re.sub(f"<{re.escape(namespace)}([^>]*)>", rf"{prefix}:\1", text)
+    return text
+
+
 def _batches(batch_ms: list[int]) -> str:
     if not batch_ms:
         return "none yet"
-    return f"{len(batch_ms)}, the last took {batch_ms[-1]:,} ms, half of them at most {statistics.median(batch_ms):,.0f} ms"
+    median = statistics.median(batch_ms)
+    return f"{len(batch_ms)}, the last took {batch_ms[-1]:,} ms, half at most {median:,.0f} ms"

@@ -1,0 +1,79 @@
+"""Ctrl-C as a question that a loop can ask, instead of an exception in the middle of a call to Spark.
+
+A KeyboardInterrupt that lands inside Spark's Python gateway leaves its connection broken: the query
+can then not be stopped in order, and what the user sees is a traceback.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+from types import FrameType, TracebackType
+from typing import Any, Self, final
+
+
+@final
+class Interrupts:
+    """While open, the first Ctrl-C is noted in `seen`; a second one interrupts at once.
+
+    Open it once the Spark session runs: pyspark sets a handler of its own when one starts.
+
+    >>> import signal
+    >>> with Interrupts() as interrupts:
+    ...     signal.raise_signal(signal.SIGINT)
+    ...     interrupts.seen
+    True
+    """
+
+    def __init__(self) -> None:
+        self.seen = False
+        self._former: Any = None
+
+    def __enter__(self) -> Self:
+        self._former = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        signal.signal(signal.SIGINT, self._former)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if self.seen:
+            raise KeyboardInterrupt
+        self.seen = True
+
+
+def quieten_gateway() -> None:
+    """Keep Spark's gateway from logging a traceback for each Ctrl-C; the command line reports it."""
+    logging.getLogger().addFilter(_is_no_gateway_interrupt)
+
+
+def _is_no_gateway_interrupt(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith("KeyboardInterrupt while sending command")
+
+
+def caused_by_interrupt(error: BaseException) -> bool:
+    """Tell whether an exception came of a Ctrl-C: Spark's gateway turns those into its own kinds.
+
+    >>> try:
+    ...     try:
+    ...         raise KeyboardInterrupt
+    ...     except KeyboardInterrupt:
+    ...         raise OSError("connection lost")
+    ... except OSError as error:
+    ...     caused_by_interrupt(error)
+    True
+    """
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        if isinstance(link, KeyboardInterrupt):
+            return True
+        seen.add(id(link))
+        link = link.__cause__ or link.__context__
+    return False

@@ -1,0 +1,120 @@
+"""What Spark reports of its batches adds up, and is shown on a terminal and off one."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from quadweir.commands import dashboard
+from quadweir.commands.dashboard import METRICS, Dashboard, Meter
+
+
+def progress(batch: int, rows: tuple[int, ...], triples: int = 0, **more):
+    return {
+        "batchId": batch,
+        "durationMs": {"triggerExecution": 100 + batch},
+        "sources": [{"numInputRows": count} for count in rows],
+        "eventTime": {},
+        "observedMetrics": {METRICS: {"triples": triples, "bad": 1, "latest": f"<urn:{batch}>"}},
+    } | more
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def screen(monkeypatch):
+    """Let the dashboard write here; `terminal` decides what it takes it for."""
+
+    def make(terminal: bool) -> io.StringIO:
+        written = io.StringIO()
+        console = Console(file=written, force_terminal=terminal, width=100, height=40)
+        monkeypatch.setattr(dashboard, "stderr_console", lambda: console)
+        return written
+
+    return make
+
+
+def test_a_meter_adds_batches_up_once_each():
+    meter = Meter(names=("a", "b"))
+    for report in (progress(0, (2, 3), 50), progress(0, (2, 3), 50), progress(1, (1, 0), 10)):
+        meter.add(report, 1.0)
+    assert meter.records == {"a": 3, "b": 3}
+    assert (meter.triples, meter.bad, meter.batch_ms) == (60, 2, [100, 101])
+    assert meter.latest == "<urn:1>"
+
+
+def test_a_batch_that_only_moved_the_watermark_counts_as_none():
+    meter = Meter(names=("a",))
+    meter.add(progress(0, (2,), eventTime={"watermark": "1970-01-01T00:00:00.000Z"}), 1.0)
+    assert meter.watermark is None
+    meter.add(progress(1, (0,), eventTime={"watermark": "2026-03-03T06:00:00.000Z"}), 2.0)
+    assert meter.watermark == "2026-03-03T06:00:00.000Z"
+    assert len(meter.batch_ms) == 1
+
+
+def test_rates_are_those_of_the_last_seconds():
+    meter = Meter(names=("a",))
+    meter.add(progress(0, (1_000_000,), 5_000_000), 0.0)
+    for second in range(20, 31):
+        meter.add(progress(second, (10,), 50), float(second))
+    assert meter.rates() == (10.0, 50.0)
+
+
+def test_batches_further_apart_than_that_still_give_a_rate():
+    meter = Meter(names=("a",))
+    assert meter.rates() == (0.0, 0.0)
+    meter.add(progress(0, (10,), 50), 0.0)
+    meter.add(progress(1, (200,), 1000), 20.0)
+    assert meter.rates() == (10.0, 50.0)
+
+
+def test_without_metrics_of_its_own_a_query_is_still_counted():
+    meter = Meter(names=("a",))
+    meter.add(progress(0, (7,), observedMetrics={}), 1.0)
+    assert (meter.total_records, meter.triples) == (7, 0)
+
+
+def test_off_a_terminal_a_plain_line_comes_now_and_then(screen):
+    written, clock = screen(terminal=False), Clock()
+    with Dashboard("title", ["a"], clock=clock) as board:
+        board.show([])
+        for batch in range(30):
+            clock.now += 0.1
+            board.show([progress(batch, (10,), 50)])
+    lines = written.getvalue().splitlines()
+    assert len(lines) == 2
+    assert "100 records/s" in lines[1]
+    assert "500 triples/s" in lines[1]
+    assert "\x1b" not in written.getvalue()
+
+
+def test_on_a_terminal_everything_is_in_sight_and_the_cursor_comes_back(screen):
+    written = screen(terminal=True)
+    nasty = '<urn:x:a> <urn:x:b> "\x1b[2J" .'
+    report = progress(0, (10,), 50)
+    report["observedMetrics"][METRICS]["latest"] = nasty
+    with (
+        pytest.raises(RuntimeError),
+        Dashboard("sensors", ["a"], prefixes={"x": "urn:x:"}) as board,
+    ):
+        board.show([report])
+        raise RuntimeError
+    shown = written.getvalue()
+    for text in (
+        "sensors",
+        "records in",
+        "triples out",
+        "watermark",
+        "not yet",
+        "x:a x:b",
+        "\\x1b",
+    ):
+        assert text in shown
+    assert "\x1b[2J" not in shown
+    assert shown.rstrip().endswith("\x1b[?25h")
