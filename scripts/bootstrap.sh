@@ -18,12 +18,27 @@ find_python() {
     return 1
 }
 
+# Debian keeps what `venv` needs to add pip (ensurepip) in a package of its own.
 make_venv() {
-    # Debian keeps what `venv` needs (ensurepip) in a package of its own; a failed attempt leaves
-    # a folder without pip behind.
-    "$1" -m venv .venv >/dev/null 2>&1 && return
+    try_venv "$1" && return
+    package=$("$1" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        say "$1 cannot make virtual environments by itself; installing $package"
+        DEBIAN_FRONTEND=noninteractive apt-get update -qq </dev/null >&2 || true
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$package" </dev/null >&2 || true
+        try_venv "$1" && return
+    fi
+    say "fetching pip for the environment, since $1 comes without it"
+    try_venv "$1" --without-pip && .venv/bin/python scripts/bootstrap_pip.py </dev/null >&2 && return
     rm -rf .venv
+    say "$1 cannot make virtual environments, and pip could not be fetched."
+    say "As root: apt-get install $package   Then run the same make command again."
     return 1
+}
+
+try_venv() {
+    rm -rf .venv
+    "$1" -m venv ${2:+"$2"} .venv >/dev/null 2>&1
 }
 
 if ! { fits .venv/bin/python && .venv/bin/python -m pip --version >/dev/null 2>&1; }; then
@@ -37,20 +52,7 @@ if ! { fits .venv/bin/python && .venv/bin/python -m pip --version >/dev/null 2>&
         exit 1
     }
     say "making .venv with $python"
-    rm -rf .venv
-    if ! make_venv "$python"; then
-        package=$("$python" -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')
-        if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-            say "$python cannot make virtual environments; installing $package"
-            DEBIAN_FRONTEND=noninteractive apt-get update -qq </dev/null >&2 || true
-            DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$package" </dev/null >&2 || true
-        fi
-        make_venv "$python" || {
-            say "$python cannot make virtual environments: its module ensurepip is missing or broken."
-            say "As root: apt-get install $package   Then run the same make command again."
-            exit 1
-        }
-    fi
+    make_venv "$python"
 fi
 
 pip_install() {
