@@ -19,6 +19,15 @@ from quadweir.vocab import XSD
 Branch: TypeAlias = Tree[Token]
 Child: TypeAlias = Tree[Token] | Token
 
+# The exact character classes of names; sparql.lark lets any character beyond ASCII pass.
+# https://www.w3.org/TR/sparql11-query/#rPN_CHARS_BASE
+_BASE: Final = (
+    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f"
+    "\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_LATER: Final = "\u00b7\u0300-\u036f\u203f\u2040"  # not at the start of a name
+_FOREIGN: Final = re.compile(f"[^\\x00-\\x7f{_BASE}{_LATER}]")
+_NOT_FIRST: Final = re.compile(f"[{_LATER}]")
 _LOCAL_ESCAPE: Final = re.compile(r"\\(.)")
 _STRING_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPES: Final = {
@@ -116,6 +125,7 @@ class TermBuilder:
                 self.base = self._reference(reference).value
             else:
                 prefix, reference = declaration.children
+                self.check_name(str(prefix)[:-1], prefix)
                 self.prefixes[str(prefix)[:-1]] = self._reference(reference).value
         # A name means something else once its prefix does.
         self._iris.clear()
@@ -159,6 +169,9 @@ class TermBuilder:
 
     def _expand(self, token: Token) -> IRI:
         prefix, _, local = token.partition(":")
+        if not token.isascii():
+            self.check_name(prefix, token)
+            self.check_name(local, token)
         namespace = self.prefixes.get(prefix)
         if namespace is None:
             raise self.error(
@@ -169,7 +182,18 @@ class TermBuilder:
         return IRI(namespace + _LOCAL_ESCAPE.sub(r"\1", local))
 
     def variable(self, token: Child) -> Variable:
-        return Variable(str(token)[1:])
+        text = str(token)
+        if not text.isascii():
+            self.check_name(text[1:], token)
+        return Variable(text[1:])
+
+    def check_name(self, text: str, place: Child) -> None:
+        """Refuse the characters beyond ASCII that SPARQL does not have in names."""
+        foreign = _FOREIGN.search(text) or _NOT_FIRST.match(text)
+        if foreign is not None:
+            raise self.error(
+                f"the character {foreign[0]!r} (U+{ord(foreign[0]):04X}) cannot stand here", place
+            )
 
     # --- values -------------------------------------------------------------------------------
 

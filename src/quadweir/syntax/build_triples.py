@@ -81,6 +81,8 @@ class TripleBuilder(TermBuilder):
                 (token,) = child.children
                 assert isinstance(token, Token)
                 label = token[2:] if token.type == "BLANK_NODE_LABEL" else None
+                if label is not None:
+                    self.check_name(label, token)
                 return target.blank(label, token)
             case "property_node":
                 bracket, properties = child.children
