@@ -1,9 +1,10 @@
 """The canonical spelling of terms (`quadweir.terms`) as Spark column expressions.
 
-Patterns here name every character of a class one by one. Java compiles such a class to one bit
-set; a class with ranges becomes a chain of calls and matches four times slower (measured with
-`quadweir bench ntriples`). No pattern nests a repetition in a repetition: Java would recurse, and a
-long literal would end in a StackOverflowError.
+How a pattern is written decides how fast Java matches it (`docs/design/0004-ntriples-columns.md`).
+A class that names its characters one by one becomes a bit set, one with ranges a chain of calls;
+a greedy repetition of a positive class has a loop of its own, a possessive one has not. And no
+pattern repeats a group without a bound: Java would recurse, and a long literal would end in a
+StackOverflowError.
 """
 
 from __future__ import annotations
@@ -33,22 +34,36 @@ def character_class(characters: str, *, negated: bool = False) -> str:
 _CONTROLS: Final = "".join(map(chr, range(0x20)))
 _C1: Final = "".join(map(chr, range(0x7F, 0xA0)))
 _NON_CHARACTERS: Final = "\ufffe\uffff"
+_NOT_IN_IRIS: Final = _CONTROLS + ' <>"{}|^`\\' + _C1
+_NOT_IN_QUOTES: Final = _CONTROLS + '"\\\x7f'
+_ASCII: Final = "".join(map(chr, range(0x20, 0x7F)))
 
-IRI_CHARACTER: Final = character_class(_CONTROLS + ' <>"{}|^`\\' + _C1, negated=True)
+
+def _without(characters: str, forbidden: str) -> str:
+    return "".join(character for character in characters if character not in forbidden)
+
+
 _SCHEME: Final = (
-    f"{character_class(ascii_letters)}{character_class(ascii_letters + digits + '+.-')}*+:"
+    f"{character_class(ascii_letters)}{character_class(ascii_letters + digits + '+.-')}*:"
 )
-IRI: Final = f"<{_SCHEME}{IRI_CHARACTER}*+>"
+IRI: Final = f"<{_SCHEME}{character_class(_NOT_IN_IRIS, negated=True)}*>"
+ASCII_IRI: Final = f"<{_SCHEME}{character_class(_without(_ASCII, _NOT_IN_IRIS))}*>"
 # Only the ASCII part of the grammar: other labels take the thorough way.
-PLAIN_LABEL: Final = (
+ASCII_LABEL: Final = (
     f"_:{character_class(ascii_letters + digits + '_:')}"
-    f"{character_class(ascii_letters + digits + '_:.-')}*+(?<!\\.)"
+    f"{character_class(ascii_letters + digits + '_:.-')}*(?<!\\.)"
 )
-PLAIN_LEXICAL: Final = (
-    f"{character_class(_CONTROLS + chr(34) + chr(92) + chr(0x7F), negated=True)}*+"
+LEXICAL: Final = f"{character_class(_NOT_IN_QUOTES, negated=True)}*"
+ASCII_LEXICAL: Final = f"{character_class(_without(_ASCII, _NOT_IN_QUOTES))}*"
+# No tag has more than nine subtags, and a bound keeps a hostile one from recursing.
+LOWER_LANGUAGE: Final = (
+    f"@{character_class(ascii_lowercase)}{{1,8}}"
+    f"(?:-{character_class(ascii_lowercase + digits)}{{1,8}}){{0,9}}"
 )
-LOWER_LANGUAGE: Final = f"@{character_class(ascii_lowercase)}{{1,8}}+(?:-{character_class(ascii_lowercase + digits)}{{1,8}}+)*+"
-LANGUAGE: Final = f"@{character_class(ascii_letters)}{{1,8}}+(?:-{character_class(ascii_letters + digits)}{{1,8}}+)*+"
+LANGUAGE: Final = (
+    f"@{character_class(ascii_letters)}{{1,8}}"
+    f"(?:-{character_class(ascii_letters + digits)}{{1,8}}){{0,9}}"
+)
 
 _ESCAPES: Final = {
     character: escape(character) for character in f'{_CONTROLS}"\\\x7f{_NON_CHARACTERS}'

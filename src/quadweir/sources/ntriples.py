@@ -24,15 +24,16 @@ MAX_LINE_BYTES: Final = 16 * 2**20
 """A longer line is a dead letter: nobody writes such a statement by hand, and it would have to fit
 in memory several times over."""
 
-_RESOURCE: Final = f"(?:{spelling.IRI}|{spelling.PLAIN_LABEL})"
-_PLAIN_LITERAL: Final = (
-    f'"{spelling.PLAIN_LEXICAL}"(?:{spelling.LOWER_LANGUAGE}'
-    f"|\\^\\^(?!{spelling.STRING_DATATYPE}|{spelling.LANG_STRING_DATATYPE}){spelling.IRI})?+"
-).replace("www.w3.org", "www\\.w3\\.org")
-_CANONICAL: Final = (
-    f"^{_RESOURCE} {spelling.IRI} (?:{spelling.IRI}|{_PLAIN_LITERAL}|{spelling.PLAIN_LABEL})"
-    f"(?: {_RESOURCE})?+ \\.\\z"
-)
+
+def _canonical(iri: str, lexical: str) -> str:
+    resource = f"(?:{iri}|{spelling.ASCII_LABEL})"
+    never = f"{spelling.STRING_DATATYPE}|{spelling.LANG_STRING_DATATYPE}".replace(".", "\\.")
+    literal = f'"{lexical}"(?:{spelling.LOWER_LANGUAGE}|\\^\\^(?!{never}){iri})?'
+    return f"^{resource} {iri} (?:{iri}|{literal}|{spelling.ASCII_LABEL})(?: {resource})? \\.\\z"
+
+
+_CANONICAL_ASCII: Final = _canonical(spelling.ASCII_IRI, spelling.ASCII_LEXICAL)
+_CANONICAL: Final = _canonical(spelling.IRI, spelling.LEXICAL)
 
 # The thorough way works on the neutralised line, in which no backslash is left that matters.
 _SPACE: Final = "[ \\t]*+"
@@ -121,10 +122,10 @@ _SLOW: Final = "_nt_slow"
 
 
 def _is_canonical(line: Column) -> Column:
-    # Decoding hides bytes that are not UTF-8, so the pattern alone would let them through.
-    ascii_only = F.octet_length(line) == F.length(line)
+    # Decoding hides bytes that are not UTF-8, so beyond ASCII the pattern alone is not enough.
     sound = F.is_valid_utf8(line) & ~line.contains("\ufffe") & ~line.contains("\uffff")
-    return F.coalesce(line.rlike(_CANONICAL) & (ascii_only | sound), F.lit(False))
+    beyond_ascii = (F.octet_length(line) != F.length(line)) & line.rlike(_CANONICAL) & sound
+    return F.coalesce(line.rlike(_CANONICAL_ASCII) | beyond_ascii, F.lit(False))
 
 
 def _parse_thoroughly(line: Column) -> Column:
