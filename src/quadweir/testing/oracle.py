@@ -22,13 +22,14 @@ from quadweir.algebra.patterns import Distinct, OrderBy, Pattern, Project, Reduc
 from quadweir.algebra.query import AskForm, ConstructForm, ContinuousQuery, SelectForm
 from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.windows import Content
-from quadweir.errors import DataError, UnsupportedError
+from quadweir.errors import DataError, PlanError, UnsupportedError
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term, Variable
 from quadweir.testing.answers import Answer
 from quadweir.testing.contents import OpenWindow, report_instants
 from quadweir.testing.elements import distinct_triples, event_time, from_oxigraph
 from quadweir.testing.sparql import (
+    ERROR,
     IN,
     LATEST,
     MERGED,
@@ -378,8 +379,15 @@ def _dataset(
     if not (query.default_graphs or query.named_graphs or query.default_graph_windows):
         named = {name: quads for name, quads in by_graph.items() if isinstance(name, IRI)}
         return by_graph.get(None, []), named
-    default = [quad for name in query.default_graphs for quad in by_graph.get(name, [])]
-    return default, {name: by_graph.get(name, []) for name in query.named_graphs}
+    for wanted in (*query.default_graphs, *query.named_graphs):
+        if wanted not in by_graph:
+            raise PlanError(
+                f"there is no graph {wanted} in the static data",
+                hint="Load the static data under this name.",
+                span=query.span,
+            )
+    default = [quad for name in query.default_graphs for quad in by_graph[name]]
+    return default, {name: by_graph[name] for name in query.named_graphs}
 
 
 # --- terms ----------------------------------------------------------------------------------------
@@ -491,7 +499,8 @@ def _aggregate(call: AggregateCall) -> Callable[[], Any]:
             ordered = [term for _, term in sorted(spelt, key=lambda pair: pair[0])]
             if call.function == "SAMPLE":
                 return ordered[0] if ordered else None
-            if any(isinstance(term, ox.BlankNode) for term in ordered):
+            # A value that is an error or has no text leaves the whole without a value.
+            if any(isinstance(term, ox.BlankNode) or term.value == ERROR for term in ordered):
                 return None
             return ox.Literal((call.separator or "").join(term.value for term in ordered))
 

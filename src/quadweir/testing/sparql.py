@@ -83,6 +83,8 @@ STATIC: Final = f"{BASE}static"
 SPELLING: Final = f"{BASE}spelling"
 LATEST: Final = f"{BASE}latest"
 NOW: Final = f"{BASE}now"
+# What an argument of GROUP_CONCAT that has no value is called.
+ERROR: Final = f"{BASE}error"
 
 
 def window_graph(index: int) -> str:
@@ -226,7 +228,10 @@ class _Writer(ExpressionWriter):
             assert call.argument is not None
             name = f"{BASE}aggregate:{len(self._aggregates)}"
             self._aggregates[name] = call
-            return f"<{name}>({self.expression(call.argument)})"
+            argument = self.expression(call.argument)
+            if call.function == "GROUP_CONCAT":
+                argument = f"COALESCE({argument}, <{ERROR}>)"
+            return f"<{name}>({argument})"
         return super().aggregate(call)
 
     # --- patterns -------------------------------------------------------------------------------

@@ -1,0 +1,186 @@
+"""`quadweir explain`: show what a query means and how it will be answered."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from quadweir.commands.output import print_json
+from quadweir.commands.querytext import (
+    ContentOption,
+    DialectOption,
+    QueryArgument,
+    read_query,
+    read_text,
+)
+
+if TYPE_CHECKING:
+    from quadweir.algebra.query import ContinuousQuery
+    from quadweir.algebra.windows import Scope
+
+
+def explain(
+    query: QueryArgument,
+    dialect: DialectOption = None,
+    content: ContentOption = None,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="Also show the tree after every rule that changed it.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+) -> None:
+    """Show what a query means: dialect, windows, reports, algebra, static parts, state.
+
+    Nothing is run or fetched.
+    """
+    text, source = read_text(query)
+    read = read_query(text, source, dialect=dialect, content=content, allow=("FROM", "SERVICE"))
+    facts = explanation(read, dialect or _detected(text), steps=steps)
+    if as_json:
+        print_json(facts)
+    else:
+        print(as_text(facts), end="")
+
+
+def _detected(text: str) -> str:
+    from quadweir.syntax.scan import detect
+
+    return detect(text)
+
+
+def explanation(query: ContinuousQuery, dialect: str, *, steps: bool = False) -> dict[str, Any]:
+    """Gather everything that `explain` shows, as plain data."""
+    from quadweir.algebra.analyze import analyze
+    from quadweir.algebra.render import render
+    from quadweir.optimize.pipeline import optimize
+    from quadweir.syntax.parser import TITLES
+
+    found = analyze(query)
+    optimized = optimize(query)
+    facts: dict[str, Any] = {
+        "dialect": TITLES.get(dialect, dialect),
+        "name": query.name,
+        "answers": _answers(query),
+        "output": query.output.name if query.windows else None,
+        "compares": found.compares if query.windows else None,
+        "report": _report(query),
+        "windows": [
+            {
+                "name": window.name.value,
+                "stream": str(window.stream),
+                "scope": scope_in_words(window.scope),
+                "content": window.content.value,
+                "event_time": window.event_time.value if window.event_time is not None else None,
+                "is_read": window.name in found.windows_read,
+                "in_default_graph": window.name in query.default_graph_windows,
+                "state": state.text,
+                "bounded": state.bounded,
+            }
+            for window, state in zip(query.windows, found.state, strict=True)
+        ],
+        "default_graphs": [graph.value for graph in query.default_graphs],
+        "named_graphs": [graph.value for graph in query.named_graphs],
+        "monotonic": found.monotonic,
+        "static": [render(part) for part in optimized.static],
+        "algebra": render(query),
+        "optimized": render(optimized.query),
+        "rules": list(dict.fromkeys(step.rule for step in optimized.steps if step.changed)),
+    }
+    if steps:
+        facts["steps"] = [
+            {"phase": step.phase, "rule": step.rule, "algebra": render(step.query)}
+            for step in optimized.steps
+            if step.changed
+        ]
+    return facts
+
+
+def _answers(query: ContinuousQuery) -> str:
+    from quadweir.algebra.query import AskForm, ConstructForm, SelectForm
+
+    match query.form:
+        case SelectForm(variables=variables):
+            return "SELECT " + (" ".join(map(str, variables)) or "*")
+        case ConstructForm(template=template):
+            return f"CONSTRUCT of {len(template)} triple{'' if len(template) == 1 else 's'}"
+        case AskForm():
+            return "ASK"
+        case _:
+            return "DESCRIBE"
+
+
+def _report(query: ContinuousQuery) -> str:
+    from quadweir.algebra.analyze import duration
+    from quadweir.algebra.streams import ReportPolicy
+
+    if not query.windows:
+        return "once"
+    if query.tick.every_ms is not None:
+        text = f"every {duration(query.tick.every_ms)}"
+    elif query.report.policy is ReportPolicy.ON_CHANGE:
+        text = "on change: whenever an element enters or leaves a window"
+    else:
+        text = "on close: whenever a window with a step closes"
+    silent = ", if some window is not empty" if query.report.non_empty_only else ""
+    return text + silent
+
+
+def scope_in_words(scope: Scope) -> str:
+    """Say what a window holds at an instant t."""
+    from quadweir.algebra.analyze import duration
+    from quadweir.algebra.windows import CountScope, NowScope, PastScope, TimeScope
+
+    match scope:
+        case TimeScope():
+            text = f"the last {duration(scope.range_ms)}"
+            step = scope.step_ms
+        case PastScope():
+            text = f"from {duration(scope.from_ms)} ago to {duration(scope.to_ms)} ago"
+            step = scope.step_ms
+        case CountScope():
+            text = f"the last {scope.size} {scope.unit.value}"
+            return text if scope.step is None else f"{text}, looked at every {scope.step}"
+        case NowScope():
+            return "the present instant"
+        case _:
+            return "everything so far"
+    return text if step is None else f"{text}, looked at every {duration(step)}"
+
+
+def as_text(facts: dict[str, Any]) -> str:
+    """Lay the facts out for people."""
+    lines = [f"dialect   {facts['dialect']}"]
+    if facts["name"] is not None:
+        lines.append(f"name      {facts['name']}")
+    lines.append(f"answers   {facts['answers']}")
+    if facts["output"] is not None:
+        lines.append(f"output    {facts['output']}; {facts['compares']} are compared")
+    lines.append(f"report    {facts['report']}")
+    for key, title in (("default_graphs", "from"), ("named_graphs", "named")):
+        if facts[key]:
+            lines.append(f"{title:<9} {', '.join(facts[key])}")
+    for window in facts["windows"]:
+        lines += ["", f"window    <{window['name']}> over {window['stream']}"]
+        lines.append(f"  scope   {window['scope']}")
+        lines.append(f"  content {window['content']}")
+        if window["event_time"] is not None:
+            lines.append(f"  time    the value of <{window['event_time']}>")
+        if window["in_default_graph"]:
+            lines.append("  merged  into the default graph")
+        if not window["is_read"]:
+            lines.append("  unread  by any pattern; it still brings reports")
+        refused = "" if window["bounded"] else " (refused unless allowed by name)"
+        lines.append(f"  state   {window['state']}{refused}")
+    for part in facts["static"]:
+        lines += ["", "static", textwrap.indent(part.rstrip(), "  ")]
+    lines += ["", "algebra", textwrap.indent(facts["algebra"].rstrip(), "  ")]
+    for step in facts.get("steps", ()):
+        lines += ["", f"after {step['phase']}: {step['rule']}"]
+        lines.append(textwrap.indent(step["algebra"].rstrip(), "  "))
+    if facts["rules"]:
+        lines += ["", f"optimized ({', '.join(facts['rules'])})"]
+        lines.append(textwrap.indent(facts["optimized"].rstrip(), "  "))
+    else:
+        lines += ["", "optimized (the same: no rule found anything to do)"]
+    return "\n".join(lines) + "\n"
