@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cache
 
 from hypothesis import strategies as st
 
@@ -149,6 +150,7 @@ def write_scope(scope: Scope, dialect: str) -> str:
 lengths = st.sampled_from([1, 3, 5, 10])
 
 
+@cache
 def scopes(dialect: str) -> st.SearchStrategy[Scope]:
     """The windows that a dialect can write; `common` ones can be written in all three."""
     stepped = st.builds(lambda a, b: TimeScope(range_ms=a, step_ms=b), lengths, lengths)
@@ -185,6 +187,7 @@ paths = st.sampled_from([":p0/:p1", "^:p0", ":p0|:p1", ":p0*", ":p1+", ":p2?", "
 predicates = st.sampled_from([f":p{n}" for n in range(3)])
 
 
+@cache
 def triples(*, with_paths: bool = False) -> st.SearchStrategy[str]:
     middle = predicates | variables
     if with_paths:
@@ -194,6 +197,7 @@ def triples(*, with_paths: bool = False) -> st.SearchStrategy[str]:
     )
 
 
+@cache
 def expressions(depth: int = 2) -> st.SearchStrategy[str]:
     """Expressions over the variables, as text; some are errors for some solutions."""
     leaf = variables | numbers | st.sampled_from(['"x"', '"y"@en', "true", ":s0"])

@@ -64,13 +64,13 @@ def check(text: str, dialect: str | None) -> None:
         assert read_query(render(query)) == query
 
 
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(mutated(), st.sampled_from([None, *DIALECTS]))
 def test_mutated_queries_only_raise_our_errors(text: str, dialect: str | None) -> None:
     check(text, dialect)
 
 
-@settings(max_examples=150)
+@settings(max_examples=120)
 @given(st.lists(st.sampled_from(POOL), max_size=25), st.sampled_from([None, *DIALECTS]))
 def test_word_salad_only_raises_our_errors(words: list[str], dialect: str | None) -> None:
     check(" ".join(words), dialect)

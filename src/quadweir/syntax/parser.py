@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -40,10 +41,10 @@ _PLAIN_WORDS: Final = {
     "FUNCTION": "a function",
     "AGGREGATE": "an aggregate",
     "OPERATOR": "an operator",
-    "STAR": "an operator",
-    "PLUS": "an operator",
-    "HYPHEN": "an operator",
-    "SLASH": "an operator",
+    "STAR": "'*'",
+    "PLUS": "'+'",
+    "HYPHEN": "'-'",
+    "SLASH": "'/'",
     "UNIT": "a unit such as s or ms",
     "AMOUNT": "a duration",
     "ISO_DURATION": "a duration",
@@ -111,6 +112,8 @@ def expected_words(terminals: set[str]) -> str:
     >>> expected_words({"VAR", "IRIREF", "PNAME"})
     'a variable or an IRI'
     """
+    if "OPERATOR" in terminals:
+        terminals = terminals - {"STAR", "PLUS", "HYPHEN", "SLASH"}
     words = sorted({_PLAIN_WORDS.get(name, name) for name in terminals}, key=_by_kind)
     if len(words) > _SHOWN:
         words = [*words[: _SHOWN - 1], f"{len(words) - _SHOWN + 1} other things"]
@@ -144,7 +147,7 @@ def _explain(problem: UnexpectedInput, source: SourceText, dialect: str) -> Exce
         case UnexpectedCharacters():
             expected = set(problem.allowed or ())
             start = problem.pos_in_stream or 0
-            end = start + 1
+            end = start + max(1, len(_word_at(text, start)))
             shown = text[start:end]
         case UnexpectedEOF():
             expected = set(problem.expected)
@@ -200,7 +203,8 @@ def _hint(
         and "VAR" in expected
     ):
         return f"Give the aggregate a name: ({word}(...) AS ?{word.lower()})."
-    return None
+    near = get_close_matches(word, [name for name in expected if name.isalpha()], n=1, cutoff=0.75)
+    return f"Did you mean {near[0]}?" if near else None
 
 
 def _word_at(text: str, start: int) -> str:

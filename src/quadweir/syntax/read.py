@@ -9,7 +9,7 @@ from quadweir.algebra.node import Node
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.traverse import children
 from quadweir.algebra.windows import Content
-from quadweir.errors import LimitError, QuerySyntaxError, UnsupportedError, UsageError
+from quadweir.errors import LimitError, QuerySyntaxError, UsageError
 from quadweir.syntax.build import QueryBuilder
 from quadweir.syntax.cqels import Cqels2Builder, CqelsBuilder
 from quadweir.syntax.csparql import CsparqlBuilder
@@ -74,13 +74,9 @@ def parse(
     check_nesting(origin, seen, limits)
     chosen = dialect or detect_in(seen)
     if chosen == "cqels2" and dialect is None:
-        # Its windows look like C-SPARQL's and CQELS-QL's, and mean neither.
-        raise UnsupportedError(
-            "this is a CQELS 2 query, where windows mean something else",
-            detail="In CQELS 2 [RANGE 10s] is a window that tumbles every ten seconds; in "
-            "CQELS-QL 1 it slides with every element.",
-            hint="Name the dialect cqels2 if that is what you mean.",
-        )
+        # Its windows look like C-SPARQL's and CQELS-QL's, and mean neither; CQELS-QL's builder
+        # says so, with the place.
+        chosen = "cqels"
     try:
         tree = parse_tree(origin, chosen)
         builder = _BUILDERS[chosen](
