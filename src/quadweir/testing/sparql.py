@@ -11,9 +11,10 @@ in `GRAPH ?e { }` with a variable of its own that ranges over the window's eleme
 that carry the same triple give two solutions, and the values of those variables are the derivation
 (W8, A2).
 
-Property paths over bags: sequences, inverses, alternatives and negated sets are unfolded into
-triple patterns, so they count elements like any other pattern. Where a path repeats or skips steps
-(`*`, `+`, `?`), SPARQL counts each pair of ends once; such a path is matched in the merge `W:k`.
+Property paths: sequences, inverses, alternatives and negated sets are unfolded into triple
+patterns, so over bags they count elements like any other pattern. Where a path repeats or skips
+steps (`*`, `+`, `?`), SPARQL counts each pair of ends once; such a part is matched in the merge
+`W:k`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never, final
 
-from quadweir.algebra.analyze import is_closure
 from quadweir.algebra.expressions import (
     AggregateCall,
     Call,
@@ -376,11 +376,6 @@ class _Writer(ExpressionWriter):
         )
 
     def _path(self, subject: PatternTerm, path: Path, end: PatternTerm) -> str:
-        if self._active.bag is None or is_closure(path):
-            text = f"{self._end(subject)} {self._path_text(path)} {self._end(end)}"
-            # A graph that is named goes for the merge of the bag around.
-            merge = self._active.bag
-            return f"{text} ." if merge is None else f"GRAPH <{merge}> {{ {text} }}"
         match path:
             case Link():
                 return self._triple(
@@ -400,8 +395,37 @@ class _Writer(ExpressionWriter):
                 return "{ " + " UNION ".join(branches) + " }"
             case NegatedSet():
                 return self._negated_set(subject, path, end)
+            case ZeroOrMore() | OneOrMore() | ZeroOrOne():
+                return self._closure(subject, path, end)
             case _:
-                raise AssertionError(f"{path} is a closure")
+                assert_never(path)
+
+    def _closure(self, subject: PatternTerm, path: Path, end: PatternTerm) -> str:
+        matched = self._in_merge(f"{self.term(subject)} {self._path_text(path)} {self.term(end)}")
+        fixed = [term for term in (subject, end) if not isinstance(term, Variable)]
+        if not fixed or not _is_nullable(path):
+            return matched
+        # By the specification a path of no steps leads from a term to itself, whether or not the
+        # graph has it; pyoxigraph finds it only if the graph has it.
+        if len(fixed) == 2:
+            return "" if subject == end else matched
+        other = end if isinstance(end, Variable) else subject
+        assert isinstance(other, Variable)
+        term = self.term(fixed[0])
+        names = [self._new("n") for _ in range(4)]
+        known = [f"{{ {self._in_merge(f'{names[0]} {names[1]} {term}')} }}"]
+        if not isinstance(fixed[0], Literal):
+            known.append(f"{{ {self._in_merge(f'{term} {names[2]} {names[3]}')} }}")
+        itself = (
+            f"VALUES {self.variable(other)} {{ {term} }} "
+            f"FILTER NOT EXISTS {{ {' UNION '.join(known)} }}"
+        )
+        return f"{{ {{ {matched} }} UNION {{ {itself} }} }}"
+
+    def _in_merge(self, text: str) -> str:
+        """Match in the merge of the bag around, or in the graph around."""
+        merge = self._active.bag
+        return f"{text} ." if merge is None else f"GRAPH <{merge}> {{ {text} }}"
 
     def _negated_set(self, subject: PatternTerm, path: NegatedSet, end: PatternTerm) -> str:
         branches = []
@@ -417,9 +441,6 @@ class _Writer(ExpressionWriter):
             named = ", ".join(map(str, forbidden))
             branches.append(f"{{ {triple} FILTER({self.variable(predicate)} NOT IN ({named})) }}")
         return "{ " + " UNION ".join(branches) + " }"
-
-    def _end(self, term: PatternTerm) -> str:
-        return self.term(term)
 
     def _path_text(self, path: Path) -> str:
         match path:
@@ -509,3 +530,20 @@ class _Writer(ExpressionWriter):
             f"SELECT {'DISTINCT ' if distinct else ''}{' '.join(selected) or '(1 AS ?one)'} "
             f"WHERE {inner}{order}{limits}"
         )
+
+
+def _is_nullable(path: Path) -> bool:
+    """Tell whether a path can have no steps."""
+    match path:
+        case ZeroOrMore() | ZeroOrOne():
+            return True
+        case OneOrMore() | Inverse():
+            return _is_nullable(path.path)
+        case PathSequence():
+            return all(map(_is_nullable, path.paths))
+        case Alternative():
+            return any(map(_is_nullable, path.paths))
+        case Link() | NegatedSet():
+            return False
+        case _:
+            assert_never(path)

@@ -1,0 +1,110 @@
+"""The oracle and our own evaluator share no code; at every report instant they must agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from properties.strategies import (
+    ALLOW,
+    EVERYTHING,
+    GRAPHS,
+    MONOTONIC,
+    STREAMS,
+    elements,
+    queries,
+    static_triples,
+)
+from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.evaluate import Solutions, evaluate
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.streams import OutputOperator
+from quadweir.syntax import parse
+from quadweir.terms import IRI, Quad
+from quadweir.testing import Answer, Element, Oracle, diff_answers
+from quadweir.testing.contents import OpenWindow
+
+Feed = list[Element]
+
+
+@st.composite
+def feeds(draw: st.DrawFn) -> Feed:
+    found = []
+    for stream in STREAMS:
+        for position, (time, quads) in enumerate(draw(elements(max_size=6))):
+            found.append(Element(stream, time, position, quads))
+    return found
+
+
+@st.composite
+def static_data(draw: st.DrawFn) -> list[Quad]:
+    default = draw(static_triples(6))
+    # Every graph that a query can name is there: FROM of a graph that is not is an error.
+    named = [
+        replace(quad, graph=IRI(graph))
+        for graph in GRAPHS
+        for quad in (*draw(static_triples(3)), Quad(IRI("urn:x"), IRI("urn:x"), IRI("urn:x")))
+    ]
+    return default + named
+
+
+def by_our_evaluator(query: ContinuousQuery, feed: Feed, static: list[Quad]) -> list[Answer]:
+    """Answer with the evaluator of the algebra, over the contents that the oracle reports on."""
+    found = []
+    for t in Oracle(query, static=static).run(feed).reports:
+        contents = {window.name: _content(query, window.name, feed, t) for window in query.windows}
+        answer = evaluate(query, Dataset.of(static), windows=contents)
+        assert isinstance(answer, Solutions)
+        for row in answer.rows:
+            found.append(Answer.of(t, "+", {variable.name: row[variable] for variable in row}))
+    return found
+
+
+def _content(query: ContinuousQuery, name: IRI, feed: Feed, t: int) -> tuple[Element, ...]:
+    window = query.window(name)
+    assert isinstance(window.stream, IRI)
+    mine = [element for element in feed if element.stream == window.stream.value]
+    mine.sort(key=lambda element: (element.event_time, element.position))
+    return OpenWindow(window, window.stream, tuple(mine)).content(t)
+
+
+@pytest.mark.parametrize("dialect", ["sparql", "rspql", "csparql", "cqels"])
+@pytest.mark.parametrize(
+    "kinds", [EVERYTHING - {"path"}, MONOTONIC | {"path"}], ids=["operators", "paths"]
+)
+@given(data=st.data(), feed=feeds(), static=static_data())
+def test_the_oracle_agrees_with_our_evaluator(
+    dialect: str, kinds: frozenset[str], data: st.DataObject, feed: Feed, static: list[Quad]
+) -> None:
+    text = data.draw(queries(dialect, kinds=kinds))
+    query = parse(text, dialect=dialect, allow=ALLOW)
+    query = replace(query, output=OutputOperator.RSTREAM)
+    expected = Oracle(query, static=static).answers(feed)
+    assert diff_answers(expected, by_our_evaluator(query, feed, static)) == ""
+
+
+@given(data=st.data(), feed=feeds(), static=static_data())
+def test_what_comes_and_what_goes_adds_up(
+    data: st.DataObject, feed: Feed, static: list[Quad]
+) -> None:
+    """ISTREAM minus DSTREAM up to a report is RSTREAM at that report, whatever is compared."""
+    text = data.draw(queries("cqels", kinds=EVERYTHING - {"path"}, min_windows=1))
+    query = parse(text, dialect="cqels", allow=ALLOW)
+    runs = {
+        output: Oracle(replace(query, output=output), static=static).run(feed)
+        for output in OutputOperator
+    }
+    held: Counter[object] = Counter()
+    for t in runs[OutputOperator.RSTREAM].reports:
+        at = {
+            output: Counter(answer.solution for answer in run.answers if answer.t == t)
+            for output, run in runs.items()
+        }
+        held.update(at[OutputOperator.ISTREAM])
+        held.subtract(at[OutputOperator.DSTREAM])
+        assert +held == at[OutputOperator.RSTREAM]
+        assert min(held.values(), default=0) >= 0
