@@ -2,7 +2,7 @@
 
 A line that is too long, a file that is binary and a gzip stream that breaks off become `Fault`
 values in the sequence, so that whoever reads goes on with the rest (semantics P5). Lines end at a
-line feed; a carriage return before it is dropped.
+line feed; carriage returns before it are dropped.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def lines_of(block: Block) -> Iterator[Line | Fault]:
         del pieces[-1]
     for number, piece in enumerate(pieces, block.number):
         try:
-            yield Line(number, piece.removesuffix(b"\r").decode())
+            yield Line(number, piece.rstrip(b"\r").decode())
         except UnicodeDecodeError as error:
             yield Fault(number, f"not UTF-8 at byte {error.start + 1}", excerpt(piece))
 

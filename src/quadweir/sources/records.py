@@ -33,6 +33,7 @@ _PREFIX: Final = "_record_prefix"
 _TIME: Final = "_record_time"
 _TIMES: Final = "_record_times"
 _EARLY: Final = "_record_reason"
+_GIVEN: Final = "_record_given_reason"
 
 _PREFIX_PATTERN: Final = "^[^ \\t]+[ \\t]+"
 _QUIET: Final = "^[ \\t\\r]*(?:#|$)"
@@ -47,7 +48,8 @@ def statements(records: DataFrame, declaration: StreamDeclaration) -> tuple[Data
     Args:
         records: rows of `rows.RECORD_SCHEMA`. A column `rows.POSITION` gives positions, else the
             number at the end of the place does; a column `rows.EVENT_TIME` gives the envelope's
-            time (a Kafka timestamp) for formats that have none of their own.
+            time (a Kafka timestamp) for formats that have none of their own; a column
+            `rows.REASON` marks records that are known to be of no use.
         declaration: the stream; its format must be RDF.
 
     Returns:
@@ -83,14 +85,17 @@ def parse_records(records: DataFrame, declaration: StreamDeclaration) -> DataFra
         rows.SOURCE,
         rows.PLACE,
         _position(records).alias(rows.POSITION),
+        _given_reason(records).alias(_GIVEN),
         *([] if timed else _record_times(records, declaration)),
         # A record without text is a sign (a Kafka tombstone), not a mistake: it holds no lines.
-        F.explode(F.split(rows.VALUE, "\r?\n")).alias(_LINE),
-    ).where(~F.col(_LINE).rlike(_QUIET))
+        F.explode(F.split(_value(records), "\r?\n")).alias(_LINE),
+    ).where(F.col(_GIVEN).isNotNull() | ~F.col(_LINE).rlike(_QUIET))
     if timed:
         lines = _with_line_times(lines)
     parsed = parse_lines(lines, F.substr(_LINE, F.length(_PREFIX) + 1) if timed else F.col(_LINE))
-    reason = F.coalesce(F.col(_EARLY), F.col(rows.REASON))
+    # A comment after an event time is no statement, though it is nothing wrong on its own.
+    empty = F.when(F.col(rows.SUBJECT).isNull(), F.lit("no statement"))
+    reason = F.coalesce(F.col(_GIVEN), F.col(_EARLY), F.col(rows.REASON), empty)
     graph_in_triples = F.lit(None).cast("string")
     if declaration.format is Format.NTRIPLES:
         has_graph = F.col(rows.GRAPH).isNotNull()
@@ -135,6 +140,19 @@ def _position(records: DataFrame) -> Column:
         return F.col(rows.POSITION)
     number = F.regexp_extract(rows.PLACE, "([0-9]{1,18})$", 1).try_cast("bigint")
     return F.coalesce(number, F.lit(0).cast("bigint"))
+
+
+def _given_reason(records: DataFrame) -> Column:
+    nothing = F.lit(None).cast("string")
+    return F.col(rows.REASON) if rows.REASON in records.columns else nothing
+
+
+def _value(records: DataFrame) -> Column:
+    if rows.REASON not in records.columns:
+        return F.col(rows.VALUE)
+    # One row for what is of no use, also where nothing is left to show.
+    useless = F.regexp_replace(F.coalesce(rows.VALUE, F.lit("")), "[\r\n]+", " ")
+    return F.when(F.col(rows.REASON).isNotNull(), useless).otherwise(F.col(rows.VALUE))
 
 
 def _with_line_times(lines: DataFrame) -> DataFrame:

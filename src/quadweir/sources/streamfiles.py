@@ -15,18 +15,16 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO, final
+from typing import Final, TextIO, final
 
 from quadweir.errors import DataError, LimitError, SourceError, UsageError
-from quadweir.sources.lines import MAX_LINE_BYTES, BrokenGzipError, Fault, open_bytes, read_lines
+from quadweir.sources.lines import MAX_LINE_BYTES, Fault, read_lines
+from quadweir.sources.rdfdocuments import BadQuad, rdf_suffix, read_quads
 from quadweir.sources.statements import graph_name, is_blank, parse_statement
 from quadweir.sources.times import format_time, parse_time
 from quadweir.spans import Span
-from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term
+from quadweir.terms import BlankNode, Literal, Quad, Resource
 from quadweir.vocab import PROV
-
-if TYPE_CHECKING:
-    import pyoxigraph
 
 # A position is the number of the file in its folder and, below that, the line or graph in it:
 # enough for a million million lines and eight million files.
@@ -36,15 +34,6 @@ DEFAULT_STREAM: Final = "urn:quadweir:stream"
 MAX_WAITING_QUADS: Final = 1_000_000
 _RECORD_CHARACTERS: Final = 10_000
 _TIMED: Final = re.compile(r"([^ \t]+)[ \t]+(.+)", re.DOTALL)
-
-RDF_SUFFIXES: Final = {
-    ".nt": "N_TRIPLES",
-    ".nq": "N_QUADS",
-    ".ttl": "TURTLE",
-    ".trig": "TRIG",
-    ".rdf": "RDF_XML",
-    ".jsonld": "JSON_LD",
-}
 
 
 class Form(StrEnum):
@@ -167,7 +156,8 @@ def read_elements(
     form = Form(form) if form is not None else guess_form(path, step=step)
     if form is Form.TIMED_FILES and step is None and predicate is None:
         raise UsageError("timed files need a step", hint="Give a start and a step, or a predicate.")
-    reader = _Reader(
+    reader = ElementReader(
+        form=form,
         stream=stream,
         start=start,
         step_ms=step // timedelta(milliseconds=1) if step is not None else None,
@@ -175,13 +165,8 @@ def read_elements(
         on_bad=on_bad or _raise,
         max_line_bytes=max_line_bytes,
     )
-    read = {
-        Form.TIMED_LINES: reader.timed_lines,
-        Form.TIMED_GRAPHS: reader.timed_graphs,
-        Form.TIMED_FILES: reader.timed_file,
-    }[form]
     return itertools.chain.from_iterable(
-        read(file, index) for index, file in enumerate(list_files(path, pattern))
+        reader.read(file, index) for index, file in enumerate(list_files(path, pattern))
     )
 
 
@@ -225,16 +210,6 @@ def is_wanted(name: str, pattern: str) -> bool:
     (True, False, False)
     """
     return name[:1] not in "._" and fnmatch.fnmatchcase(name, pattern)
-
-
-def rdf_suffix(path: Path) -> str:
-    """The suffix that says the format, without `.gz`.
-
-    >>> rdf_suffix(Path("a/b.ttl.gz"))
-    '.ttl'
-    """
-    name = path.name.lower().removesuffix(".gz")
-    return Path(name).suffix
 
 
 def write_elements(elements: Iterable[Element], out: TextIO, *, iso: bool = False) -> int:
@@ -324,8 +299,12 @@ class _Waiting:
     quads: list[Quad] = field(default_factory=list)
 
 
+@final
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class ElementReader:
+    """Reads one file after another, each with its number in the stream; see `read_elements`."""
+
+    form: Form
     stream: str
     start: int
     step_ms: int | None
@@ -333,11 +312,21 @@ class _Reader:
     on_bad: OnBad
     max_line_bytes: int
 
-    def bad(self, file: Path, place: str, reason: str, record: str | None = None) -> None:
+    def read(self, file: Path, index: int) -> Iterator[Element]:
+        """Read the elements of one file."""
+        match self.form:
+            case Form.TIMED_LINES:
+                return self._timed_lines(file, index)
+            case Form.TIMED_GRAPHS:
+                return self._timed_graphs(file, index)
+            case Form.TIMED_FILES:
+                return self._timed_file(file, index)
+
+    def _bad(self, file: Path, place: str, reason: str, record: str | None = None) -> None:
         cut = record[:_RECORD_CHARACTERS] if record is not None else None
         self.on_bad(DeadLetter(str(file), place, reason, cut))
 
-    def timed_lines(self, file: Path, index: int) -> Iterator[Element]:
+    def _timed_lines(self, file: Path, index: int) -> Iterator[Element]:
         run: list[Quad] = []
         run_time = run_position = 0
         before: tuple[int, str] | None = None
@@ -345,7 +334,7 @@ class _Reader:
             key: tuple[int, str] | None = None
             time, quad = 0, None
             if isinstance(line, Fault):
-                self.bad(file, f"line {line.number}", line.reason, line.excerpt)
+                self._bad(file, f"line {line.number}", line.reason, line.excerpt)
             elif not is_blank(line.text):
                 try:
                     time, statement = split_time(line.text)
@@ -353,7 +342,7 @@ class _Reader:
                     key = (time, name) if name is not None else None
                     quad = parse_statement(statement)
                 except DataError as error:
-                    self.bad(file, f"line {line.number}", error.message, line.text)
+                    self._bad(file, f"line {line.number}", error.message, line.text)
             if key is None or key != before:
                 if run:
                     yield Element(self.stream, run_time, run_position, tuple(run))
@@ -365,7 +354,7 @@ class _Reader:
         if run:
             yield Element(self.stream, run_time, run_position, tuple(run))
 
-    def timed_graphs(self, file: Path, index: int) -> Iterator[Element]:
+    def _timed_graphs(self, file: Path, index: int) -> Iterator[Element]:
         predicate = self.predicate or PROV.generatedAtTime
         inside = self.predicate is not None
         times: dict[Resource, int] = {}
@@ -393,11 +382,11 @@ class _Reader:
                     yield from ready(about)
             if quad.graph is None:
                 if not is_time or inside:
-                    self.bad(file, f"graph {ordinal}", "a statement outside any graph", str(quad))
+                    self._bad(file, f"graph {ordinal}", "a statement outside any graph", str(quad))
                 continue
             if quad.graph != current:
                 if quad.graph in closed:
-                    self.bad(
+                    self._bad(
                         file,
                         f"graph {ordinal}",
                         f"the graph {quad.graph} is taken up again after another one",
@@ -421,7 +410,7 @@ class _Reader:
             yield from ready(current)
         for graph, group in waiting.items():
             why = f"the graph {graph} has no usable time"
-            self.bad(file, f"graph {group.position % (1 << FILE_SHIFT)}", why, str(group.quads[0]))
+            self._bad(file, f"graph {group.position % (1 << FILE_SHIFT)}", why, str(group.quads[0]))
 
     def _note_time(
         self, file: Path, times: dict[Resource, int], about: Resource, quad: Quad
@@ -431,14 +420,14 @@ class _Reader:
                 raise DataError(f"not an event time: {quad.object}")
             time = parse_time(quad.object.lexical)
         except DataError as error:
-            self.bad(file, f"graph {about}", error.message, str(quad))
+            self._bad(file, f"graph {about}", error.message, str(quad))
             return
         if times.get(about, time) != time:
-            self.bad(file, f"graph {about}", f"the graph {about} has two times", str(quad))
+            self._bad(file, f"graph {about}", f"the graph {about} has two times", str(quad))
             return
         times[about] = time
 
-    def timed_file(self, file: Path, index: int) -> Iterator[Element]:
+    def _timed_file(self, file: Path, index: int) -> Iterator[Element]:
         quads: list[Quad] = []
         broken = False
 
@@ -450,7 +439,7 @@ class _Reader:
         for quad in replace(self, on_bad=note)._quads(file):
             quads.append(quad)
             if len(quads) > MAX_WAITING_QUADS:
-                self.bad(file, "file", f"a file of more than {MAX_WAITING_QUADS} statements")
+                self._bad(file, "file", f"a file of more than {MAX_WAITING_QUADS} statements")
                 return
         if broken:
             # An element enters a window whole or not at all (S1).
@@ -467,80 +456,17 @@ class _Reader:
                     self._note_time(file, times, key, quad)
             found = times.get(key)
             if found is None:
-                self.bad(file, "file", f"no time: <{self.predicate}> is missing")
+                self._bad(file, "file", f"no time: <{self.predicate}> is missing")
                 return
             time = found
         yield Element(self.stream, time, index << FILE_SHIFT, tuple(quads))
 
     def _quads(self, file: Path) -> Iterator[Quad]:
-        """The quads of an RDF file; a syntax error is noted, and in N-Triples and N-Quads passed over."""
-        suffix = rdf_suffix(file)
-        if suffix in (".nt", ".nq"):
-            for line in read_lines(file, max_line_bytes=self.max_line_bytes):
-                if isinstance(line, Fault):
-                    self.bad(file, f"line {line.number}", line.reason, line.excerpt)
-                elif not is_blank(line.text):
-                    try:
-                        yield parse_statement(line.text)
-                    except DataError as error:
-                        self.bad(file, f"line {line.number}", error.message, line.text)
-            return
-        if suffix not in RDF_SUFFIXES:
-            self.bad(file, "file", f"no RDF format has the suffix {suffix or '(none)'}")
-            return
-        import pyoxigraph
-
-        rdf_format = getattr(pyoxigraph.RdfFormat, RDF_SUFFIXES[suffix])
-        names = _BlankNames(file)
-        with open_bytes(file) as data:
-            try:
-                for quad in pyoxigraph.parse(input=data, format=rdf_format):
-                    yield names.quad(quad)
-            except SyntaxError as error:
-                place = f"line {error.lineno}" if error.lineno else "file"
-                self.bad(file, place, f"not {rdf_format.name}: {error.msg}")
-            except (BrokenGzipError, DataError, ValueError, OSError) as error:
-                self.bad(file, "file", getattr(error, "message", str(error)))
-
-
-class _BlankNames:
-    """Turns pyoxigraph's quads into ours; anonymous blank nodes get the same label in every run.
-
-    pyoxigraph names `[]` at random, and answers must not depend on when a file is read (P1).
-    """
-
-    _RANDOM: Final = re.compile(r"[0-9a-f]{28,32}")
-
-    def __init__(self, file: Path) -> None:
-        self._prefix = "".join(c if c.isascii() and c.isalnum() else "-" for c in file.name)
-        self._names: dict[str, str] = {}
-
-    def quad(self, quad: pyoxigraph.Quad) -> Quad:
-        subject, predicate = self.term(quad.subject), self.term(quad.predicate)
-        assert not isinstance(subject, Literal)
-        assert isinstance(predicate, IRI)
-        named = str(quad.graph_name) != "DEFAULT"
-        graph = self.term(quad.graph_name) if named else None
-        assert not isinstance(graph, Literal)
-        return Quad(subject, predicate, self.term(quad.object), graph)
-
-    def term(self, term: object) -> Term:
-        import pyoxigraph
-
-        match term:
-            case pyoxigraph.NamedNode():
-                return IRI(term.value)
-            case pyoxigraph.BlankNode():
-                if not self._RANDOM.fullmatch(term.value):
-                    return BlankNode(term.value)
-                fresh = f"q-{self._prefix}-{len(self._names)}"
-                return BlankNode(self._names.setdefault(term.value, fresh))
-            case pyoxigraph.Literal():
-                if term.language is not None:
-                    return Literal(term.value, language=term.language)
-                return Literal(term.value, IRI(term.datatype.value))
-            case _:
-                raise DataError("triple terms of RDF 1.2 cannot stand in a stream")
+        for item in read_quads(file, max_line_bytes=self.max_line_bytes):
+            if isinstance(item, BadQuad):
+                self._bad(file, item.place, item.reason, item.record)
+            else:
+                yield item
 
 
 def split_time(text: str) -> tuple[int, str]:

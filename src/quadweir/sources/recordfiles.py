@@ -1,0 +1,116 @@
+"""Files of records that are not RDF yet, or bare statements: one record after another.
+
+A CSV record is a small CSV document of its own, header and row, so that whoever maps it needs
+nothing else; quoted fields may hold line feeds.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from quadweir.errors import DataError
+from quadweir.sources.lines import MAX_LINE_BYTES, Fault, Line, read_lines
+from quadweir.sources.times import parse_time
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record and the number of the line it begins on."""
+
+    number: int
+    text: str
+
+
+def read_records(
+    path: Path, *, is_csv: bool, max_line_bytes: int = MAX_LINE_BYTES
+) -> Iterator[Record | Fault]:
+    """Read the records of a file; empty lines are none.
+
+    Raises:
+        SourceError: the file cannot be read.
+    """
+    lines = read_lines(path, max_line_bytes=max_line_bytes)
+    if is_csv:
+        yield from _csv_records(lines, max_line_bytes)
+        return
+    for line in lines:
+        if isinstance(line, Fault):
+            yield line
+        elif line.text and not line.text.isspace():
+            yield Record(line.number, line.text)
+
+
+def _csv_records(lines: Iterator[Line | Fault], limit: int) -> Iterator[Record | Fault]:
+    header: str | None = None
+    for item in _csv_rows(lines, limit):
+        if isinstance(item, Fault):
+            yield item
+        elif header is None:
+            header = item.text
+        else:
+            yield Record(item.number, f"{header}\n{item.text}")
+
+
+def _csv_rows(lines: Iterator[Line | Fault], limit: int) -> Iterator[Record | Fault]:
+    parts: list[str] = []
+    number, size, quotes = 0, 0, 0
+    for line in lines:
+        if isinstance(line, Fault):
+            if parts:
+                yield Fault(number, "a row that breaks off", "\n".join(parts)[:200])
+                parts, size, quotes = [], 0, 0
+            yield line
+            continue
+        if not parts:
+            if not line.text or line.text.isspace():
+                continue
+            number = line.number
+        parts.append(line.text)
+        size += len(line.text)
+        # A quote inside a quoted field is doubled, so a row is whole when their number is even.
+        quotes += line.text.count('"')
+        if quotes % 2 == 0:
+            yield Record(number, "\n".join(parts))
+        elif size > limit:
+            yield Fault(number, f"a row of more than {limit} bytes", parts[0][:200])
+        else:
+            continue
+        parts, size, quotes = [], 0, 0
+    if parts:
+        yield Fault(number, "a row that breaks off", "\n".join(parts)[:200])
+
+
+def column_time(text: str, column: str, *, is_csv: bool) -> int:
+    r"""The event time in a column of a record.
+
+    >>> column_time('{"at": 1500, "v": 2}', "at", is_csv=False)
+    1500
+    >>> column_time("at,v\n1970-01-01T00:00:02Z,2", "at", is_csv=True)
+    2000
+
+    Raises:
+        DataError: the record has no such column, or no time in it.
+    """
+    value: object
+    if is_csv:
+        try:
+            rows = list(csv.reader(text.split("\n"), strict=True))
+        except csv.Error:
+            raise DataError("not CSV") from None
+        fields = dict(zip(rows[0], rows[1], strict=False)) if len(rows) > 1 else {}
+        value = fields.get(column)
+    else:
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            raise DataError("not JSON") from None
+        value = document.get(column) if isinstance(document, dict) else None
+    if value is None or isinstance(value, (bool, float, dict, list)):
+        raise DataError(f'no event time in the column "{column}"')
+    return parse_time(str(value))
