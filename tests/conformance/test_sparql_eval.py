@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
 from conformance.results import (
     BASE,
     Case,
@@ -17,7 +18,6 @@ from conformance.results import (
     read_result,
     same_answer,
 )
-
 from quadweir.algebra.evaluate import Answer, Solutions, evaluate
 from quadweir.algebra.moments import from_epoch_ms
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
@@ -25,10 +25,22 @@ from quadweir.algebra.signatures import Context
 from quadweir.optimize.pipeline import optimize
 from quadweir.syntax import parse
 
-FOLDERS = (
-    "aggregates bind bindings cast construct csv-tsv-res exists functions grouping json-res"
-    " negation project-expression property-path subquery"
-).split()
+FOLDERS = [
+    "aggregates",
+    "bind",
+    "bindings",
+    "cast",
+    "construct",
+    "csv-tsv-res",
+    "exists",
+    "functions",
+    "grouping",
+    "json-res",
+    "negation",
+    "project-expression",
+    "property-path",
+    "subquery",
+]
 REPO = Path(__file__).resolve().parents[2]
 SUITE = Path(os.environ.get("QUADWEIR_SUITES", REPO.parent / "shared" / "conformance")) / "sparql11"
 KNOWN = tomllib.loads((Path(__file__).parent / "known.toml").read_text("utf-8"))

@@ -6,7 +6,7 @@ bag it is there once for every element that carries it (W8), each occurrence wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, final
 
@@ -31,10 +31,10 @@ class StreamElement(Protocol):
     def stream(self) -> IRI: ...
 
     @property
-    def time(self) -> int: ...
+    def event_time(self) -> int: ...
 
     @property
-    def triples(self) -> tuple[Quad, ...]: ...
+    def quads(self) -> tuple[Quad, ...]: ...
 
 
 @final
@@ -50,7 +50,7 @@ class TripleSource:
         self.occurrences = tuple(occurrences)
         # One index for each combination of given terms, made when it is first asked for.
         self._indexes: dict[tuple[int, ...], dict[tuple[Term, ...], list[Occurrence]]] = {}
-        self._nodes: tuple[Term, ...] | None = None
+        self._nodes: dict[Term, None] | None = None
 
     def match(
         self, subject: Term | None, predicate: Term | None, object_: Term | None
@@ -68,15 +68,15 @@ class TripleSource:
                 index.setdefault(key, []).append(occurrence)  # type: ignore[arg-type]
         return index.get(tuple(term for term in given if term is not None), ())
 
-    def nodes(self) -> tuple[Term, ...]:
-        """List the subjects and objects, each once; a path of no steps leads from each to itself."""
+    def nodes(self) -> Collection[Term]:
+        """The subjects and objects, each once; a path of no steps leads from each to itself."""
         if self._nodes is None:
             found: dict[Term, None] = {}
             for occurrence in self.occurrences:
                 found[occurrence.subject] = None
                 found[occurrence.object] = None
-            self._nodes = tuple(found)
-        return self._nodes
+            self._nodes = found
+        return self._nodes.keys()
 
 
 EMPTY = TripleSource(())
@@ -96,10 +96,10 @@ def window_source(elements: Iterable[StreamElement], content: Content) -> Triple
     bag: list[Occurrence] = []
     graph: dict[tuple[Term, Term, Term], int] = {}
     for element in elements:
-        triples = dict.fromkeys((t.subject, t.predicate, t.object) for t in element.triples)
+        triples = dict.fromkeys((t.subject, t.predicate, t.object) for t in element.quads)
         for triple in triples:
-            bag.append(Occurrence(*triple, element.time))
-            graph[triple] = max(element.time, graph.get(triple, element.time))
+            bag.append(Occurrence(*triple, element.event_time))
+            graph[triple] = max(element.event_time, graph.get(triple, element.event_time))
     if content is Content.BAG:
         return TripleSource(bag)
     return TripleSource(Occurrence(*triple, time) for triple, time in graph.items())

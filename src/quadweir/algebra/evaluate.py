@@ -311,6 +311,12 @@ class _Evaluator:
         subject, object_ = known(pattern.subject), known(pattern.object)
         if isinstance(pattern, PathPattern):
             ends = (pattern.subject, pattern.object)
+            if all(isinstance(end, Variable) and end not in scope.given for end in ends):
+                # Between two variables a path stays among the nodes of the graph, whatever the
+                # variables were bound to by the patterns matched before.
+                nodes = scope.source.nodes()
+                if any(end is not None and end not in nodes for end in (subject, object_)):
+                    return
             for pair in connected(scope.source, pattern.path, subject, object_):
                 extended = _bind(solution, ends, pair)
                 if extended is not None:

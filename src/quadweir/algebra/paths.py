@@ -32,6 +32,8 @@ def connected(
 ) -> Iterator[Pair]:
     """Give the pairs of nodes that the path connects; None for an end that is not fixed.
 
+    A fixed end is a term of the pattern: a path of no steps has it even if the graph has not.
+
     >>> from quadweir.algebra.dataset import graph_source
     >>> from quadweir.terms import IRI, Quad
     >>> a, b, c, p = map(IRI, ("urn:a", "urn:b", "urn:c", "urn:p"))
@@ -89,6 +91,9 @@ def _no_steps(source: TripleSource, start: Term | None, end: Term | None) -> Ite
 def _sequence(
     source: TripleSource, paths: tuple[Path, ...], start: Term | None, end: Term | None
 ) -> Iterator[Pair]:
+    # What is between two steps is a variable. A step between two variables stays among the nodes
+    # of the graph, even where no triple is needed to get from one to the other.
+    nodes = source.nodes()
     first, *rest = paths
     if not rest:
         yield from connected(source, first, start, end)
@@ -97,12 +102,14 @@ def _sequence(
         # Walk from the end that is known.
         *before, last = paths
         for middle, right in connected(source, last, None, end):
-            for left, _ in _sequence(source, tuple(before), None, middle):
-                yield left, right
+            if middle in nodes:
+                for left, _ in _sequence(source, tuple(before), None, middle):
+                    yield left, right
         return
     for left, middle in connected(source, first, start, None):
-        for _, right in _sequence(source, tuple(rest), middle, end):
-            yield left, right
+        if middle in nodes or (end is not None and len(rest) == 1):
+            for _, right in _sequence(source, tuple(rest), middle, end):
+                yield left, right
 
 
 def _closure(
