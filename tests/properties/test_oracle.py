@@ -9,16 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from properties.strategies import (
-    ALLOW,
-    EVERYTHING,
-    GRAPHS,
-    MONOTONIC,
-    STREAMS,
-    elements,
-    queries,
-    static_triples,
-)
+from properties.feeds import Feed, feeds, static_data
+from properties.strategies import ALLOW, EVERYTHING, MONOTONIC, queries
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import Solutions, evaluate
 from quadweir.algebra.query import ContinuousQuery
@@ -27,29 +19,6 @@ from quadweir.syntax import parse
 from quadweir.terms import IRI, Quad
 from quadweir.testing import Answer, Element, Oracle, diff_answers
 from quadweir.testing.contents import OpenWindow
-
-Feed = list[Element]
-
-
-@st.composite
-def feeds(draw: st.DrawFn) -> Feed:
-    found = []
-    for stream in STREAMS:
-        for position, (time, quads) in enumerate(draw(elements(max_size=6))):
-            found.append(Element(stream, time, position, quads))
-    return found
-
-
-@st.composite
-def static_data(draw: st.DrawFn) -> list[Quad]:
-    default = draw(static_triples(6))
-    # Every graph that a query can name is there: FROM of a graph that is not is an error.
-    named = [
-        replace(quad, graph=IRI(graph))
-        for graph in GRAPHS
-        for quad in (*draw(static_triples(3)), Quad(IRI("urn:x"), IRI("urn:x"), IRI("urn:x")))
-    ]
-    return default + named
 
 
 def by_our_evaluator(query: ContinuousQuery, feed: Feed, static: list[Quad]) -> list[Answer]:
