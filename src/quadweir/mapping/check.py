@@ -133,12 +133,13 @@ def _path_errors(
 
 def _check_xpath(path: str, namespaces: dict[str, str], what: str) -> None:
     try:
-        etree.XPath(path, namespaces=namespaces)
+        # Prefixes and functions that do not exist only show when a path is followed.
+        etree.XPath(path, namespaces=namespaces)(etree.Element("empty"))
     except etree.XPathError as error:
         raise MappingError(
             f"{what} is not an XPath: {path}",
             detail=str(error),
-            hint="XPath 1.0 is supported: https://www.w3.org/TR/1999/REC-xpath-19991116/.",
+            hint="XPath 1.0 is meant; prefixes are declared with rml:namespace.",
         ) from None
 
 

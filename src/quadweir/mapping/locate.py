@@ -82,10 +82,7 @@ def locate_triples(text: str, *, base: str = "", source: str | None = None) -> l
     >>> [place.predicate for place in locate_triples("<urn:s> <urn:p> [ <urn:q> 1 ] .")]
     ['urn:q', 'urn:p']
     """
-    try:
-        scanner = _Scanner(text, base, source)
-    except _GiveUpError:
-        return []
+    scanner = _Scanner(text, base, source)
     with contextlib.suppress(_GiveUpError, RecursionError):
         scanner.document()
     return scanner.places
@@ -228,7 +225,9 @@ class _Scanner:
             self._next("]")
         elif token.text == "(":
             while self._peek() != ")":
-                self._term()
+                # Noted so that a nameless member is not taken for a statement of its own.
+                member, member_span = self._term()
+                self.places.append(Place(None, RDF.first, member, span, span, member_span))
             self._next(")")
         elif token.kind == "string":
             if self._peek() == "^^":
@@ -268,7 +267,7 @@ def _tokens(text: str) -> list[Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None or match.end() == position:
-            raise _GiveUpError
+            break  # the statement this stands in will end too early, and so will the list
         kind = match.lastgroup or ""
         if kind != "skip":
             found.append(Token(kind, match.group(), match.start(), match.end()))

@@ -187,6 +187,9 @@ class SourceReader:
             return self._file(text, PathRoot.MAPPING_DIRECTORY, (owner,), span)
         graph = self._graph
         self._visit(node, "source", span)
+        access = graph.one(node, "access")
+        if access is not None:  # an earlier draft of RML-IO put the access one node deeper
+            return self._source(access, owner, formulation)
         types = graph.types(node)
         if not graph.about(node):
             if isinstance(node, ox.BlankNode):
@@ -371,11 +374,15 @@ class SourceReader:
                 span=span,
             )
         match url.scheme:
-            case "mqtt" | "mqtts" | "tcp" | "ssl":
+            case "tcp":
+                if port is None:
+                    raise MappingError(f"the TCP target {target!r} names no port", span=span)
+                return TcpStream(host=host, port=port)
+            case "mqtt" | "mqtts":
                 topic = path or self._any(form, "filter", "topic") or ""
                 if not topic:
                     raise MappingError(f"the MQTT target {target!r} names no topic", span=span)
-                tls = url.scheme in ("mqtts", "ssl")
+                tls = url.scheme == "mqtts"
                 return MqttStream(
                     host=host,
                     port=port or (8883 if tls else 1883),
@@ -396,14 +403,16 @@ class SourceReader:
             case scheme:
                 raise UnsupportedError(
                     f"the target {target!r} uses {scheme or 'no scheme'}",
-                    hint="MQTT, Kafka and WebSocket targets can be read.",
+                    hint="MQTT, Kafka, TCP and WebSocket targets can be read.",
                     span=span,
                 )
 
     def _options(self, form: Value) -> tuple[tuple[str, str], ...]:
         """Read `mqv:options`: a list or set of nodes with an option name and value."""
         pairs = []
-        for statement in self._graph.values(form, "wot:options"):
+        for statement in self._graph.about(form):
+            if _local(statement.name) != "options":
+                continue
             for option in self._members(statement.value):
                 name = self._any(option, "optionName")
                 value = self._any(option, "optionValue")
@@ -430,7 +439,7 @@ class SourceReader:
     def _any(self, node: Value, *locals_: str) -> str | None:
         """Find a property by its local name in whatever namespace it has."""
         for statement in self._graph.about(node):
-            if statement.name.replace("#", "/").replace(":", "/").rsplit("/", 1)[-1] in locals_:
+            if _local(statement.name) in locals_:
                 return statement.value.value
         return None
 
@@ -473,7 +482,8 @@ class SourceReader:
                     raise UnsupportedError(
                         f"the target {dump.value.value} is not a file", span=where
                     )
-                path = unquote(url.path)
+                # `file://data/dump.nt` is how YARRRML's translator writes a relative path.
+                path = unquote(url.netloc + url.path)
             else:
                 path = self._needed(inner, "path", "a target", where)
                 root = self._root(inner, PathRoot.WORKING_DIRECTORY)
@@ -525,7 +535,7 @@ class SourceReader:
             name = found.value.value.rsplit("/", 1)[-1].rsplit("#", 1)[-1]
             try:
                 # The lookup takes codecs that are not text encodings; these are none.
-                if not codecs.lookup(name)._is_text_encoding:  # type: ignore[attr-defined]
+                if not codecs.lookup(name)._is_text_encoding:
                     raise LookupError
             except LookupError:
                 raise MappingError(
@@ -567,3 +577,7 @@ class SourceReader:
                 span=statement.value_span or statement.property_span,
             )
         return statement.value.value
+
+
+def _local(name: str) -> str:
+    return name.replace("#", "/").replace(":", "/").rsplit("/", 1)[-1]

@@ -146,6 +146,7 @@ ALLOWED: Final[dict[str, frozenset[str]]] = {
         (
             "root",
             "path",
+            "access",
             "encoding",
             "compression",
             "null",

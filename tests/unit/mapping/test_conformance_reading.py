@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conformance.rml_cases import load_cases, to_old_vocabulary
 
+from conformance.rml_cases import load_cases, to_old_vocabulary
 from quadweir.errors import MappingError
 from quadweir.mapping.check import check_mapping
 from quadweir.mapping.model import Mapping
