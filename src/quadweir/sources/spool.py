@@ -116,8 +116,12 @@ class Spool:
                 f"the spool folder {folder} is in use by another query",
                 hint="Give each query that reads the source a spool folder of its own.",
             )
-        self._segments = self._scan()
-        self._file = self._open_last()
+        try:
+            self._segments = self._scan()
+            self._file = self._open_last()
+        except BaseException:
+            self._held.close()
+            raise
 
     def _scan(self) -> list[_Segment]:
         paths = sorted(self._folder.glob(f"*{_SUFFIX}"))
@@ -280,6 +284,8 @@ class Spool:
     def close(self) -> None:
         """Write what is pending and let another process open it."""
         with self._lock:
+            if self._held.closed:
+                return
             with contextlib.suppress(OSError):
                 self._flush()
             self._file.close()

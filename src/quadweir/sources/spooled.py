@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from quadweir import rows
 from quadweir.errors import SourceError, UsageError
 from quadweir.sources.raw import NOT_UTF8, RAW_SCHEMA
 from quadweir.sources.spool import FAULT, MOST_BYTES, Received, Spool, unframe
@@ -153,9 +154,9 @@ class SpooledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None:
             end = max(min(end, self._target), begin)
         if not isinstance(limit, ReadAllAvailable):
-            rows = limit.max_rows if isinstance(limit, ReadMaxRows) else _ALL
+            most = limit.max_rows if isinstance(limit, ReadMaxRows) else _ALL
             size = whole(self._options, "max_bytes_per_trigger", MAX_BYTES_PER_TRIGGER)
-            end = min(end, spool.limit(begin, records=rows, size=size))
+            end = min(end, spool.limit(begin, records=most, size=size))
         return {_SEQUENCE: max(end, begin)}
 
     def _lost(self, spool: Spool, begin: int) -> None:
@@ -208,10 +209,18 @@ def to_batch(source: str, records: Iterator[tuple[int, Received]]) -> pa.RecordB
         row = (source + record.source, str(number), record.arrival_ms, value, reason)
         for column, cell in zip(columns, row, strict=True):
             column.append(cell)
-    kinds = (pa.string(), pa.string(), pa.int64(), pa.string(), pa.string())
+    # Spark compares the schema to the last detail, down to what may be NULL.
+    schema = pa.schema(
+        [
+            pa.field(
+                one.name, pa.int64() if one.name == rows.ARRIVAL else pa.string(), one.nullable
+            )
+            for one in RAW_SCHEMA.fields
+        ]
+    )
     return pa.RecordBatch.from_arrays(
-        [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)],
-        names=RAW_SCHEMA.fieldNames(),
+        [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)],
+        schema=schema,
     )
 
 

@@ -1,0 +1,121 @@
+"""Files that hold every row exactly once, also after a crash, and that anyone can `cat`.
+
+A batch is written to a hidden folder, which is renamed once it is complete; from then on the batch
+is decided. Its files are then moved to the output folder under names made of batch and part, and
+the batch is noted as done. A restart finishes what was decided, drops what was not, and skips what
+was done.
+
+Rejected: Spark's own file sink, whose folder holds the files of failed attempts too, so that only
+Spark, reading its `_spark_metadata`, sees every row once.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+from quadweir.errors import SourceError, UsageError
+from quadweir.sinks.lines import LineFormat, to_lines
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from quadweir.sinks.start import Batch
+
+LOG: Final = ".quadweir-sink.json"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FileSink:
+    """Lines in files `BATCH-PART.nq` (or `.nt`, `.stream`, `.jsonl`) of one folder.
+
+    Guarantee: exactly once.
+
+    Attributes:
+        folder: a folder on a disk that driver and executors share; it belongs to one query.
+        form: how a row becomes a line.
+        compress: write gzip.
+    """
+
+    folder: Path
+    form: LineFormat = LineFormat.NQUADS
+    compress: bool = False
+
+    def __post_init__(self) -> None:
+        if "://" in str(self.folder) or str(self.folder).startswith(("hdfs:/", "s3a:/")):
+            raise UsageError(
+                f"{self.folder} is not a local path",
+                detail="Exactly once rests on renaming, which object stores do not have.",
+                hint="Write there from a function of your own (sinks.start.Call), with a table "
+                "format that has transactions.",
+            )
+
+    def prepare(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SourceError(
+                f"cannot write to {self.folder}", detail=str(error), hint="Choose another folder."
+            ) from error
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        if batch.number <= self._last_done(batch.query):
+            return
+        ready = self.folder / f".batch-{batch.number}.ready"
+        if not ready.is_dir():
+            scratch = self.folder / f".batch-{batch.number}.scratch"
+            options = {"compression": "gzip"} if self.compress else {}
+            lines = to_lines(frame, self.form)
+            lines.write.mode("overwrite").options(**options).text(str(scratch.absolute()))
+            scratch.rename(ready)
+        for part in ready.glob("part-*"):
+            if self._is_empty(part):
+                continue
+            # The part's own number, not a count: some may have been moved before a crash.
+            number = int(part.name.split("-")[1])
+            part.rename(self.folder / f"{batch.number:08d}-{number:04d}{self._suffix}")
+        self._note(batch)
+        shutil.rmtree(ready)
+
+    @property
+    def _suffix(self) -> str:
+        return self.form.suffix + (".gz" if self.compress else "")
+
+    def _is_empty(self, part: Path) -> bool:
+        if not self.compress:
+            return part.stat().st_size == 0
+        with gzip.open(part) as file:
+            return not file.read(1)
+
+    def _last_done(self, query: str) -> int:
+        log = self.folder / LOG
+        if log.is_file():
+            noted = json.loads(log.read_text(encoding="utf-8"))
+            if noted["query"] == query:
+                return int(noted["batch"])
+        elif not self._has_output():
+            # Claimed before the first file is there, so that a crash cannot leave files of ours
+            # in a folder that looks like somebody else's.
+            self._write_log(query, -1)
+            return -1
+        raise SourceError(
+            f"{self.folder} holds the output of another query",
+            detail="Batches are numbered from 0 for each new checkpoint, so they would be mixed up.",
+            hint="Choose an empty folder, or start with the checkpoint that the output belongs to.",
+        )
+
+    def _has_output(self) -> bool:
+        return any(self.folder.iterdir())
+
+    def _note(self, batch: Batch) -> None:
+        self._write_log(batch.query, batch.number)
+
+    def _write_log(self, query: str, number: int) -> None:
+        scratch = self.folder / f"{LOG}.new"
+        scratch.write_text(json.dumps({"query": query, "batch": number}), encoding="utf-8")
+        scratch.replace(self.folder / LOG)

@@ -1,0 +1,82 @@
+"""A Kafka topic as a sink, through Spark's own connector.
+
+After a crash the messages of the last batch may be in the topic twice. Each has a key made of the
+stream or query, the time and a hash of the line, so that a reader can drop what it has seen, and
+a compacted topic drops it by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, final
+
+from quadweir import rows
+from quadweir.errors import UsageError
+from quadweir.sinks.lines import LineFormat, line_of
+from quadweir.sources.kafka import check_broker, missing_connector
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from quadweir.sinks.start import Batch
+
+_HASH_BITS: Final = 256
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KafkaSink:
+    """Lines as messages of a topic.
+
+    Guarantee: at least once, with a key to deduplicate on.
+
+    Attributes:
+        servers: brokers as `HOST:PORT`, several with commas between.
+        topic: its name.
+        form: how a row becomes a line.
+        name: what the keys begin with, where the rows have no stream of their own: the query.
+        key: a column that is the key instead.
+        time: the column with the time that goes into the key; default: the event time, if there is
+            one.
+        options: any option of Spark's connector, such as `kafka.security.protocol`.
+    """
+
+    servers: str
+    topic: str
+    form: LineFormat = LineFormat.NQUADS
+    name: str = ""
+    key: str | None = None
+    time: str = rows.EVENT_TIME
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def prepare(self) -> None:
+        if not any(name.startswith(("kafka.security.", "kafka.sasl.")) for name in self.options):
+            check_broker(self.servers)
+
+    def messages(self, frame: DataFrame) -> DataFrame:
+        """The rows as keys and values; also for `writeStream.format("kafka")` and real-time mode."""
+        return frame.select(self._key(frame).alias("key"), line_of(frame, self.form).alias("value"))
+
+    def _key(self, frame: DataFrame) -> Column:
+        from pyspark.sql import functions as F
+
+        if self.key is not None:
+            if self.key not in frame.columns:
+                raise UsageError(f"the rows have no column {self.key} to be the key")
+            return F.col(self.key).cast("string")
+        parts = [F.col(rows.STREAM)] if rows.STREAM in frame.columns else [F.lit(self.name)]
+        if self.time in frame.columns:
+            parts.append(F.col(self.time).cast("string"))
+        return F.concat_ws("|", *parts, F.sha2(line_of(frame, self.form), _HASH_BITS))
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:  # noqa: ARG002 - Kafka has no batches
+        from pyspark.errors import AnalysisException
+
+        options = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, **self.options}
+        try:
+            self.messages(frame).write.format("kafka").options(**options).save()
+        except AnalysisException as error:
+            if "kafka" in str(error).lower() and "find" in str(error).lower():
+                raise missing_connector() from error
+            raise

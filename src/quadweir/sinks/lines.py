@@ -1,0 +1,64 @@
+"""Rows as lines of text, as column expressions: N-Quads, N-Triples, timed lines, JSON Lines."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+
+from quadweir import rows
+from quadweir.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+class LineFormat(StrEnum):
+    """How a row is written as one line."""
+
+    NQUADS = "nquads"
+    """A quad; rows with NULL as graph are in the default graph."""
+    NTRIPLES = "ntriples"
+    """The triple of a quad; its graph name is left out."""
+    TIMED_LINES = "timed-lines"
+    """A statement after its event time: a stream file that can be read again."""
+    JSONL = "jsonl"
+    """Any row, as a JSON object with every column."""
+
+    @property
+    def suffix(self) -> str:
+        """How names of such files end."""
+        return {"nquads": ".nq", "ntriples": ".nt", "timed-lines": ".stream"}.get(self, ".jsonl")
+
+
+def to_lines(frame: DataFrame, form: LineFormat) -> DataFrame:
+    """Write each row as a line, in the one column `rows.LINE`.
+
+    Raises:
+        UsageError: the rows lack a column that the format needs.
+    """
+    return frame.select(line_of(frame, form).alias(rows.LINE))
+
+
+def line_of(frame: DataFrame, form: LineFormat) -> Column:
+    """The line of a row of `frame`, as a column expression."""
+    columns: tuple[str, ...]
+    match form:
+        case LineFormat.JSONL:
+            every = F.struct(*[F.col(f"`{name}`") for name in frame.columns])
+            return F.to_json(every, {"ignoreNullFields": "false"})
+        case LineFormat.NQUADS:
+            columns = rows.TERMS
+        case LineFormat.NTRIPLES:
+            columns = rows.TERMS[:3]
+        case LineFormat.TIMED_LINES:
+            columns = (rows.EVENT_TIME, *rows.TERMS)
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        raise UsageError(
+            f"rows without {' and '.join(missing)} cannot be written as {form}",
+            hint="Write them as jsonl.",
+        )
+    # concat_ws leaves out NULLs, which is just what the default graph needs.
+    return F.concat_ws(" ", *[F.col(name).cast("string") for name in columns], F.lit("."))

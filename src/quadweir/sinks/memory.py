@@ -1,0 +1,57 @@
+"""The latest rows, in the memory of the driver, for tests, notebooks and displays."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, final
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.types import StructType
+
+    from quadweir.sinks.start import Batch
+
+
+@final
+class MemorySink:
+    """Keeps the last rows and drops older ones.
+
+    Guarantee: each row once while the program runs; nothing outlives it.
+    """
+
+    def __init__(self, most_rows: int = 10_000) -> None:
+        self._rows: deque[Row] = deque(maxlen=most_rows)
+        self._most_rows = most_rows
+        self._schema: StructType | None = None
+        self._last = -1
+        self._lock = threading.Lock()
+
+    def prepare(self) -> None:
+        """There is nothing to check."""
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        rows = frame.tail(self._most_rows)
+        with self._lock:
+            if batch.number <= self._last:
+                return
+            self._last = batch.number
+            self._schema = frame.schema
+            self._rows.extend(rows)
+
+    def rows(self) -> list[Row]:
+        """What is there now, oldest first."""
+        with self._lock:
+            return list(self._rows)
+
+    def clear(self) -> None:
+        """Forget what is there."""
+        with self._lock:
+            self._rows.clear()
+
+    def to_frame(self, spark: SparkSession) -> DataFrame | None:
+        """What is there now as a frame; None before the first batch."""
+        with self._lock:
+            if self._schema is None:
+                return None
+            return spark.createDataFrame(list(self._rows), self._schema)

@@ -1,0 +1,167 @@
+"""Start a streaming query that writes to a sink; several sinks in one pass.
+
+A sink gets each micro-batch with its number. After a crash Spark repeats the batch that was not
+finished, with the same number and the same rows; what a sink makes of that is its guarantee
+(`docs/reference/sinks.md`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, final
+
+from quadweir.errors import UsageError
+from quadweir.sources.raw import explain_failure
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Which batch of which query; both stay the same when a batch is repeated after a crash."""
+
+    number: int
+    query: str
+
+
+class Sink(Protocol):
+    """Where rows go."""
+
+    def prepare(self) -> None:
+        """Check, before the query starts, what can be checked.
+
+        Raises:
+            SourceError: the sink cannot be written.
+        """
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        """Write the rows of a batch."""
+
+
+def start(
+    frame: DataFrame,
+    sink: Sink,
+    *,
+    checkpoint: Path | str,
+    every: timedelta | None = None,
+    available_now: bool = False,
+    mode: str = "append",
+    name: str | None = None,
+) -> StreamingQuery:
+    """Start writing a streaming frame to a sink.
+
+    Args:
+        frame: a streaming frame.
+        sink: where its rows go.
+        checkpoint: the folder of the query's offsets and state; the same folder makes the query
+            go on where it stopped.
+        every: how often a batch is taken; default: as soon as the last one is done.
+        available_now: take what is there now, in as many batches as needed, and end.
+        mode: Spark's output mode.
+        name: what the query is called.
+
+    Raises:
+        SourceError: the sink cannot be written.
+    """
+    if not frame.isStreaming:
+        raise UsageError("the rows to be written continuously are not a stream")
+    if available_now and every is not None:
+        raise UsageError("a query either takes what is there now or a batch every so often")
+    sink.prepare()
+    started = threading.Event()
+    identity: list[str] = []
+
+    def write(rows: DataFrame, number: int) -> None:
+        # The first batch may come before `start` has told us the query's name.
+        started.wait()
+        sink.write(rows, Batch(number, identity[0]))
+
+    writer = frame.writeStream.foreachBatch(write).outputMode(mode)
+    writer = writer.option("checkpointLocation", str(checkpoint))
+    if name is not None:
+        writer = writer.queryName(name)
+    if available_now:
+        writer = writer.trigger(availableNow=True)
+    elif every is not None:
+        writer = writer.trigger(processingTime=f"{every // timedelta(milliseconds=1)} milliseconds")
+    try:
+        query = writer.start()
+        identity.append(str(query.id))
+    finally:
+        started.set()
+    return query
+
+
+def wait(query: StreamingQuery, timeout: timedelta | None = None) -> bool:
+    """Wait until a query ends; tell whether it did.
+
+    Raises:
+        SourceError: it ended because a source or sink failed; the error says what to do.
+    """
+    from pyspark.errors import StreamingQueryException
+
+    try:
+        if timeout is None:
+            query.awaitTermination()
+            return True
+        return bool(query.awaitTermination(max(int(timeout.total_seconds()), 1)))
+    except StreamingQueryException as error:
+        explained = explain_failure(error)
+        if explained is None:
+            raise
+        raise explained from error
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Several sinks in one pass: the batch is computed once and kept while they write.
+
+    Attributes:
+        split: makes of a batch one frame for each sink.
+        sinks: where these frames go, in this order.
+    """
+
+    split: Callable[[DataFrame], Sequence[DataFrame]]
+    sinks: Sequence[Sink]
+
+    def prepare(self) -> None:
+        for sink in self.sinks:
+            sink.prepare()
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        kept = frame.persist()
+        try:
+            for part, sink in zip(self.split(kept), self.sinks, strict=True):
+                sink.write(part, batch)
+        finally:
+            kept.unpersist()
+
+
+def both(*sinks: Sink) -> Split:
+    """Write the same rows to each sink, computing them once."""
+    return Split(lambda frame: [frame] * len(sinks), sinks)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Any function of the user's, as for Spark's own `foreachBatch`.
+
+    Guarantee: at least once; the function can make it exactly once with the batch's number.
+    """
+
+    function: Callable[[DataFrame, int], object]
+
+    def prepare(self) -> None:
+        """There is nothing to check."""
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        self.function(frame, batch.number)
