@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from properties.strategies import ALLOW, Question, queries, questions
 
+from properties.strategies import ALLOW, Question, queries, questions
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import WindowPattern
 from quadweir.algebra.query import ContinuousQuery
