@@ -72,7 +72,8 @@ def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
     kept = [F.col(name) for name in frame.columns]
     # Each select names what later ones use more than once: Spark computes it once, and only the
     # last one, which the thorough way keeps out of generated code, pays for that.
-    staged = frame.select(*kept, line.alias(_TEXT)).select(
+    short = F.when(F.octet_length(line) <= MAX_LINE_BYTES, line)
+    staged = frame.select(*kept, short.alias(_TEXT)).select(
         *kept, _TEXT, _is_canonical(F.col(_TEXT)).alias(_FAST), F.split(_TEXT, " ", 3).alias(_PARTS)
     )
     last = F.col(_PARTS)[2]
@@ -108,9 +109,14 @@ def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
             F.when(F.col(_FAST), F.col(name)).otherwise(F.col(_SLOW)[name]).alias(name)
             for name in rows.TERMS
         ],
-        F.col(_SLOW)[rows.REASON].alias(rows.REASON),
+        F.coalesce(
+            F.when(F.octet_length(line) > MAX_LINE_BYTES, F.lit(_TOO_LONG)),
+            F.col(_SLOW)[rows.REASON],
+        ).alias(rows.REASON),
     )
 
+
+_TOO_LONG: Final = f"longer than {MAX_LINE_BYTES} bytes"
 
 # Names that no source can have, since they are taken off again before the frame is returned.
 _TEXT: Final = "_nt_text"
@@ -148,7 +154,6 @@ def _parse_thoroughly(line: Column) -> Column:
 
     return (
         F.when(line.isNull() | line.rlike(_EMPTY), _failure(F.lit(None).cast("string")))
-        .when(F.octet_length(line) > MAX_LINE_BYTES, failed(f"longer than {MAX_LINE_BYTES} bytes"))
         .when(~F.is_valid_utf8(line), failed("not valid UTF-8"))
         .otherwise(_let(F.regexp_replace(line, "\\\\[\\s\\S]", "xx"), neutral))
     )

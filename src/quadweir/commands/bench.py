@@ -1,0 +1,58 @@
+"""`quadweir bench`: one subcommand for each published question."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from quadweir.commands.output import print_json, stderr_console
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Measure, beside a baseline in the same run. Ratios count; absolute figures are the machine's.",
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Measure, beside a baseline in the same run."""
+
+
+@app.command()
+def ntriples(
+    lines: Annotated[int, typer.Option(min=1000, help="How many lines to parse.")] = 2_000_000,
+    rounds: Annotated[int, typer.Option(min=1, help="How many measured rounds.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """N-Triples to quad rows, beside a plain scan and beside pyoxigraph."""
+    from quadweir.bench.ntriples import run
+    from quadweir.runtime.session import build
+
+    console = stderr_console()
+    with console.status("starting Spark") as status:
+        spark = build(app_name="quadweir-bench")
+        try:
+            result = run(
+                spark, lines=lines, rounds=rounds, on_step=lambda name: status.update(name)
+            )
+        finally:
+            spark.stop()
+    if as_json:
+        print_json(result)
+    else:
+        print_rates(result)
+
+
+def print_rates(result: dict[str, Any]) -> None:
+    """Print the rates of a result, each with what it measures, then the ratios."""
+    machine, given = result["machine"], result["input"]
+    print(
+        f"{result['benchmark']}: " + ", ".join(f"{key} {value:,}" for key, value in given.items())
+    )
+    print(", ".join(f"{key} {value}" for key, value in machine.items()))
+    for name, rate in result["lines_per_second"].items():
+        print(f"  {name:<12}{rate:>12,} lines/s   {result['explained'][name]}")
+    for name, ratio in result["ratios"].items():
+        print(f"  {name:<24}{ratio:>8}")
