@@ -1,0 +1,253 @@
+"""Stream files in Spark give what the plain reader gives, whole or in parts, once or watched."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from quadweir import rows
+from quadweir.errors import DeclarationError
+from quadweir.sources.declare import (
+    FileSource,
+    FolderSource,
+    Format,
+    FromColumn,
+    FromPredicate,
+    MemorySource,
+    StreamDeclaration,
+)
+from quadweir.sources.streamfiles import DeadLetter, Element, read_elements
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+IRI = "urn:s"
+LINES = [
+    "{t} <urn:a> <urn:p> <urn:g> .",
+    '{t} <urn:a> <urn:p> "x . y # z"@EN .',
+    "{t}\t<urn:a> <urn:p> <urn:o{n}> <urn:g> .",
+    "{t} <urn:a> <urn:p> <urn:o{n}> <urn:g> . # why",
+    "{t} <urn:a> <urn:p> <urn:o{n}> <urn:\\u0067> .",
+    "{t}  <urn:a><urn:p>_:o.x _:g.",
+    '{t} <urn:a> <urn:p> "a\\q" <urn:g> .',
+    "{t} <urn:a> <urn:p> .",
+    "# {t}",
+    "",
+    "   ",
+    "{t} # {n}",
+    "{t}",
+    "soon <urn:a> <urn:p> <urn:o> .",
+]
+TIMES = ["1000", "1970-01-01T00:00:01Z", "2000", "-5"]
+
+
+def timed_lines(seed: int) -> bytes:
+    chance = random.Random(seed)
+    end = chance.choice(["\n", "\r\n"])
+    weights = [chance.choice([1, 1, 8]) for _ in LINES]
+    lines = [
+        line.format(t=chance.choice(TIMES[: 1 + seed % 4]), n=chance.randrange(3))
+        for line in chance.choices(LINES, weights, k=chance.randrange(60))
+    ]
+    text = end.join(lines) + chance.choice(["", end])
+    data = text.encode()
+    if seed % 5 == 0:
+        data = data.replace(b"soon", b"so\xffn")
+    return gzip.compress(data) if seed % 7 == 0 else data
+
+
+def declared(path: Path, written: Format, **options: Any) -> StreamDeclaration:
+    time = options.pop("time", None)
+    source = FolderSource(path=path, **options) if path.is_dir() else FileSource(path=path)
+    given = {"time": time} if time else {}
+    return StreamDeclaration(iri=IRI, source=source, format=written, **given)
+
+
+def grouped(frame: DataFrame) -> tuple[Counter[tuple[Any, ...]], Counter[tuple[str, str]]]:
+    from quadweir.sources.records import dead_letters, good_statements
+
+    frame = frame.cache()
+    good = Counter(tuple(row) for row in good_statements(frame).collect())
+    bad = Counter((row.source, row.place) for row in dead_letters(frame).collect())
+    frame.unpersist()
+    return good, bad
+
+
+def plainly(
+    path: Path, **options: Any
+) -> tuple[Counter[tuple[Any, ...]], Counter[tuple[str, str]]]:
+    letters: list[DeadLetter] = []
+    elements = read_elements(path, stream=IRI, on_bad=letters.append, **options)
+    good = Counter(row for element in elements for row in statement_rows(element))
+    return good, Counter((letter.source, letter.place) for letter in letters)
+
+
+def statement_rows(element: Element) -> list[tuple[Any, ...]]:
+    return [
+        (
+            element.stream,
+            element.event_time,
+            element.position,
+            str(quad.subject),
+            str(quad.predicate),
+            str(quad.object),
+            str(quad.graph) if quad.graph else None,
+        )
+        for quad in element.quads
+    ]
+
+
+def test_timed_lines_are_the_same_to_spark_in_any_parts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from quadweir.sources.filesource import open_statements
+
+    for seed in range(20):
+        (tmp_path / f"{seed:02}.stream").write_bytes(timed_lines(seed))
+    expected = plainly(tmp_path, form=Format.TIMED_LINES)
+    assert len(expected[0]) > 100
+    assert len(expected[1]) > 50
+    # Larger files are cut, smaller ones put together; `test_stream_files.py` tries every cut.
+    frame = open_statements(spark, declared(tmp_path, Format.TIMED_LINES), part_bytes=1_500)
+    assert 1 < frame.rdd.getNumPartitions() < len(expected[0])
+    assert grouped(frame) == expected
+
+
+def test_hostile_files_cost_only_themselves(spark: SparkSession, tmp_path: Path) -> None:
+    from quadweir.sources.filesource import open_statements
+    from quadweir.sources.records import dead_letters
+
+    good = b"1000 <urn:a> <urn:p> <urn:o> .\n"
+    (tmp_path / "1.stream").write_bytes(good)
+    (tmp_path / "2.stream.gz").write_bytes(gzip.compress(good * 50_000)[:-30])
+    (tmp_path / "3.stream").write_bytes(bytes(range(256)) * 100)
+    with (tmp_path / "4.stream").open("wb") as file:
+        file.write(good)
+        for _ in range(100):
+            file.write(b"x" * 2**20)
+        file.write(b"\n" + good)
+    frame = open_statements(spark, declared(tmp_path, Format.TIMED_LINES))
+    letters = {
+        (Path(row.source).name, row.place): row.reason for row in dead_letters(frame).collect()
+    }
+    assert letters[("3.stream", "line 1")] == "a binary file, not text"
+    assert letters[("4.stream", "line 2")] == "a line of more than 4194304 bytes"
+    assert "the gzip file ends too early" in letters.values()
+    assert {name for name, _ in letters} == {"2.stream.gz", "3.stream", "4.stream"}
+    statements = frame.where(f"{rows.REASON} is null")
+    counts = {
+        Path(row.source).name: row["count"]
+        for row in statements.groupBy("source").count().collect()
+    }
+    assert counts["1.stream"] == 1
+    assert counts["2.stream.gz"] > 40_000
+    assert counts["4.stream"] == 2
+
+
+def test_timed_graphs_and_timed_files(spark: SparkSession, tmp_path: Path) -> None:
+    from quadweir.sources.filesource import open_statements
+
+    graphs = tmp_path / "graphs.trig"
+    graphs.write_text(
+        "@prefix : <urn:x:> . @prefix prov: <http://www.w3.org/ns/prov#> ."
+        ':g1 { :a :b [ :c 1 ] } :g1 prov:generatedAtTime "1970-01-01T00:00:02Z" .'
+        ":g2 prov:generatedAtTime 3000 . :g2 { :a :b 2 } :g3 { :a :b 3 }"
+    )
+    assert grouped(open_statements(spark, declared(graphs, Format.TIMED_GRAPHS))) == plainly(graphs)
+
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "a.ttl").write_text("<urn:a> <urn:at> 7000, 7000 .")
+    (folder / "b.nt.gz").write_bytes(gzip.compress(b"<urn:a> <urn:at> <urn:c> .\n"))
+    (folder / "c.ttl").write_text("<urn:a> <urn:b> ")
+    (folder / "d.jsonld").write_text('{"@id": "urn:a", "urn:at": "8000"}')
+    (folder / "e.pdf").write_text("what")
+    stepped = declared(folder, Format.TIMED_FILES, start=500, step=timedelta(seconds=1))
+    found = grouped(open_statements(spark, stepped))
+    assert found == plainly(folder, start=500, step=timedelta(seconds=1))
+    assert sorted({row[1] for row in found[0]}) == [500, 1500, 3500]
+    by_predicate = declared(folder, Format.TIMED_FILES, time=FromPredicate("urn:at"))
+    found = grouped(open_statements(spark, by_predicate))
+    assert found == plainly(folder, form=Format.TIMED_FILES, predicate="urn:at")
+    assert sorted({row[1] for row in found[0]}) == [7000, 8000]
+
+
+def test_record_files(spark: SparkSession, tmp_path: Path) -> None:
+    from quadweir.sources.filesource import open_records
+
+    (tmp_path / "a.csv").write_text('at,name\n1,"two\nlines"\n\n2,x\n3,"open\n')
+    frame = open_records(spark, declared(tmp_path, Format.CSV, time=FromColumn("at")))
+    found = [(row.place, row.value, row.reason) for row in frame.collect()]
+    assert found == [
+        ("line 2", 'at,name\n1,"two\nlines"', None),
+        ("line 5", "at,name\n2,x", None),
+        ("line 6", '3,"open', "a row that breaks off"),
+    ]
+
+
+def test_a_watched_folder_gives_new_files_once_and_in_the_order_found(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    from quadweir.sources.filesource import open_statements
+
+    folder = tmp_path / "in"
+    folder.mkdir()
+    declaration = declared(folder, Format.TIMED_LINES, watch=True, pattern="*.stream")
+
+    def put(name: str, value: str) -> None:
+        (folder / name).write_text(f"1000 <urn:a> <urn:p> <urn:{value}> .\n")
+
+    batches: list[list[tuple[int, str]]] = []
+
+    def note(frame: DataFrame, _: int) -> None:
+        batches.append(sorted((row.position, row.object) for row in frame.collect()))
+
+    def run() -> None:
+        frame = open_statements(spark, declaration, max_files_per_batch=2)
+        query = (
+            frame.writeStream.foreachBatch(note)
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    put("c.stream", "c")
+    put("d.stream", "d")
+    put("e.stream", "e")
+    put("other.txt", "no")
+    run()
+    assert batches == [
+        [(1, "<urn:c>"), ((1 << 40) + 1, "<urn:d>")],
+        [((2 << 40) + 1, "<urn:e>")],
+    ]
+    # A name that sorts before those already read is not lost, and nothing comes twice.
+    put("a.stream", "a")
+    batches.clear()
+    run()
+    assert batches == [[((4 << 40) + 1, "<urn:a>")]]
+    batches.clear()
+    run()
+    assert batches == []
+
+
+def test_what_is_not_read_from_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    from quadweir.sources.filesource import open_records, open_statements
+
+    memory = StreamDeclaration(iri=IRI, source=MemorySource(), format=Format.TIMED_LINES)
+    records = declared(tmp_path, Format.JSONL, time=FromColumn("at"))
+    for attempt in (
+        lambda: open_statements(spark, memory),
+        lambda: open_statements(spark, records),
+        lambda: open_records(spark, memory),
+    ):
+        with pytest.raises(DeclarationError):
+            attempt()
