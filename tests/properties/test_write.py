@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings
@@ -11,31 +10,12 @@ from hypothesis import strategies as st
 
 from properties.feeds import Feed, feeds, static_data
 from properties.strategies import ALLOW, EVERYTHING, Question, queries, questions
-from quadweir.algebra.node import Node
-from quadweir.algebra.query import ContinuousQuery
 from quadweir.errors import UnsupportedError
 from quadweir.syntax import parse
 from quadweir.syntax.write import TARGETS, declared_prefixes, write
-from quadweir.terms import Quad, Variable
+from quadweir.terms import Quad
 from quadweir.testing import Oracle, diff_answers
-
-
-def same_names(query: ContinuousQuery) -> ContinuousQuery:
-    """Number hidden variables by first appearance: the reader's numbers are no part of meaning."""
-    names: dict[Variable, Variable] = {}
-
-    def rename(value: Any) -> Any:
-        if isinstance(value, Variable) and value.name.startswith("_:"):
-            return names.setdefault(value, Variable(f"_:{len(names)}"))
-        if isinstance(value, Node):
-            inside = (each.name for each in fields(value) if each.name != "span")
-            return replace(value, **{name: rename(getattr(value, name)) for name in inside})
-        if type(value) is tuple:
-            return tuple(map(rename, value))
-        return value
-
-    renamed: ContinuousQuery = rename(query)
-    return renamed
+from same_names import same_names
 
 
 @pytest.mark.parametrize("dialect", TARGETS)
