@@ -5,10 +5,11 @@ from __future__ import annotations
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
-from typing import Final
+from typing import Any, Final
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+from lark.parsers.lalr_analysis import Shift
 
 from quadweir.errors import QuerySyntaxError, UnsupportedError
 from quadweir.syntax.scan import SourceText, last_unclosed
@@ -134,18 +135,18 @@ def _by_kind(word: str) -> tuple[int, str]:
 def _explain(problem: UnexpectedInput, source: SourceText, dialect: str) -> Exception:
     text = source.text
     expected: set[str] = set()
-    start, end = len(text), len(text)
+    start = end = len(text.rstrip())
     shown = ""
     ended = False
     match problem:
-        case UnexpectedToken(token=token, accepts=accepts):
-            expected = set(accepts or problem.expected)
+        case UnexpectedToken(token=token):
+            expected = _acceptable(problem.state) or set(problem.expected)
             ended = token.type == "$END"
             if not ended:
                 start, end = token.start_pos or 0, token.end_pos or len(text)
                 shown = str(token)
         case UnexpectedCharacters():
-            expected = set(problem.allowed or ())
+            expected = _acceptable(problem.state) or set(problem.allowed or ())
             start = problem.pos_in_stream or 0
             end = start + max(1, len(_word_at(text, start)))
             shown = text[start:end]
@@ -169,6 +170,29 @@ def _explain(problem: UnexpectedInput, source: SourceText, dialect: str) -> Exce
         hint=_hint(source, dialect, start, ended, expected),
         span=span,
     )
+
+
+def _acceptable(state: Any) -> set[str]:
+    """List the terminals that could really come next.
+
+    A state of an LALR table also lists what may follow the same words elsewhere, so each candidate
+    is tried on a copy of the stack.
+    """
+    table = state.parse_conf.parse_table.states
+    found: set[str] = set()
+    for terminal in table[state.state_stack[-1]]:
+        if terminal != "$END" and not terminal.isupper():
+            continue  # a rule
+        stack = list(state.state_stack)
+        while (step := table[stack[-1]].get(terminal)) is not None:
+            action, argument = step
+            if action is Shift:
+                found.add(terminal)
+                break
+            if argument.expansion:
+                del stack[-len(argument.expansion) :]
+            stack.append(table[stack[-1]][argument.origin.name][1])
+    return found
 
 
 def _hint(
