@@ -21,6 +21,7 @@ from quadweir.errors import QuadweirError
 from quadweir.optimize.pipeline import optimize
 from quadweir.spans import excerpt
 from quadweir.syntax import parse
+from query_sections import SECTIONS
 
 FOLDER = Path(__file__).parent
 CASES = sorted(FOLDER.glob("*.case"))
@@ -62,6 +63,7 @@ PRODUCERS: dict[str, Callable[[str, Options], str]] = {
     "algebra": algebra,
     "optimized": optimized,
     "error": error,
+    **SECTIONS,
 }
 
 

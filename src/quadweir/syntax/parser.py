@@ -179,6 +179,7 @@ def _acceptable(state: Any) -> set[str]:
     is tried on a copy of the stack.
     """
     table = state.parse_conf.parse_table.states
+    ends = state.parse_conf.parse_table.end_states.values()
     found: set[str] = set()
     for terminal in table[state.state_stack[-1]]:
         if terminal != "$END" and not terminal.isupper():
@@ -192,6 +193,9 @@ def _acceptable(state: Any) -> set[str]:
             if argument.expansion:
                 del stack[-len(argument.expansion) :]
             stack.append(table[stack[-1]][argument.origin.name][1])
+            if terminal == "$END" and stack[-1] in ends:
+                found.add(terminal)
+                break
     return found
 
 
