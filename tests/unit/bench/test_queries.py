@@ -156,3 +156,10 @@ def test_the_taxi_query_is_explained_and_translated():
 def test_refusals_are_errors_not_wrong_text():
     with pytest.raises(UnsupportedError):
         write(parse("SELECT * { STREAM <urn:s> [ALL] { ?s ?p ?o } }"), "csparql")
+
+
+def test_the_golden_cases_are_about_these_queries():
+    cases = Path(__file__).parents[2] / "golden"
+    for number in NUMBERS:
+        assert text(number, "cqels") in (cases / f"lsbench-q{number:02}.case").read_text("utf-8")
+    assert TAXI in (cases / "taxi.case").read_text("utf-8")
