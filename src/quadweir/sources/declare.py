@@ -47,6 +47,11 @@ class Format(StrEnum):
         """Tell whether the records are RDF already, and need no mapping."""
         return self not in (Format.JSONL, Format.CSV, Format.XML)
 
+    @property
+    def is_stream_file(self) -> bool:
+        """Tell whether it is a form of stream file, whose elements carry their times."""
+        return self in (Format.TIMED_LINES, Format.TIMED_GRAPHS, Format.TIMED_FILES)
+
 
 @final
 @dataclass(frozen=True, slots=True)

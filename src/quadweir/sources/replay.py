@@ -51,7 +51,6 @@ UNITS: Final = pa.schema(
 usable record; it is played all the same, so that whoever receives it can keep it."""
 
 _BATCH_ROWS: Final = 8192
-_TIMED: Final = (Format.TIMED_LINES, Format.TIMED_GRAPHS, Format.TIMED_FILES)
 
 
 @final
@@ -82,7 +81,7 @@ class Recording:
     @property
     def is_timed(self) -> bool:
         """Tell whether its records say when they were made."""
-        return self.format in _TIMED or self.column is not None
+        return self.format.is_stream_file or self.column is not None
 
     def units(self) -> Iterator[pa.RecordBatch]:
         """Everything once, in the order of the files, as batches of `UNITS`.
@@ -95,7 +94,7 @@ class Recording:
         for index, path in enumerate(list_files(self.path, self.pattern)):
             if self.format is Format.TIMED_LINES:
                 yield from _timed_lines(path, index, self.max_line_bytes)
-            elif self.format in _TIMED:
+            elif self.format.is_stream_file:
                 yield from _in_batches(self._elements(path, index))
             else:
                 yield from _in_batches(self._records(path, index))
@@ -331,7 +330,7 @@ class Play:
         positions = pa.array(batch.column("position").to_numpy() + (files << FILE_SHIFT))
         times = pc.add(batch.column("time"), shift)
         values = batch.column("value")
-        if self.recording.format in _TIMED:
+        if self.recording.format.is_stream_file:
             texts = zip(values.to_pylist(), times.to_pylist(), strict=True)
             values = pa.array([_retimed(text, time) for text, time in texts], pa.string())
         columns = [batch.column(0), batch.column(1), positions, times, values, batch.column(5)]

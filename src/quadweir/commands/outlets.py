@@ -1,0 +1,204 @@
+"""Where `quadweir replay` sends what it plays: standard output, TCP clients, a folder, Kafka."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import sys
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from quadweir.errors import SourceError, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FILE_DIGITS: Final = 8
+
+
+class Outlet(ABC):
+    """Takes units of text, each of one or more lines, as they become due.
+
+    Attributes:
+        tick_ms: how often it wants to be handed something, at most.
+    """
+
+    tick_ms = 50
+
+    def open(self) -> None:  # noqa: B027 - most outlets need none
+        """Get ready; the play starts when this returns."""
+
+    @abstractmethod
+    def send(self, units: list[str]) -> None:
+        """Send units."""
+
+    def close(self) -> None:  # noqa: B027 - most outlets need none
+        """Finish."""
+
+
+def outlet_for(target: str, suffix: str) -> Outlet:
+    """Understand `--to`: `-`, `tcp:HOST:PORT`, `kafka:BROKERS/TOPIC`, or a folder.
+
+    Args:
+        target: what the user wrote.
+        suffix: how the files of a folder are to end.
+
+    >>> type(outlet_for("tcp:127.0.0.1:9999", "")).__name__
+    'TcpOutlet'
+
+    Raises:
+        UsageError: it is none of these.
+    """
+    if target == "-":
+        return StandardOutput()
+    kind, _, rest = target.partition(":")
+    if kind == "tcp":
+        host, _, port = rest.rpartition(":")
+        if not port.isdecimal() or int(port) > 65535:
+            raise UsageError(f"not a TCP address: {rest}", hint="Write tcp:127.0.0.1:9999.")
+        return TcpOutlet(host or "127.0.0.1", int(port))
+    if kind == "kafka":
+        servers, _, topic = rest.rpartition("/")
+        if not servers or not topic:
+            raise UsageError(f"not a Kafka topic: {rest}", hint="Write kafka:localhost:9092/topic.")
+        return KafkaOutlet(servers, topic)
+    return FolderOutlet(Path(target), suffix)
+
+
+class StandardOutput(Outlet):
+    """Lines on standard output."""
+
+    def send(self, units: list[str]) -> None:
+        sys.stdout.write("\n".join(units) + "\n")
+        sys.stdout.flush()
+
+
+class TcpOutlet(Outlet):
+    """Lines to whoever connects; the play starts with the first client and waits for another one
+    when the last is gone.
+    """
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = (host, port)
+        self._server: socket.socket | None = None
+        self._clients: list[socket.socket] = []
+
+    @property
+    def port(self) -> int:
+        """The port it listens on, which the system chose if 0 was asked for."""
+        assert self._server is not None
+        return int(self._server.getsockname()[1])
+
+    def listen(self) -> None:
+        """Open the port."""
+        try:
+            self._server = socket.create_server(self._address)
+        except OSError as error:
+            host, port = self._address
+            raise SourceError(
+                f"cannot listen on {host}:{port}: {error.strerror or error}",
+                hint="Choose another port.",
+            ) from error
+
+    def open(self) -> None:
+        if self._server is None:
+            self.listen()
+        print(f"quadweir: waiting for a client on port {self.port}", file=sys.stderr)
+        self._accept(wait=True)
+
+    def send(self, units: list[str]) -> None:
+        data = ("\n".join(units) + "\n").encode()
+        self._accept(wait=False)
+        # Nobody there: the schedule goes on, and what is due waits for the next client.
+        while not self._deliver(data):
+            self._accept(wait=True)
+
+    def _deliver(self, data: bytes) -> bool:
+        for client in list(self._clients):
+            try:
+                client.sendall(data)
+            except OSError:
+                self._clients.remove(client)
+                client.close()
+        return bool(self._clients)
+
+    def _accept(self, *, wait: bool) -> None:
+        assert self._server is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._server, selectors.EVENT_READ)
+            timeout = None if wait else 0
+            while selector.select(timeout):
+                self._clients.append(self._server.accept()[0])
+                timeout = 0
+
+    def close(self) -> None:
+        for client in self._clients:
+            client.close()
+        if self._server is not None:
+            self._server.close()
+
+
+class FolderOutlet(Outlet):
+    """A file for each tick, renamed into place when it is whole, for readers that watch."""
+
+    tick_ms = 1000
+
+    def __init__(self, folder: Path, suffix: str) -> None:
+        self._folder = folder
+        self._suffix = suffix
+        self._number = 0
+
+    def open(self) -> None:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SourceError(
+                f"cannot write to {self._folder}: {error.strerror or error}"
+            ) from error
+        taken = [path.name.split(".")[0] for path in self._folder.glob(f"*{self._suffix}")]
+        self._number = 1 + max((int(name) for name in taken if name.isdecimal()), default=0)
+
+    def send(self, units: list[str]) -> None:
+        name = f"{self._number:0{_FILE_DIGITS}}{self._suffix}"
+        hidden = self._folder / f".{name}.{os.getpid()}"
+        try:
+            hidden.write_text("\n".join(units) + "\n", encoding="utf-8", newline="")
+            hidden.rename(self._folder / name)
+        except OSError as error:
+            raise SourceError(
+                f"cannot write to {self._folder}: {error.strerror or error}"
+            ) from error
+        self._number += 1
+
+
+class KafkaOutlet(Outlet):
+    """A message for each unit, through Spark's Kafka connector."""
+
+    tick_ms = 1000
+
+    def __init__(self, servers: str, topic: str) -> None:
+        self._servers = servers
+        self._topic = topic
+        self._spark: SparkSession | None = None
+
+    def open(self) -> None:
+        from quadweir.runtime.session import build
+        from quadweir.sources.kafka import check_broker, connector_jars, missing_connector
+
+        check_broker(self._servers)
+        if not connector_jars():
+            raise missing_connector()
+        self._spark = build(app_name="quadweir replay")
+
+    def send(self, units: list[str]) -> None:
+        assert self._spark is not None
+        frame = self._spark.createDataFrame([(unit,) for unit in units], "value string")
+        options = {"kafka.bootstrap.servers": self._servers, "topic": self._topic}
+        # One partition keeps the order of the recording.
+        frame.coalesce(1).write.format("kafka").options(**options).save()
+
+    def close(self) -> None:
+        if self._spark is not None:
+            self._spark.stop()
