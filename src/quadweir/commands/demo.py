@@ -1,0 +1,338 @@
+"""`quadweir demo`: motorway sensors, made up and played live, become an RDF stream."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from quadweir.commands.interrupts import Interrupts, quieten_gateway
+from quadweir.commands.output import print_json, stderr_console
+from quadweir.errors import QuadweirError, SourceError, UsageError
+from quadweir.vocab import RDF, XSD
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from quadweir.commands.dashboard import Dashboard, Meter
+
+BASE: Final = "http://example.org/motorway/"
+QUANTITIES: Final = ("flow", "speed")
+TRIPLES: Final = "triples"
+
+_MARKER: Final = ".quadweir-demo"
+_RECORDING: Final = "recording"
+_RDF: Final = "rdf"
+_CHECKPOINT: Final = "checkpoint"
+_SOSA: Final = "http://www.w3.org/ns/sosa/"
+_PREFIXES: Final = {
+    "sosa": _SOSA,
+    "rdf": str(RDF),
+    "xsd": str(XSD),
+    "": BASE,
+}
+_DELAY: Final = "2 minutes"
+_LOOK_SECONDS: Final = 0.25
+# The recording is over, yet the last batch does not come: something is stuck.
+_PATIENCE_SECONDS: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What a run of the demo did; `--json` prints it."""
+
+    records: dict[str, int]
+    triples: int
+    bad_records: int
+    seconds: float
+    records_per_second: float
+    triples_per_second: float
+    batches: int
+    batch_ms_median: float
+    batch_ms_max: int
+    watermark: str | None
+    latest: str
+    output: str
+    complete: bool
+
+
+def demo(
+    seconds: Annotated[
+        float, typer.Option(min=1, max=3600, help="How long the sensors play.")
+    ] = 40.0,
+    rate: Annotated[
+        int, typer.Option(min=100, max=50_000, help="Sensor records a second, of both streams.")
+    ] = 2_000,
+    output: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the RDF goes; a former run is replaced.")
+    ] = Path("out/demo"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+) -> None:
+    """Watch motorway sensors become an RDF stream, live.
+
+    Sensors along a made-up motorway measure flow and speed, lane by lane; their readings are played
+    as two live streams, many times faster than they would come. Spark turns each into an RDF
+    observation and writes the observations to files, each exactly once. Needs no network.
+    """
+    from quadweir.bench.motorway import write_recording
+    from quadweir.runtime.session import build
+
+    _clear(output)
+    console = stderr_console()
+    console.print("making up sensor readings", style="dim")
+    recording = write_recording(output / _RECORDING, round(seconds * rate))
+    console.print("starting Spark, which takes 5 to 20 seconds", style="dim")
+    quieten_gateway()
+    spark = build(app_name="quadweir-demo")
+    with Interrupts() as interrupts:
+        try:
+            summary = run(spark, recording, rate, output, interrupts)
+        finally:
+            spark.stop()
+    if as_json:
+        print_json(asdict(summary))
+    else:
+        _print_summary(summary)
+    if not summary.complete:
+        # What was done so far is worth a summary; the exit code still tells.
+        raise KeyboardInterrupt
+
+
+def run(
+    spark: SparkSession,
+    recording: tuple[Path, Path],
+    rate: int,
+    output: Path,
+    interrupts: Interrupts,
+) -> Summary:
+    """Play a recording through to its end, or until interrupted, and say how it went."""
+    from quadweir.commands.dashboard import Dashboard
+
+    total = sum(_count_lines(path) for path in recording)
+    query = _start(spark, recording, rate, output)
+    with Dashboard("motorway sensors, live", QUANTITIES, prefixes=_PREFIXES) as dashboard:
+        try:
+            _watch(query, dashboard, total, interrupts)
+        finally:
+            query.stop()
+        seconds = dashboard.elapsed
+    return _summarise(dashboard.meter, seconds, output, complete=not interrupts.seen)
+
+
+def observations(readings: DataFrame, quantity: str) -> DataFrame:
+    """Turn a stream's sensor records into RDF observations: one row each, with all its triples.
+
+    Written by hand as column expressions; an RML mapping is to take its place.
+
+    Args:
+        readings: record rows with position and reason, whose text is a JSON object of sensor, time
+            and the quantity.
+        quantity: `flow` or `speed`.
+
+    Returns:
+        Stream, event time (in milliseconds, and as a time stamp `at`), position, graph, and the
+        triples as an array, which is NULL for a record that is not as it should be.
+    """
+    from pyspark.sql import functions as F
+
+    from quadweir import rows
+
+    reading = F.from_json(rows.VALUE, f"sensor string, time timestamp, {quantity} int")
+    parsed = readings.withColumn("reading", reading)
+    sensor = F.url_encode(F.col("reading.sensor"))
+    at, value = F.col("reading.time"), F.col(f"reading.{quantity}")
+    usable = F.col(rows.REASON).isNull()
+    for part in (sensor, at, value):
+        usable &= part.isNotNull()
+    event_time = F.unix_millis(at)
+    stamp = F.date_format(at, "yyyy-MM-dd'T'HH:mm:ss'Z'")
+
+    def iri(*parts: Column | str) -> Column:
+        texts = (F.lit(part) if isinstance(part, str) else part for part in parts)
+        return F.concat(F.lit("<"), *texts, F.lit(">"))
+
+    def typed(lexical: Column, datatype: str) -> Column:
+        return F.concat(F.lit('"'), lexical, F.lit(f'"^^<{datatype}>'))
+
+    subject = iri(f"{BASE}observation/{quantity}/", sensor, "/", event_time.cast("string"))
+    triples = [
+        (RDF.type, iri(f"{_SOSA}Observation")),
+        (f"{_SOSA}madeBySensor", iri(f"{BASE}sensor/", sensor)),
+        (f"{_SOSA}observedProperty", iri(f"{BASE}{quantity}")),
+        (f"{_SOSA}hasSimpleResult", typed(value.cast("string"), XSD.integer)),
+        (f"{_SOSA}resultTime", typed(stamp, XSD.dateTime)),
+    ]
+    whole = F.array(
+        *(
+            F.struct(
+                subject.alias(rows.SUBJECT),
+                iri(predicate).alias(rows.PREDICATE),
+                obj.alias(rows.OBJECT),
+            )
+            for predicate, obj in triples
+        )
+    )
+    return parsed.select(
+        F.lit(BASE + quantity).alias(rows.STREAM),
+        event_time.alias(rows.EVENT_TIME),
+        at.alias("at"),
+        F.col(rows.POSITION),
+        # The graph name keeps the triples of an observation together as one element.
+        subject.alias(rows.GRAPH),
+        F.when(usable, whole).alias(TRIPLES),
+    )
+
+
+def _start(
+    spark: SparkSession, recording: tuple[Path, Path], rate: int, output: Path
+) -> StreamingQuery:
+    """Wire the two replays through the mapping to the files, and start."""
+    from pyspark.sql import functions as F
+
+    from quadweir import rows
+    from quadweir.commands.dashboard import METRICS
+    from quadweir.sinks.files import FileSink
+    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.start import Split, start
+
+    flow, speed = (
+        observations(_play(spark, path, quantity, rate), quantity).withWatermark("at", _DELAY)
+        for path, quantity in zip(recording, QUANTITIES, strict=True)
+    )
+    made = flow.unionByName(speed).observe(
+        METRICS,
+        F.sum(F.coalesce(F.size(TRIPLES), F.lit(0))).alias("triples"),
+        F.count_if(F.col(TRIPLES).isNull()).alias("bad"),
+        F.max_by(_as_text(F.col(TRIPLES)), rows.EVENT_TIME).alias("latest"),
+    )
+    statements = made.select(*rows.ELEMENT, rows.GRAPH, F.explode(TRIPLES).alias("triple")).select(
+        *rows.ELEMENT, "triple.*", rows.GRAPH
+    )
+    return start(
+        rows.select_statements(statements),
+        Split(
+            lambda frame: [frame.where(F.col(rows.STREAM) == BASE + name) for name in QUANTITIES],
+            [FileSink(output / _RDF / name, LineFormat.TIMED_LINES) for name in QUANTITIES],
+        ),
+        checkpoint=output / _CHECKPOINT,
+        name="demo",
+    )
+
+
+def _play(spark: SparkSession, path: Path, quantity: str, rate: int) -> DataFrame:
+    from quadweir.bench.motorway import STEP, Motorway
+    from quadweir.sources.declare import Format, FromColumn, ReplaySource, Speed, StreamDeclaration
+    from quadweir.sources.replaysource import open_replay
+
+    # A step brings one record of each sensor in each of the two streams.
+    steps_a_second = rate / (2 * len(Motorway().sensors))
+    declaration = StreamDeclaration(
+        iri=BASE + quantity,
+        source=ReplaySource(path=path, pace=Speed(steps_a_second * STEP.total_seconds())),
+        format=Format.JSONL,
+        time=FromColumn("time"),
+        in_order=True,
+    )
+    return open_replay(spark, declaration)
+
+
+def _as_text(triples: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    from quadweir import rows
+
+    def line(triple: Column) -> Column:
+        terms = (triple[name] for name in (rows.SUBJECT, rows.PREDICATE, rows.OBJECT))
+        return F.concat_ws(" ", *terms, F.lit("."))
+
+    return F.array_join(F.transform(triples, line), "\n")
+
+
+def _watch(query: StreamingQuery, dashboard: Dashboard, total: int, interrupts: Interrupts) -> None:
+    """Show progress until every record has become RDF or somebody interrupts."""
+    last_change = time.monotonic()
+    while dashboard.meter.total_records < total and not interrupts.seen:
+        before = dashboard.meter.total_records
+        time.sleep(_LOOK_SECONDS)
+        active = query.isActive  # asked first: progress that comes after is then not missed
+        dashboard.update(query)
+        if dashboard.meter.total_records != before:
+            last_change = time.monotonic()
+        # Ctrl-C reaches Spark's Python workers too, and may end the query before we ask.
+        elif not interrupts.seen and (
+            not active or time.monotonic() - last_change > _PATIENCE_SECONDS
+        ):
+            raise _explain(query, before, total)
+
+
+def _explain(query: StreamingQuery, done: int, total: int) -> QuadweirError:
+    from quadweir.sources.raw import explain_failure
+
+    problem = query.exception()
+    known = explain_failure(problem) if problem is not None else None
+    return known or SourceError(
+        "the stream stopped before its recording ended",
+        detail=f"{done:,} of {total:,} records were processed. {problem or ''}".strip(),
+        hint="`quadweir doctor` checks what it needs.",
+    )
+
+
+def _clear(output: Path) -> None:
+    """Remove a former run, and nothing that is not one: the folder may have been mistyped."""
+    if output.exists() and not output.is_dir():
+        raise UsageError(f"{output} is not a folder")
+    if output.is_dir() and any(output.iterdir()) and not (output / _MARKER).is_file():
+        raise UsageError(
+            f"{output} is not empty, and no former run of the demo made it",
+            hint="Name another folder with --output.",
+        )
+    for part in (_RECORDING, _RDF, _CHECKPOINT):
+        shutil.rmtree(output / part, ignore_errors=True)
+    output.mkdir(parents=True, exist_ok=True)
+    (output / _MARKER).touch()
+
+
+def _count_lines(path: Path) -> int:
+    with path.open("rb") as file:
+        return sum(1 for _ in file)
+
+
+def _summarise(meter: Meter, seconds: float, output: Path, complete: bool) -> Summary:
+    return Summary(
+        records=meter.records,
+        triples=meter.triples,
+        bad_records=meter.bad,
+        seconds=round(seconds, 1),
+        records_per_second=round(meter.total_records / seconds, 1),
+        triples_per_second=round(meter.triples / seconds, 1),
+        batches=len(meter.batch_ms),
+        batch_ms_median=statistics.median(meter.batch_ms or [0]),
+        batch_ms_max=max(meter.batch_ms, default=0),
+        watermark=meter.watermark,
+        latest=meter.latest,
+        output=str(output.resolve() / _RDF),
+        complete=complete,
+    )
+
+
+def _print_summary(summary: Summary) -> None:
+    counts = " and ".join(f"{count:,} of {name}" for name, count in summary.records.items())
+    print(
+        f"""
+{counts} records became {summary.triples:,} triples in {summary.seconds:.0f} s
+({summary.records_per_second:,.0f} records and {summary.triples_per_second:,.0f} triples a second),
+in {summary.batches} batches, half of them within {summary.batch_ms_median:,.0f} ms, none over {summary.batch_ms_max:,} ms.
+{summary.bad_records:,} records could not be used.
+
+The last observation:
+
+{summary.latest}
+
+The RDF stream lies in {summary.output}"""
+    )
