@@ -1,0 +1,551 @@
+"""A mapping becomes DataFrames: one pass over each source for all that is mapped from it.
+
+For each source the terms of all its triples maps are columns of one projection, and one generator
+turns a record's row into its quads. A referencing object map with join conditions is a join of two
+such projections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Final, TypeAlias, final
+
+from pyspark.sql import functions as F
+
+from quadweir import rows
+from quadweir.errors import NotImplementedYetError
+from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.generate import Generator, Made, needs_type
+from quadweir.mapping.model import (
+    Constant,
+    FunctionExecution,
+    ObjectMap,
+    PerRecord,
+    PredicateObjectMap,
+    Reference,
+    RefObjectMap,
+    TermMap,
+    TriplesMap,
+    constant,
+    expression_references,
+    walk_term,
+)
+from quadweir.mapping.model import Mapping as RmlMapping
+from quadweir.mapping.records import Records
+from quadweir.mapping.sources import LogicalSource, LogicalTarget
+from quadweir.mapping.values import Terms
+from quadweir.terms import IRI
+from quadweir.vocab import RDF
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Observation
+
+TARGET: Final = "target"
+"""The column that numbers a quad's logical target; NULL for the run's own output."""
+_BAD: Final = "bad_records"
+_GOOD: Final = "records"
+_OBJECT: Final = "_quadweir_object"
+
+Open: TypeAlias = Callable[[LogicalSource, Mapping[str, bool]], Records]
+"""Opens a source for some references, each with whether the type of its value matters."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A triple that every record yields, as the names of its terms' columns."""
+
+    subject: Terms
+    predicate: Terms
+    object: Terms
+    graph: Terms | None
+    targets: tuple[int | None, ...] = (None,)
+
+
+@final
+@dataclass(slots=True)
+class Compiled:
+    """What a mapping becomes."""
+
+    groups: list[_Group]
+    joins: list[_Join]
+    targets: tuple[LogicalTarget, ...]
+
+    def quads(
+        self, observations: Sequence[Observation] = (), carry: Sequence[str] = ()
+    ) -> DataFrame:
+        """The quads of all sources as `rows.QUAD_SCHEMA`, with `TARGET` if there are targets.
+
+        Args:
+            observations: one for each of `groups`, to count records and unusable ones with.
+            carry: columns of the records, such as `rows.ARRIVAL`, to keep in front of the quads.
+        """
+        frames = [
+            group.quads(bool(self.targets), observations[number] if observations else None, carry)
+            for number, group in enumerate(self.groups)
+        ]
+        frames += [join.quads(bool(self.targets), carry) for join in self.joins]
+        return _union([frame for frame in frames if frame is not None])
+
+    def dead_letters(self) -> DataFrame:
+        """The records that could not be used, or not wholly, as `rows.DEAD_LETTER_SCHEMA`."""
+        return _union([group.dead_letters() for group in self.groups])
+
+    def observations(self) -> list[Observation]:
+        """Observations to hand to `quads`."""
+        from pyspark.sql import Observation
+
+        return [Observation(f"quadweir-{number}") for number in range(len(self.groups))]
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether some source has no end."""
+        return any(group.records.frame.isStreaming for group in self.groups)
+
+    def explain(self) -> str:
+        """Say what is read how, and what is joined."""
+        lines: list[str] = []
+        for group in self.groups:
+            lines.extend(
+                ("  " if number else "") + line for number, line in enumerate(group.records.how)
+            )
+            lines.append(f"  {len(group.entries)} quads for each record, in one pass")
+        lines.extend(join.how for join in self.joins)
+        return "\n".join(lines)
+
+
+def counts(observations: Iterable[Observation]) -> tuple[int, int]:
+    """Add up what observations counted: records, and those that were bad."""
+    found = [observation.get for observation in observations]
+    return sum(one[_GOOD] for one in found), sum(one[_BAD] for one in found)
+
+
+def compile_mapping(
+    mapping: RmlMapping,
+    open_source: Open,
+    *,
+    base: str | None = None,
+    registry: Registry = FUNCTIONS,
+) -> Compiled:
+    """Compile a mapping.
+
+    Args:
+        mapping: the mapping.
+        open_source: opens a source; called once for each source of the mapping.
+        base: what relative IRIs are put after, unless a triples map says otherwise.
+        registry: the functions that it may call.
+    """
+    targets = mapping.targets()
+    base = base if base is not None else mapping.base_iri
+    groups: dict[LogicalSource, _Group] = {}
+    for logical, triples_maps in _by_source(mapping).items():
+        wanted = _references(mapping, logical, triples_maps)
+        groups[logical] = _Group(
+            open_source(logical, wanted),
+            logical,
+            base,
+            registry,
+            {t: n for n, t in enumerate(targets)},
+        )
+    joins: list[_Join] = []
+    for triples_map in mapping.triples_maps:
+        joins.extend(groups[triples_map.source].add(triples_map, mapping, groups))
+    return Compiled(list(groups.values()), joins, targets)
+
+
+def _by_source(mapping: RmlMapping) -> dict[LogicalSource, list[TriplesMap]]:
+    found: dict[LogicalSource, list[TriplesMap]] = {}
+    for triples_map in mapping.triples_maps:
+        found.setdefault(triples_map.source, []).append(triples_map)
+    return found
+
+
+def _references(
+    mapping: RmlMapping, logical: LogicalSource, triples_maps: Sequence[TriplesMap]
+) -> dict[str, bool]:
+    """Every reference into a source, and whether it becomes a literal of its natural type."""
+    found: dict[str, bool] = {}
+    for triples_map in triples_maps:
+        for reference in sorted(triples_map.references()):
+            found.setdefault(reference, False)
+        for term in triples_map.term_maps():
+            if isinstance(term.expression, Reference) and needs_type(term):
+                found[term.expression.reference] = True
+    for triples_map in mapping.triples_maps:
+        for item in triples_map.ref_object_maps():
+            if mapping.triples_map(item.parent).source != logical:
+                continue
+            for condition in item.conditions:
+                for reference in sorted(expression_references(condition.parent)):
+                    found.setdefault(reference, False)
+    return found
+
+
+@final
+@dataclass(slots=True)
+class _Group:
+    """All that is mapped from one source."""
+
+    records: Records
+    logical: LogicalSource
+    base: str | None
+    registry: Registry
+    target_numbers: Mapping[LogicalTarget, int]
+    entries: list[_Entry] = field(default_factory=list)
+    _columns: dict[str, Column] = field(default_factory=dict)
+    _made: dict[tuple[object, ...], Terms] = field(default_factory=dict)
+    _problems: list[Column] = field(default_factory=list)
+
+    # -- terms -----------------------------------------------------------------------------------
+
+    def generator(self, triples_map: TriplesMap) -> Generator:
+        """What makes the terms of one triples map."""
+        records = self.records
+        if records.is_placed:
+            label = F.concat(
+                F.lit("r_"),
+                F.md5(
+                    F.concat_ws("\n", F.lit(records.shown), F.lit(triples_map.name), records.place)
+                ),
+            )
+        else:
+            label = F.concat(F.lit("r_"), F.replace(F.uuid(), F.lit("-"), F.lit("")))
+        return Generator(records.values, self._base(triples_map), label, self.registry)
+
+    def _base(self, triples_map: TriplesMap) -> str | None:
+        return triples_map.base_iri if triples_map.base_iri is not None else self.base
+
+    def term(self, term_map: TermMap, triples_map: TriplesMap) -> Terms:
+        """The column of a term map's terms; equal term maps share one."""
+        if isinstance(term_map.expression, Constant) and term_map.condition is None:
+            return self.generator(triples_map).term(term_map).terms
+        own = triples_map.name if _has_own_node(term_map) else None
+        key = (replace(term_map, targets=()), self._base(triples_map), own)
+        if key not in self._made:
+            self._made[key] = self._keep(self.generator(triples_map).term(term_map))
+        return self._made[key]
+
+    def _keep(self, made: Made) -> Terms:
+        name = f"t{len(self._columns)}"
+        self._columns[name] = made.terms.column
+        self._problems.extend(made.problems)
+        return Terms(F.col(name), made.terms.many)
+
+    def _number(self, *terms: TermMap | RefObjectMap | None) -> tuple[int | None, ...]:
+        found: dict[int, None] = {}
+        for term in terms:
+            if term is None:
+                continue
+            inner = walk_term(term) if isinstance(term, TermMap) else (term,)
+            for one in inner:
+                found.update({self.target_numbers[target]: None for target in one.targets})
+        return tuple(found) or (None,)
+
+    # -- triples ---------------------------------------------------------------------------------
+
+    def add(
+        self,
+        triples_map: TriplesMap,
+        mapping: RmlMapping,
+        groups: Mapping[LogicalSource, _Group],
+    ) -> list[_Join]:
+        """Take in a triples map; give the joins that it needs."""
+        joins: list[_Join] = []
+        subject_map = triples_map.subject
+        subject = self.term(subject_map.term, triples_map)
+        is_a = constant(IRI(RDF.type))
+        for one in subject_map.classes:
+            for graph in subject_map.graphs or (None,):
+                self.entries.append(
+                    _Entry(
+                        subject,
+                        self.term(is_a, triples_map),
+                        self.term(constant(one), triples_map),
+                        self._graph(graph, triples_map),
+                        self._number(subject_map.term, graph),
+                    )
+                )
+        for pair in triples_map.predicate_objects:
+            for item in pair.objects:
+                if isinstance(item, RefObjectMap) and not self._is_own(item, mapping):
+                    joins.append(self._join(triples_map, pair, item, mapping, groups))
+                    continue
+                objects = self._object(item, triples_map, mapping)
+                self.entries.extend(
+                    replace(entry, object=objects)
+                    for entry in self._pairs(triples_map, pair, item, objects)
+                )
+        return joins
+
+    def _is_own(self, item: RefObjectMap, mapping: RmlMapping) -> bool:
+        return not item.conditions and mapping.triples_map(item.parent).source == self.logical
+
+    def _object(self, item: ObjectMap, triples_map: TriplesMap, mapping: RmlMapping) -> Terms:
+        if isinstance(item, TermMap):
+            return self.term(item, triples_map)
+        parent = mapping.triples_map(item.parent)
+        terms = self.term(parent.subject.term, parent)
+        if item.condition is None:
+            return terms
+        return self._guarded(terms, item.condition, triples_map)
+
+    def _guarded(
+        self, terms: Terms, condition: FunctionExecution, triples_map: TriplesMap
+    ) -> Terms:
+        holds = self._keep(Made(Terms(self.generator(triples_map).condition(condition))))
+        return Terms(F.when(holds.column, terms.column), terms.many)
+
+    def _pairs(
+        self, triples_map: TriplesMap, pair: PredicateObjectMap, item: ObjectMap, objects: Terms
+    ) -> Iterable[_Entry]:
+        subject_map = triples_map.subject
+        subject = self.term(subject_map.term, triples_map)
+        graphs = tuple(dict.fromkeys((*subject_map.graphs, *pair.graphs))) or (None,)
+        for predicate in pair.predicates:
+            for graph in graphs:
+                yield _Entry(
+                    subject,
+                    self.term(predicate, triples_map),
+                    objects,
+                    self._graph(graph, triples_map),
+                    self._number(subject_map.term, predicate, item, graph),
+                )
+
+    def _graph(self, graph: TermMap | None, triples_map: TriplesMap) -> Terms | None:
+        if graph is None or graph.is_default_graph:
+            return None
+        return self.term(graph, triples_map)
+
+    # -- joins -----------------------------------------------------------------------------------
+
+    def _join(
+        self,
+        triples_map: TriplesMap,
+        pair: PredicateObjectMap,
+        item: RefObjectMap,
+        mapping: RmlMapping,
+        groups: Mapping[LogicalSource, _Group],
+    ) -> _Join:
+        parent = mapping.triples_map(item.parent)
+        other = groups[parent.source]
+        if self.records.frame.isStreaming and other.records.frame.isStreaming:
+            raise NotImplementedYetError(
+                f"triples map {triples_map.name} joins two streams, which needs a window",
+                hint="Join a stream with a file, or give the join a window (rmls:joinConfig).",
+                span=item.span or triples_map.span,
+            )
+        mine = self.generator(triples_map)
+        theirs = other.generator(parent)
+        keys = [
+            (mine.texts(condition.child).terms, theirs.texts(condition.parent).terms)
+            for condition in item.conditions
+        ]
+        found = other.term(parent.subject.term, parent)
+        placeholder = Terms(F.col(_OBJECT))
+        guard = mine.condition(item.condition) if item.condition is not None else None
+        return _Join(
+            child=self,
+            parent=other,
+            found=found,
+            keys=keys,
+            guard=guard,
+            entries=list(self._pairs(triples_map, pair, item, placeholder)),
+            how=f"join of {self.records.shown} with {other.records.shown} "
+            + (f"on {len(keys)} conditions" if keys else "without conditions: every pair"),
+        )
+
+    # -- frames ----------------------------------------------------------------------------------
+
+    def usable(self) -> DataFrame:
+        """The records that can be used."""
+        reason = self.records.reason
+        return self.records.frame if reason is None else self.records.frame.where(reason.isNull())
+
+    def quads(
+        self, with_target: bool, observation: Observation | None, carry: Sequence[str]
+    ) -> DataFrame | None:
+        """The quads that need no join."""
+        frame = self.records.frame
+        reason = self.records.reason
+        if observation is not None:
+            bad = [
+                one.isNotNull() for one in ([reason] if reason is not None else []) + self._problems
+            ]
+            is_bad = reduce(lambda left, right: left | right, bad) if bad else F.lit(False)
+            frame = frame.observe(
+                observation,
+                F.count(F.lit(1)).alias(_GOOD),
+                F.count(F.when(is_bad, 1)).alias(_BAD),
+            )
+        if not self.entries:
+            return None if observation is None else _nothing(frame, with_target)
+        if reason is not None:
+            frame = frame.where(reason.isNull())
+        columns = [column.alias(name) for name, column in self._columns.items()]
+        frame = frame.select(*carry, *(columns or [F.lit(1).alias("t")]))
+        return explode(frame, self.entries, with_target, carry)
+
+    def dead_letters(self) -> DataFrame:
+        """The records that have a fault, once for each fault."""
+        records = self.records
+        reasons = ([records.reason] if records.reason is not None else []) + self._problems
+        if not reasons:
+            return _no_letters(records.frame)
+        found = F.array_distinct(F.array_compact(F.array(*reasons)))
+        if records.reason is not None:
+            found = F.when(records.reason.isNotNull(), F.array(records.reason)).otherwise(found)
+        return records.frame.select(
+            F.lit(records.shown).alias(rows.SOURCE),
+            F.coalesce(records.place, F.lit("")).alias(rows.PLACE),
+            F.explode(found).alias(rows.REASON),
+            F.substring(records.text, 1, rows.DEAD_LETTER_TEXT).alias(rows.RECORD),
+        )
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class _Join:
+    """Triples whose objects are the subjects of another triples map."""
+
+    child: _Group
+    parent: _Group
+    found: Terms
+    keys: list[tuple[Terms, Terms]]
+    guard: Column | None
+    entries: list[_Entry]
+    how: str
+
+    def quads(self, with_target: bool, carry: Sequence[str] = ()) -> DataFrame:
+        """The quads of the join."""
+        left = self.child.usable()
+        if self.guard is not None:
+            left = left.where(self.guard)
+        left = left.select(
+            *carry,
+            *[column.alias(name) for name, column in self.child._columns.items()],
+            *[mine.column.alias(f"child{number}") for number, (mine, _) in enumerate(self.keys)],
+        )
+        right = self.parent.usable().select(
+            *[column.alias(name) for name, column in self.parent._columns.items()],
+            *[their.column.alias(f"parent{number}") for number, (_, their) in enumerate(self.keys)],
+        )
+        right = right.select(
+            (F.explode(self.found.column) if self.found.many else self.found.column).alias(_OBJECT),
+            *[f"parent{number}" for number in range(len(self.keys))],
+        ).where(F.col(_OBJECT).isNotNull())
+        for number, (mine, their) in enumerate(self.keys):
+            if mine.many:
+                left = left.withColumn(f"child{number}", F.explode(f"child{number}"))
+            if their.many:
+                right = right.withColumn(f"parent{number}", F.explode(f"parent{number}"))
+        if not self.keys:
+            return explode(left.crossJoin(right), self.entries, with_target, carry)
+        on = reduce(
+            lambda one, other: one & other,
+            [F.col(f"child{n}") == F.col(f"parent{n}") for n in range(len(self.keys))],
+        )
+        return explode(left.join(right, on), self.entries, with_target, carry)
+
+
+def explode(
+    frame: DataFrame, entries: Sequence[_Entry], with_target: bool, carry: Sequence[str] = ()
+) -> DataFrame:
+    """Turn a row of terms into a row for each of its quads."""
+    single: list[Column] = []
+    several: list[Column] = []
+    for entry in entries:
+        for target in entry.targets if with_target else (None,):
+            parts = (entry.subject, entry.predicate, entry.object, entry.graph)
+            if any(part is not None and part.many for part in parts):
+                several.append(_product(parts, target, with_target))
+            else:
+                graph = entry.graph.column if entry.graph is not None else None
+                single.append(
+                    _quad(
+                        entry.subject.column,
+                        entry.predicate.column,
+                        entry.object.column,
+                        graph,
+                        target,
+                        with_target,
+                    )
+                )
+    arrays = ([F.array(*single)] if single else []) + several
+    quads = arrays[0] if len(arrays) == 1 else F.concat(*arrays)
+    exploded = frame.select(*carry, F.explode(quads).alias("quad")).select(*carry, "quad.*")
+    return exploded.where(
+        F.col(rows.SUBJECT).isNotNull()
+        & F.col(rows.PREDICATE).isNotNull()
+        & F.col(rows.OBJECT).isNotNull()
+    )
+
+
+def _quad(
+    subject: Column,
+    predicate: Column,
+    obj: Column,
+    graph: Column | None,
+    target: int | None,
+    with_target: bool,
+) -> Column:
+    # A quad whose graph is missing is none; its subject says so, since a NULL graph is a graph.
+    subject = subject if graph is None else F.when(graph.isNotNull(), subject)
+    named = graph if graph is not None else F.lit(None).cast("string")
+    fields = [
+        subject.alias(rows.SUBJECT),
+        predicate.alias(rows.PREDICATE),
+        obj.alias(rows.OBJECT),
+        named.alias(rows.GRAPH),
+    ]
+    if with_target:
+        fields.append(F.lit(target).cast("int").alias(TARGET))
+    return F.struct(*fields)
+
+
+def _product(
+    parts: tuple[Terms, Terms, Terms, Terms | None], target: int | None, with_target: bool
+) -> Column:
+    """The quads of every combination of several terms, as an array that is never NULL."""
+    varied = [number for number, part in enumerate(parts) if part is not None and part.many]
+
+    def level(position: int, fixed: dict[int, Column]) -> Column:
+        if position == len(varied):
+            columns = [
+                fixed.get(number, part.column if part is not None else None)
+                for number, part in enumerate(parts)
+            ]
+            subject, predicate, obj, graph = columns
+            assert subject is not None and predicate is not None and obj is not None
+            return F.array(_quad(subject, predicate, obj, graph, target, with_target))
+        number = varied[position]
+        part = parts[number]
+        assert part is not None
+        return F.flatten(
+            F.transform(part.to_array(), lambda one: level(position + 1, {**fixed, number: one}))
+        )
+
+    return level(0, {})
+
+
+def _has_own_node(term: TermMap) -> bool:
+    return any(isinstance(one.expression, PerRecord) for one in walk_term(term))
+
+
+def _nothing(frame: DataFrame, with_target: bool) -> DataFrame:
+    names = [*rows.TERMS, *([TARGET] if with_target else [])]
+    # Never true, but not in the optimizer's eyes: it would drop the counting with the rows.
+    return frame.where(F.spark_partition_id() < 0).select(
+        *[F.lit(None).cast("int" if name == TARGET else "string").alias(name) for name in names]
+    )
+
+
+def _no_letters(frame: DataFrame) -> DataFrame:
+    return frame.where(F.lit(False)).select(
+        *[F.lit(None).cast("string").alias(name) for name in rows.DEAD_LETTER_SCHEMA.names]
+    )
+
+
+def _union(frames: Sequence[DataFrame]) -> DataFrame:
+    return reduce(lambda one, other: one.unionByName(other), frames)

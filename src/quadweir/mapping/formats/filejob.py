@@ -1,0 +1,111 @@
+"""One reading of one file in Python: what the driver or a worker needs to know to do it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from pathlib import Path
+from typing import IO, final
+
+import pyarrow as pa
+
+from quadweir.mapping.files import BROKEN, open_members, open_text
+from quadweir.mapping.formats.batches import Row, bad_row, schema_of, to_batches
+from quadweir.mapping.sources import Compression, CsvDialect
+
+TEXT_TYPE = pa.string()
+TEXTS_TYPE = pa.list_(pa.string())
+TYPED_TYPE = pa.list_(pa.struct([("text", pa.string()), ("kind", pa.string())]))
+
+
+class Reading(Enum):
+    """What is read, and what a row holds."""
+
+    CSV = auto()
+    JSON_TEXTS = auto()
+    JSON_VALUES = auto()
+    XML = auto()
+    SPARQL = auto()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileJob:
+    """Read `references` (or, for JSON_TEXTS, the texts) of every record of a file."""
+
+    path: Path
+    reading: Reading
+    references: tuple[str, ...]
+    compression: Compression = Compression.NONE
+    encoding: str = "UTF-8"
+    iterator: str | None = None
+    dialect: CsvDialect = field(default_factory=CsvDialect)
+    namespaces: tuple[tuple[str, str], ...] = ()
+
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns that hold the values."""
+        if self.reading is Reading.JSON_TEXTS:
+            return ("value",)
+        return tuple(f"v{number}" for number in range(len(self.references)))
+
+    def schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        kinds = {
+            Reading.CSV: TEXT_TYPE,
+            Reading.JSON_TEXTS: TEXT_TYPE,
+            Reading.JSON_VALUES: TYPED_TYPE,
+            Reading.XML: TEXTS_TYPE,
+            Reading.SPARQL: TYPED_TYPE,
+        }
+        return schema_of(self.columns(), kinds[self.reading])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Read the file."""
+        return to_batches(self.rows(), self.schema())
+
+    def rows(self) -> Iterator[Row]:
+        """Read the file; what is broken in it becomes a row with a reason."""
+        number = 0
+        try:
+            with open_members(self.path, self.compression) as members:
+                for member in members:
+                    for row in self._rows(member):
+                        number += 1
+                        yield row
+        except FileNotFoundError:
+            raise
+        except BROKEN as error:
+            yield bad_row(f"after record {number}", f"the file cannot be read on: {error}")
+
+    def _rows(self, stream: IO[bytes]) -> Iterator[Row]:
+        match self.reading:
+            case Reading.CSV:
+                from quadweir.mapping.formats.csvfile import read_rows
+
+                yield from read_rows(
+                    open_text(stream, self.encoding), self.dialect, self.references
+                )
+            case Reading.JSON_TEXTS:
+                from quadweir.mapping.formats.jsonfile import read_texts
+
+                yield from read_texts(open_text(stream, self.encoding), self.iterator)
+            case Reading.JSON_VALUES:
+                from quadweir.mapping.formats.jsonfile import read_values
+
+                yield from read_values(
+                    open_text(stream, self.encoding), self.iterator, self.references
+                )
+            case Reading.XML:
+                from quadweir.mapping.formats.xmlfile import XmlPlan, read_elements
+
+                plan = XmlPlan(self.iterator or "/*", self.references, self.namespaces)
+                # The document says its own encoding, unless the mapping says another.
+                encoding = None if self.encoding.upper() == "UTF-8" else self.encoding
+                yield from read_elements(stream, plan, encoding)
+            case Reading.SPARQL:
+                from quadweir.mapping.formats.rdffile import read_solutions
+
+                yield from read_solutions(
+                    stream, self.path.name, self.iterator or "", self.references
+                )

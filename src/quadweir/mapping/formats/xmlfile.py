@@ -1,0 +1,267 @@
+"""Elements of XML documents, with DTDs and entities refused.
+
+An iterator that goes by element names from the root (or from anywhere, `//a/b`) is followed while
+the document is read, and each element is dropped after use, as long as no reference looks above
+it. Any other iterator needs the whole document in memory.
+
+Spec: https://www.w3.org/TR/xpath-10/
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, Final, final
+
+from lxml import etree
+
+from quadweir.errors import MappingError
+from quadweir.mapping.formats.batches import MAX_RECORD_CHARACTERS, Row, bad_row
+
+_NAME: Final = r"[^\W\d][\w.\-]*(?::[^\W\d][\w.\-]*)?"
+_NAME_PATH: Final = re.compile(rf"(//|/)?({_NAME}(?:/{_NAME})*)")
+_CHILD: Final = re.compile(rf"({_NAME})(?:/text\(\))?")
+_ATTRIBUTE: Final = re.compile(rf"@({_NAME})")
+_UPWARD: Final = re.compile(r"\.\.|(?:^|[\[(|,=<>+*\s-])/|::")
+_DTD: Final = "it has a document type declaration, which is refused"
+_PARSER_OPTIONS: Final[dict[str, Any]] = {
+    "resolve_entities": False,
+    "no_network": True,
+    "load_dtd": False,
+    "dtd_validation": False,
+    "remove_comments": True,
+    "remove_pis": True,
+    "huge_tree": False,
+}
+
+Values = list[str]
+Reader = Callable[[Any], Values]
+
+
+class MalformedXml(ValueError):  # noqa: N818 - a reason, caught where it can be told
+    """The document cannot be read, or will not be."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class XmlPlan:
+    """How an iterator is followed and which references are read in which way."""
+
+    iterator: str
+    references: tuple[str, ...]
+    namespaces: tuple[tuple[str, str], ...]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Prefixes and their namespaces."""
+        return dict(self.namespaces)
+
+    def path(self) -> tuple[bool, tuple[str, ...]] | None:
+        """Whether the iterator starts at the root, and its element names; None if it does more."""
+        match = _NAME_PATH.fullmatch(self.iterator.strip())
+        if match is None:
+            return None
+        names = tuple(expand(name, self.names) for name in match[2].split("/"))
+        return match[1] != "//", names
+
+    def why_whole(self) -> str | None:
+        """Say why the whole document must be held, or None if elements can come one by one."""
+        if self.path() is None:
+            return f"the iterator {self.iterator} is more than element names"
+        for reference in self.references:
+            if _UPWARD.search(reference):
+                return f"the reference {reference} may look outside of its element"
+        return None
+
+
+def expand(name: str, namespaces: Mapping[str, str]) -> str:
+    """Write a prefixed name as lxml does.
+
+    >>> expand("e:a", {"e": "urn:e"})
+    '{urn:e}a'
+    """
+    prefix, colon, local = name.partition(":")
+    if not colon:
+        return name
+    if prefix not in namespaces:
+        raise MappingError(
+            f"the XPath prefix {prefix}: is not declared",
+            hint="Declare it with rml:namespace in the reference formulation.",
+        )
+    return f"{{{namespaces[prefix]}}}{local}"
+
+
+def check_plan(plan: XmlPlan) -> None:
+    """Raise a MappingError if the iterator or a reference is not an XPath."""
+    paths = [("the iterator", plan.iterator), *(("a reference", one) for one in plan.references)]
+    for what, path in paths:
+        xpath = _compile(path, plan.names, what)
+        try:
+            # Prefixes and functions are looked up only when a path is evaluated.
+            xpath(etree.Element("none"))
+        except etree.XPathError as error:
+            raise _not_an_xpath(path, what, error) from None
+
+
+def read_elements(stream: IO[bytes] | str, plan: XmlPlan, encoding: str | None) -> Iterator[Row]:
+    """Give the values of each reference in each element that the iterator selects."""
+    source = io.BytesIO(stream.encode()) if isinstance(stream, str) else stream
+    readers = _readers(plan)
+    read = _whole if plan.why_whole() else _one_by_one
+    number = 0
+    try:
+        for element in read(source, plan, encoding):
+            number += 1
+            values = readers(element)
+            yield Row(f"record {number}", values, weight=64 * len(values))
+    except (etree.XMLSyntaxError, etree.XPathEvalError, MalformedXml, LookupError) as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        excerpt = stream[:1000] if isinstance(stream, str) else ""
+        yield bad_row(f"after record {number}", f"not usable XML: {text}", excerpt)
+
+
+def _whole(source: IO[bytes], plan: XmlPlan, encoding: str | None) -> Iterator[Any]:
+    data = source.read(MAX_RECORD_CHARACTERS * 4 + 1)
+    if len(data) > MAX_RECORD_CHARACTERS * 4:
+        raise MalformedXml(f"the document is too large to be held whole: {plan.why_whole()}")
+    # Before any parser could expand what it declares.
+    if b"<!DOCTYPE" in data[:65536] or b"<!ENTITY" in data:
+        raise MalformedXml(_DTD)
+    tree = etree.fromstring(data, etree.XMLParser(encoding=encoding, **_PARSER_OPTIONS))
+    _refuse_dtd(tree)
+    iterator = plan.iterator.strip()
+    # XPath takes a path without a slash from the root element; iterators mean the document.
+    start = tree if iterator.startswith("/") else tree.getroottree()
+    found = _compile(iterator, plan.names, "the iterator")(start)
+    if isinstance(found, list):
+        yield from (one for one in found if isinstance(one, etree._Element))
+
+
+def _one_by_one(source: IO[bytes], plan: XmlPlan, encoding: str | None) -> Iterator[Any]:
+    path = plan.path()
+    assert path is not None
+    anchored, names = path
+    context = etree.iterparse(
+        source, events=("start", "end"), encoding=encoding, tag=None, **_PARSER_OPTIONS
+    )
+    target, depth = names[-1], 0
+    checked = False
+    inside = 0
+    for event, element in context:
+        if event == "start":
+            if not checked:
+                _refuse_dtd(element)
+                checked = True
+            depth += 1
+            if element.tag == target:
+                inside += 1
+            continue
+        depth -= 1
+        if element.tag != target:
+            if not inside:
+                element.clear()
+            continue
+        inside -= 1
+        if _matches(element, names, anchored, depth):
+            yield element
+        if not inside:
+            # Drop the element and those before it: the parent would keep them all.
+            element.clear(keep_tail=False)
+            parent = element.getparent()
+            while parent is not None and element.getprevious() is not None:
+                del parent[0]
+
+
+def _matches(element: Any, names: Sequence[str], anchored: bool, depth: int) -> bool:
+    if anchored and depth != len(names) - 1:
+        return False
+    for name in reversed(names):
+        if element is None or element.tag != name:
+            return False
+        element = element.getparent()
+    return True
+
+
+def _refuse_dtd(element: Any) -> None:
+    info = element.getroottree().docinfo
+    if info.internalDTD is not None or info.externalDTD is not None or info.doctype:
+        raise MalformedXml(_DTD)
+
+
+def _readers(plan: XmlPlan) -> Callable[[Any], tuple[Values, ...]]:
+    """One function that gives the values of all references; names and attributes need no XPath."""
+    parts: list[Reader] = []
+    for reference in plan.references:
+        text = reference.strip().removeprefix("./")
+        if match := _ATTRIBUTE.fullmatch(text):
+            parts.append(_attribute(expand(match[1], plan.names)))
+        elif match := _CHILD.fullmatch(text):
+            own_text = text.endswith("text()")
+            parts.append(_child(expand(match[1], plan.names), own_text))
+        else:
+            parts.append(_general(_compile(text, plan.names, "a reference")))
+    return lambda element: tuple(part(element) for part in parts)
+
+
+def _attribute(name: str) -> Reader:
+    def read(element: Any) -> Values:
+        value = element.get(name)
+        return [value] if value is not None else []
+
+    return read
+
+
+def _child(name: str, own_text: bool) -> Reader:
+    def read(element: Any) -> Values:
+        found = []
+        for child in element.iterchildren(name):
+            if len(child) and not own_text:
+                found.append("".join(child.itertext()))
+            elif child.text is not None:
+                found.append(child.text)
+            elif not own_text:
+                found.append("")
+        return found
+
+    return read
+
+
+def _general(xpath: Any) -> Reader:
+    def read(element: Any) -> Values:
+        found = xpath(element)
+        if not isinstance(found, list):
+            found = [found]
+        return [text for one in found if (text := _text(one)) is not None]
+
+    return read
+
+
+def _text(value: Any) -> str | None:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case float():
+            return str(int(value)) if value.is_integer() else str(value)
+        case str():
+            return str(value)
+        case etree._Element():
+            return "".join(value.itertext())
+        case _:
+            return None
+
+
+def _compile(path: str, namespaces: Mapping[str, str], what: str) -> Any:
+    try:
+        return etree.XPath(path, namespaces=dict(namespaces), smart_strings=False)
+    except etree.XPathError as error:
+        raise _not_an_xpath(path, what, error) from None
+
+
+def _not_an_xpath(path: str, what: str, error: Exception) -> MappingError:
+    return MappingError(
+        f"{what} is not an XPath: {path}",
+        detail=str(error),
+        hint="XPath 1.0 is meant; prefixes are declared with rml:namespace.",
+    )

@@ -1,0 +1,351 @@
+"""Term maps as Spark columns that spell terms canonically.
+
+A column is NULL where a record gives no term. Where that is a fault of the record, and not just a
+value that is missing, the reason stands in one of `problems`.
+
+Spec: https://kg-construct.github.io/rml-core/spec/docs/#generated-rdf-term
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, assert_never, final
+
+from pyspark.sql import functions as F
+
+from quadweir.mapping import iris
+from quadweir.mapping.functions.compile import Values as FunctionValues
+from quadweir.mapping.functions.compile import compile_condition, compile_function
+from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.model import (
+    Constant,
+    Expression,
+    FunctionExecution,
+    PerRecord,
+    Reference,
+    ReferencePart,
+    Template,
+    TermMap,
+    TermType,
+    TextPart,
+)
+from quadweir.mapping.values import Terms, Value
+from quadweir.spelling import escape_lexical, literal
+from quadweir.terms import IRI, IRI_FORBIDDEN, BlankNode, Literal, Term
+from quadweir.vocab import XSD
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_FORBIDDEN: Final = re.compile(f"[{IRI_FORBIDDEN}]")
+_TAG: Final = "^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*+\\z"
+_SHOWN: Final = 200
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Terms (or texts that terms are made of) and why a record may have none."""
+
+    terms: Terms
+    problems: tuple[Column, ...] = ()
+    term: Term | None = None
+    """The term, where it is always the same."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Generator:
+    """Makes terms from the values of one source's records."""
+
+    values: Mapping[str, Value]
+    base: str | None
+    label: Column
+    """What tells a record of the source from all others, as the label of a blank node."""
+    registry: Registry = field(default=FUNCTIONS)
+
+    def term(self, term_map: TermMap) -> Made:
+        """Spell the terms of a term map."""
+        match term_map.expression:
+            case Constant(term=term):
+                made = Made(Terms(F.lit(spell_constant(term))), term=term)
+            case PerRecord():
+                made = Made(Terms(F.concat(F.lit("_:"), self.label)))
+            case _:
+                made = self._generated(term_map)
+        if term_map.condition is None:
+            return made
+        holds = compile_condition(term_map.condition, self._resolve, self.registry)
+        terms = made.terms
+        problems = tuple(F.when(holds, problem) for problem in made.problems)
+        return Made(Terms(F.when(holds, terms.column), terms.many), problems)
+
+    def condition(self, execution: FunctionExecution) -> Column:
+        """Compile a condition that belongs to no term map."""
+        return compile_condition(execution, self._resolve, self.registry)
+
+    def texts(self, expression: Expression) -> Made:
+        """The values of an expression as plain text, as join conditions compare them."""
+        return self._texts(expression, None)
+
+    def _generated(self, term_map: TermMap) -> Made:
+        match term_map.term_type:
+            case TermType.LITERAL:
+                return self._literal(term_map)
+            case TermType.BLANK_NODE:
+                texts = self._texts(term_map.expression, None)
+                terms = texts.terms.map(lambda t: F.concat(F.lit("_:"), iris.blank_label(t)))
+                return Made(terms, texts.problems)
+            case TermType.IRI | TermType.URI | TermType.UNSAFE_IRI | TermType.UNSAFE_URI:
+                plain = self._iri(term_map)
+                terms = plain.terms.map(lambda iri: F.concat(F.lit("<"), iri, F.lit(">")))
+                return Made(terms, plain.problems)
+            case unknown:
+                assert_never(unknown)
+
+    # -- IRIs ------------------------------------------------------------------------------------
+
+    def _iri(self, term_map: TermMap) -> Made:
+        """IRIs without their brackets."""
+        expression, kind = term_map.expression, term_map.term_type
+        if isinstance(expression, Constant):
+            return Made(Terms(F.lit(_text_of(expression.term))))
+        ascii_only = kind in (TermType.URI, TermType.UNSAFE_URI)
+        if kind in (TermType.UNSAFE_IRI, TermType.UNSAFE_URI):
+            texts = self._texts(expression, None)
+            return Made(
+                texts.terms.map(lambda text: iris.unsafe_iri(text, self.base)), texts.problems
+            )
+        encode = None
+        if isinstance(expression, Template):
+            expression, is_sure = _prepare(expression, ascii_only)
+
+            def encode(value: Column) -> Column:
+                return iris.percent_encode(value, ascii_only=ascii_only)
+
+            texts = self._texts(expression, encode)
+            if is_sure:
+                return texts
+        else:
+            texts = self._texts(expression, None)
+            if ascii_only:
+                texts = Made(texts.terms.map(iris.encode_beyond_ascii), texts.problems)
+        problem = _problem(
+            texts.terms,
+            lambda text: iris.checked_iri(text, self.base).isNull(),
+            "is not an IRI" if self.base else "is not an absolute IRI, and there is no base IRI",
+        )
+        return Made(
+            texts.terms.map(lambda text: iris.checked_iri(text, self.base)),
+            (*texts.problems, problem),
+        )
+
+    # -- literals --------------------------------------------------------------------------------
+
+    def _literal(self, term_map: TermMap) -> Made:
+        expression = term_map.expression
+        if term_map.language is not None:
+            return self._tagged(expression, term_map.language)
+        if term_map.datatype is not None:
+            return self._datatyped(expression, term_map.datatype)
+        if isinstance(expression, Reference):
+            value = self.values[expression.reference]
+            return Made(value.natural(), _nested(value, expression.reference))
+        if isinstance(expression, FunctionExecution):
+            result = compile_function(expression, self._resolve, self.registry)
+            datatype = result.datatype
+            terms = Terms(result.column, result.many).map(
+                lambda text: literal(text, datatype=F.lit(datatype) if datatype else None)
+            )
+            return Made(terms, result.problems)
+        texts = self._texts(expression, None)
+        return Made(texts.terms.map(literal), texts.problems)
+
+    def _tagged(self, expression: Expression, language: TermMap) -> Made:
+        texts = self._texts(expression, None)
+        if isinstance(language.expression, Constant):
+            tag = _text_of(language.expression.term).lower()
+            return Made(
+                texts.terms.map(
+                    lambda text: F.concat(F.lit('"'), escape_lexical(text), F.lit(f'"@{tag}'))
+                ),
+                texts.problems,
+            )
+        tags = self._texts(language.expression, None)
+        problem = _problem(tags.terms, lambda tag: ~tag.rlike(_TAG), "is not a language tag")
+        valid = tags.terms.map(lambda tag: F.when(tag.rlike(_TAG), tag))
+        return Made(
+            combine((texts.terms, valid), lambda text, tag: literal(text, language=tag)),
+            (*texts.problems, *tags.problems, problem),
+        )
+
+    def _datatyped(self, expression: Expression, datatype: TermMap) -> Made:
+        texts = self._texts(expression, None)
+        if isinstance(datatype.expression, Constant):
+            iri = _text_of(datatype.expression.term)
+            if iri == XSD.double and isinstance(expression, Reference):
+                texts = Made(self.values[expression.reference].double_text(), texts.problems)
+            suffix = '"' if iri == XSD.string else f'"^^<{iri}>'
+            return Made(
+                texts.terms.map(
+                    lambda text: F.concat(F.lit('"'), escape_lexical(text), F.lit(suffix))
+                ),
+                texts.problems,
+            )
+        if datatype.term_type.is_iri:
+            types = self._iri(datatype)
+        else:
+            # A function or reference whose author left out the term type still means an IRI.
+            plain = self._texts(datatype.expression, None)
+            problem = _problem(
+                plain.terms,
+                lambda text: iris.checked_iri(text, self.base).isNull(),
+                "is not an IRI",
+            )
+            types = Made(
+                plain.terms.map(lambda text: iris.checked_iri(text, self.base)),
+                (*plain.problems, problem),
+            )
+        return Made(
+            combine((texts.terms, types.terms), lambda text, iri: literal(text, datatype=iri)),
+            (*texts.problems, *types.problems),
+        )
+
+    # -- texts -----------------------------------------------------------------------------------
+
+    def _texts(self, expression: Expression, encode: Callable[[Column], Column] | None) -> Made:
+        match expression:
+            case Constant(term=term):
+                return Made(Terms(F.lit(_text_of(term))))
+            case Reference(reference=reference):
+                value = self.values[reference]
+                return Made(value.text(), _nested(value, reference))
+            case Template():
+                return self._template(expression, encode)
+            case FunctionExecution():
+                result = compile_function(expression, self._resolve, self.registry)
+                return Made(Terms(result.column, result.many), result.problems)
+            case PerRecord():
+                return Made(Terms(self.label))
+            case unknown:
+                assert_never(unknown)
+
+    def _template(self, template: Template, encode: Callable[[Column], Column] | None) -> Made:
+        problems: list[Column] = []
+        parts: list[Terms] = []
+        seen: dict[str, Terms] = {}
+        for part in template.parts:
+            if isinstance(part, TextPart):
+                parts.append(Terms(F.lit(part.text)))
+                continue
+            if part.reference not in seen:
+                value = self.values[part.reference]
+                problems.extend(_nested(value, part.reference))
+                text = value.text()
+                seen[part.reference] = text.map(encode) if encode is not None else text
+            parts.append(seen[part.reference])
+        if len(parts) == 1:
+            return Made(parts[0], tuple(problems))
+        return Made(combine(parts, lambda *texts: F.concat(*texts)), tuple(problems))
+
+    def _resolve(self, term_map: TermMap) -> FunctionValues:
+        texts = self._texts(term_map.expression, None)
+        return FunctionValues(texts.terms.column, texts.terms.many, None, texts.problems)
+
+
+def needs_type(term_map: TermMap) -> bool:
+    """Tell whether the term depends on the type of the value that a reference finds."""
+    if term_map.term_type is not TermType.LITERAL or term_map.language is not None:
+        return False
+    if term_map.datatype is None:
+        return True
+    datatype = term_map.datatype.expression
+    return isinstance(datatype, Constant) and _text_of(datatype.term) == XSD.double
+
+
+def combine(parts: Sequence[Terms], join: Callable[..., Column]) -> Terms:
+    """Join every combination of the parts' strings; equal parts vary together only if single."""
+    varied = [number for number, part in enumerate(parts) if part.many]
+    if not varied:
+        return Terms(join(*[part.column for part in parts]))
+
+    def level(position: int, fixed: dict[int, Column]) -> Column:
+        if position == len(varied):
+            return F.array(
+                join(*[fixed.get(number, part.column) for number, part in enumerate(parts)])
+            )
+        number = varied[position]
+        return F.flatten(
+            F.transform(
+                parts[number].column, lambda one: level(position + 1, {**fixed, number: one})
+            )
+        )
+
+    return Terms(level(0, {}), many=True)
+
+
+def spell_constant(term: Term) -> str:
+    """Spell a constant; a blank node's label must not meet those made from records.
+
+    >>> spell_constant(BlankNode("b0"))
+    '_:m_6230'
+    """
+    if isinstance(term, BlankNode):
+        return f"_:m_{term.label.encode().hex()}"
+    return str(term)
+
+
+def _text_of(term: Term) -> str:
+    match term:
+        case IRI(value=value):
+            return value
+        case BlankNode(label=label):
+            return label
+        case Literal(lexical=lexical):
+            return lexical
+
+
+def _prepare(template: Template, ascii_only: bool) -> tuple[Template, bool]:
+    """Make a template's own text fit for a URI; tell whether it always makes an absolute IRI."""
+    parts = tuple(
+        TextPart(_beyond_ascii(part.text)) if ascii_only and isinstance(part, TextPart) else part
+        for part in template.parts
+    )
+    first = parts[0] if parts else None
+    is_sure = (
+        isinstance(first, TextPart)
+        and _SCHEME.match(first.text) is not None
+        and not any(isinstance(part, TextPart) and _FORBIDDEN.search(part.text) for part in parts)
+    )
+    return Template(parts=parts), is_sure
+
+
+def _beyond_ascii(text: str) -> str:
+    return "".join(one if one.isascii() else urllib.parse.quote(one) for one in text)
+
+
+def _nested(value: Value, reference: str) -> tuple[Column, ...]:
+    fault = value.fault()
+    if fault is None:
+        return ()
+    return (F.when(fault, F.lit(f"the value of {reference} is an array or an object, not a term")),)
+
+
+def _problem(terms: Terms, is_bad: Callable[[Column], Column], why: str) -> Column:
+    """Tell the first text that is bad, NULL if none is."""
+    if not terms.many:
+        text = terms.column
+        return F.when(text.isNotNull() & is_bad(text), _told(text, why))
+    bad = F.filter(terms.column, lambda text: text.isNotNull() & is_bad(text))
+    return F.when(F.size(bad) > 0, _told(F.try_element_at(bad, F.lit(1)), why))
+
+
+def _told(text: Column, why: str) -> Column:
+    return F.concat(F.lit("'"), F.substring(text, 1, _SHOWN), F.lit(f"' {why}"))
+
+
+__all__ = ["Generator", "Made", "ReferencePart", "combine", "spell_constant"]

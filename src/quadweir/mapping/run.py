@@ -1,0 +1,239 @@
+"""A bounded run: read every source to its end, write once, and say what could not be used."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, final
+
+from pyspark.sql import functions as F
+
+from quadweir import rows
+from quadweir.errors import DataError, UsageError
+from quadweir.mapping.compile import TARGET, Compiled, compile_mapping, counts
+from quadweir.mapping.files import Folders
+from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.model import Mapping as RmlMapping
+from quadweir.mapping.records import DRIVER_CHARACTERS, Records, read_file
+from quadweir.mapping.serialize import Syntax, syntax_of, write_file, write_stream
+from quadweir.mapping.sources import FileSource, LogicalSource, LogicalTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SHOWN_LETTERS: Final = 5
+_CHUNK: Final = 2**20
+_OWN: Final = -1
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a bounded run did."""
+
+    records: int
+    bad_records: int
+    outputs: tuple[Path, ...] = ()
+    explanation: str = ""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a bounded run is asked to do.
+
+    Attributes:
+        output: the file to write; None for standard output.
+        syntax: how it is written.
+        distinct: leave out quads that were already written.
+        base: what relative IRIs are put after.
+        folders: which files the mapping may touch.
+        strict: stop if some record cannot be used.
+        dead_letters: the file for records that cannot be used, as JSON Lines.
+    """
+
+    folders: Folders
+    output: Path | None = None
+    syntax: Syntax = Syntax.NQUADS
+    distinct: bool = False
+    base: str | None = None
+    strict: bool = False
+    dead_letters: Path | None = None
+    driver_characters: int = DRIVER_CHARACTERS
+    registry: Registry = field(default=FUNCTIONS)
+
+
+def open_files(
+    spark: SparkSession, folders: Folders, driver_characters: int = DRIVER_CHARACTERS
+) -> Any:
+    """Make what opens the files of a mapping for `compile_mapping`."""
+
+    def open_source(logical: LogicalSource, references: Mapping[str, bool]) -> Records:
+        if not isinstance(logical.source, FileSource):
+            raise UsageError(
+                "the mapping reads a stream, which has no end",
+                hint="Run it with --live, or read a file instead.",
+                span=logical.span,
+            )
+        return read_file(spark, logical, references, folders, driver_characters=driver_characters)
+
+    return open_source
+
+
+def run_bounded(
+    mapping: RmlMapping, spark: SparkSession, job: Job, out: IO[bytes] | None = None
+) -> Outcome:
+    """Map everything, write it, and give the counts.
+
+    Raises:
+        DataError: `strict`, and some record could not be used; nothing is written then.
+        SourceError: a file cannot be read or written.
+    """
+    check_graphs(mapping, job.syntax)
+    targets = mapping.targets()
+    paths = [job.folders.resolve(target.path, target.root, span=target.span) for target in targets]
+    compiled = compile_mapping(
+        mapping,
+        open_files(spark, job.folders, job.driver_characters),
+        base=job.base,
+        registry=job.registry,
+    )
+    observations = compiled.observations()
+    quads = compiled.quads(observations)
+    if job.distinct:
+        quads = quads.dropDuplicates()
+    lines = quads.select(
+        F.concat_ws(" ", *rows.TERMS, F.lit(".")).alias(rows.LINE),
+        *([TARGET] if targets else []),
+    )
+    with tempfile.TemporaryDirectory(prefix="quadweir-map-") as scratch:
+        is_small = all(group.records.is_small for group in compiled.groups)
+        pieces = (
+            _collect(lines, bool(targets))
+            if is_small
+            else _spill(lines, bool(targets), Path(scratch))
+        )
+        records, bad = counts(observations)
+        if bad:
+            _tell(compiled, job, bad, records)
+        outputs = _write(pieces, targets, paths, job, out)
+    return Outcome(
+        records=records,
+        bad_records=bad,
+        outputs=tuple(outputs),
+        explanation=compiled.explain(),
+    )
+
+
+def check_graphs(mapping: RmlMapping, syntax: Syntax) -> None:
+    """Refuse a syntax that would lose the graphs of a mapping."""
+    if syntax.has_graphs:
+        return
+    for triples_map in mapping.triples_maps:
+        pairs = triples_map.predicate_objects
+        graphs = [*triples_map.subject.graphs, *(g for pair in pairs for g in pair.graphs)]
+        if any(not graph.is_default_graph for graph in graphs):
+            raise UsageError(
+                f"the mapping makes named graphs, which {syntax} cannot hold",
+                hint="Write nquads, trig or jsonld.",
+                span=triples_map.span,
+            )
+
+
+# -- dead letters -----------------------------------------------------------------------------
+
+
+def _tell(compiled: Compiled, job: Job, bad: int, records: int) -> None:
+    letters = compiled.dead_letters()
+    if job.strict:
+        shown = letters.limit(_SHOWN_LETTERS).collect()
+        raise DataError(
+            f"{bad} of {records} records could not be used",
+            detail="\n".join(f"{one.source}, {one.place}: {one.reason}" for one in shown),
+            hint="Mend the records, or run without --strict to leave them out.",
+        )
+    if job.dead_letters is not None:
+        write_letters(letters, job.dead_letters)
+
+
+def write_letters(letters: DataFrame, path: Path) -> None:
+    """Write dead letters as JSON Lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8") as file:
+        for letter in letters.toLocalIterator():
+            file.write(json.dumps(letter.asDict(), ensure_ascii=False) + "\n")
+
+
+# -- lines ------------------------------------------------------------------------------------
+
+Pieces = dict[int, Iterator[bytes]]
+"""For each target (and -1, the run's own output), its lines in chunks."""
+
+
+def _collect(lines: DataFrame, with_target: bool) -> Pieces:
+    """Take a small result into the driver: one job, no files."""
+    held: dict[int, list[str]] = {}
+    if with_target:
+        for line, target in lines.collect():
+            held.setdefault(_OWN if target is None else target, []).append(line)
+    else:
+        held[_OWN] = [line for (line,) in lines.collect()]
+    return {
+        target: iter(("".join(f"{line}\n" for line in some).encode(),))
+        for target, some in held.items()
+    }
+
+
+def _spill(lines: DataFrame, with_target: bool, scratch: Path) -> Pieces:
+    """Let Spark write parts in parallel."""
+    folder = scratch / "parts"
+    writer = lines.write
+    if with_target:
+        lines = lines.withColumn(TARGET, F.coalesce(TARGET, F.lit(_OWN)))
+        lines.write.partitionBy(TARGET).text(str(folder))
+        found = {
+            int(one.name.partition("=")[2]): one for one in folder.iterdir() if "=" in one.name
+        }
+    else:
+        writer.text(str(folder))
+        found = {_OWN: folder}
+    return {target: _chunks(some) for target, some in found.items()}
+
+
+def _chunks(folder: Path) -> Iterator[bytes]:
+    for part in sorted(folder.glob("part-*")):
+        with part.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                yield chunk
+        part.unlink()
+
+
+def _write(
+    pieces: Pieces,
+    targets: tuple[LogicalTarget, ...],
+    paths: list[Path],
+    job: Job,
+    out: IO[bytes] | None,
+) -> Iterator[Path]:
+    own = pieces.get(_OWN, iter(()))
+    if job.output is not None:
+        write_file(own, job.output, job.syntax)
+        yield job.output
+    else:
+        write_stream(own, out if out is not None else sys.stdout.buffer, job.syntax)
+    for number, (target, path) in enumerate(zip(targets, paths, strict=True)):
+        write_file(
+            pieces.get(number, iter(())),
+            path,
+            syntax_of(target.serialization),
+            encoding=target.encoding,
+            compression=target.compression,
+        )
+        yield path
+
+
+__all__ = ["Job", "Outcome", "check_graphs", "open_files", "run_bounded", "write_letters"]

@@ -1,0 +1,241 @@
+"""What a reference finds in a record, in the forms in which Spark holds it.
+
+CSV and XML give texts; JSON gives values with a type, from which a literal takes its natural
+datatype. A value that is an array or an object is no term: it is a fault of the record.
+
+Spec: https://kg-construct.github.io/rml-core/spec/docs/#natural-mapping
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Final, final
+
+from pyspark.sql import functions as F
+
+from quadweir.spelling import escape_lexical, literal
+from quadweir.vocab import XSD
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_INTEGER: Final = f'"^^<{XSD.integer}>'
+_DOUBLE: Final = f'"^^<{XSD.double}>'
+_BOOLEAN: Final = f'"^^<{XSD.boolean}>'
+# A variant keeps 1.0 as a decimal without fraction; whole numbers are decimals only beyond 64 bit.
+_LONG_INTEGER: Final = r"^DECIMAL\((?:19|2[0-9]|3[0-9]),0\)"
+
+TYPED: Final = "array<struct<text: string, kind: string>>"
+"""How Python gives the values of a JSONPath."""
+
+
+class Form(Enum):
+    """How the column of a value is typed."""
+
+    TEXT = auto()
+    TEXTS = auto()
+    VARIANT = auto()
+    VARIANTS = auto()
+    TYPED = auto()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A column of strings, or with `many` one of arrays of strings; NULL stands for none."""
+
+    column: Column
+    many: bool = False
+
+    def map(self, each: Callable[[Column], Column]) -> Terms:
+        """Apply a column expression to every string."""
+        if not self.many:
+            return Terms(each(self.column))
+        return Terms(F.transform(self.column, each), many=True)
+
+    def to_array(self) -> Column:
+        """The strings as an array without NULLs."""
+        if self.many:
+            return F.array_compact(F.coalesce(self.column, F.array().cast("array<string>")))
+        return F.array_compact(F.array(self.column))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What one reference finds in a record."""
+
+    column: Column
+    form: Form
+    nulls: tuple[str, ...] = ()
+    is_nested: Column | None = None
+    """For a TEXT of JSON: whether it is the text of an array or object."""
+    datatype: str | None = None
+    """For a TEXT from a typed column: the IRI of its natural datatype."""
+
+    @property
+    def many(self) -> bool:
+        """Whether there may be several."""
+        return self.form in (Form.TEXTS, Form.VARIANTS, Form.TYPED)
+
+    def text(self) -> Terms:
+        """The values as plain text."""
+        match self.form:
+            case Form.TEXT | Form.TEXTS:
+                terms = Terms(self.column, self.many)
+            case Form.VARIANT | Form.VARIANTS:
+                terms = Terms(self.column, self.many).map(_variant_text)
+            case Form.TYPED:
+                terms = Terms(F.transform(self.column, _typed_text), many=True)
+        if not self.nulls:
+            return terms
+        return terms.map(lambda text: F.when(~text.isin(*self.nulls), text))
+
+    def natural(self) -> Terms:
+        """The values as literals of their natural datatypes."""
+        match self.form:
+            case Form.TEXT | Form.TEXTS:
+                datatype = F.lit(self.datatype) if self.datatype else None
+                return self.text().map(lambda text: literal(text, datatype=datatype))
+            case Form.VARIANT | Form.VARIANTS:
+                terms = Terms(self.column, self.many).map(_variant_literal)
+            case Form.TYPED:
+                terms = Terms(F.transform(self.column, _typed_literal), many=True)
+        if not self.nulls:
+            return terms
+        spelt = [f'"{null}"' for null in self.nulls]
+        return terms.map(lambda term: F.when(~term.isin(*spelt), term))
+
+    def double_text(self) -> Terms:
+        """The values as plain text, numbers in the canonical form of xsd:double."""
+        match self.form:
+            case Form.VARIANT | Form.VARIANTS:
+                return Terms(self.column, self.many).map(
+                    lambda value: F.when(
+                        F.schema_of_variant(value).rlike("^(?:BIGINT|D)"),
+                        canonical_double(value.cast("double").cast("string")),
+                    ).otherwise(_variant_text(value))
+                )
+            case Form.TYPED:
+                return Terms(
+                    F.transform(
+                        self.column,
+                        lambda one: F.when(
+                            one["kind"].isin("integer", "double"),
+                            canonical_double(one["text"].cast("double").cast("string")),
+                        ).otherwise(_typed_text(one)),
+                    ),
+                    many=True,
+                )
+            case _:
+                return self.text()
+
+    def fault(self) -> Column | None:
+        """Whether some value is an array or an object; None if that cannot be."""
+        match self.form:
+            case Form.TEXT:
+                return self.is_nested
+            case Form.TEXTS:
+                return None
+            case Form.VARIANT:
+                return _is_nested(self.column)
+            case Form.VARIANTS:
+                return F.exists(self.column, _is_nested)
+            case Form.TYPED:
+                return F.exists(self.column, lambda one: one["kind"].isin("array", "object"))
+
+
+def canonical_double(text: Column) -> Column:
+    """Respell a double from Java's form to the canonical one of XML Schema: 91.7 to 9.17E1.
+
+    Spec: https://www.w3.org/TR/xmlschema11-2/#f-doubleCanmap
+    """
+    # Three cases: 12.5 and 0.005 have no exponent; 1.0E10 is canonical already.
+    sign = F.regexp_extract(text, "^-", 0)
+    whole = F.regexp_extract(text, "^-?([0-9]+)", 1)
+    fraction = F.regexp_extract(text, "\\.([0-9]+)$", 1)
+    digits = F.rtrim(F.concat(whole, fraction), F.lit("0"))
+    large = F.concat(
+        sign,
+        F.substring(digits, 1, 1),
+        F.lit("."),
+        F.coalesce(F.nullif(F.substr(digits, F.lit(2)), F.lit("")), F.lit("0")),
+        F.lit("E"),
+        (F.length(whole) - 1).cast("string"),
+    )
+    inner = F.ltrim(fraction, F.lit("0"))
+    small_digits = F.rtrim(inner, F.lit("0"))
+    small = F.concat(
+        sign,
+        F.substring(small_digits, 1, 1),
+        F.lit("."),
+        F.coalesce(F.nullif(F.substr(small_digits, F.lit(2)), F.lit("")), F.lit("0")),
+        F.lit("E-"),
+        (F.length(fraction) - F.length(inner) + 1).cast("string"),
+    )
+    return (
+        F.when(text.contains("E"), text)
+        .when(text == "0.0", F.lit("0.0E0"))
+        .when(text == "-0.0", F.lit("-0.0E0"))
+        .when(text == "Infinity", F.lit("INF"))
+        .when(text == "-Infinity", F.lit("-INF"))
+        .when(text == "NaN", text)
+        .when(whole == "0", small)
+        .otherwise(large)
+    )
+
+
+def _quote(text: Column) -> Column:
+    return F.concat(F.lit('"'), escape_lexical(text), F.lit('"'))
+
+
+def _is_nested(value: Column) -> Column:
+    return F.schema_of_variant(value).rlike("^[AO][RB]")
+
+
+def _variant_text(value: Column) -> Column:
+    kind = F.schema_of_variant(value)
+    plain = value.cast("string")
+    return (
+        F.when(kind == "STRING", plain)
+        .when(kind.isin("BIGINT", "BOOLEAN", "DOUBLE") | kind.rlike(_LONG_INTEGER), plain)
+        .when(kind.startswith("DECIMAL"), value.cast("double").cast("string"))
+    )
+
+
+def _variant_literal(value: Column) -> Column:
+    kind = F.schema_of_variant(value)
+    plain = value.cast("string")
+    return (
+        F.when(kind == "STRING", _quote(plain))
+        .when(
+            (kind == "BIGINT") | kind.rlike(_LONG_INTEGER),
+            F.concat(F.lit('"'), plain, F.lit(_INTEGER)),
+        )
+        .when(
+            kind.startswith("D"),
+            F.concat(
+                F.lit('"'),
+                canonical_double(value.cast("double").cast("string")),
+                F.lit(_DOUBLE),
+            ),
+        )
+        .when(kind == "BOOLEAN", F.concat(F.lit('"'), plain, F.lit(_BOOLEAN)))
+    )
+
+
+def _typed_text(value: Column) -> Column:
+    return F.when(~value["kind"].isin("array", "object"), value["text"])
+
+
+def _typed_literal(value: Column) -> Column:
+    kind, text = value["kind"], value["text"]
+    return (
+        F.when(kind == "string", _quote(text))
+        .when(kind == "integer", F.concat(F.lit('"'), text, F.lit(_INTEGER)))
+        .when(kind == "double", F.concat(F.lit('"'), canonical_double(text), F.lit(_DOUBLE)))
+        .when(kind == "boolean", F.concat(F.lit('"'), text, F.lit(_BOOLEAN)))
+        .when(kind.contains(":"), literal(text, datatype=kind))
+    )
