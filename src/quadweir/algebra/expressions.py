@@ -197,7 +197,8 @@ class AggregateCall(Node):
     """An aggregate over a group; `argument` is None only for COUNT(*).
 
     It stands nowhere but in `Group.aggregates`, hence it is no `Expression`. `separator` is a
-    string for GROUP_CONCAT and None for all others.
+    string for GROUP_CONCAT and None for all others. COUNT(DISTINCT *) tells solutions apart by
+    their visible variables only, since SPARQL's solutions have no blank nodes in them.
 
     Spec: https://www.w3.org/TR/sparql11-query/#aggregateAlgebra
     """

@@ -247,10 +247,10 @@ class TermBuilder:
             if parts[0].type == "ISO_DURATION":
                 total = iso_ms(str(parts[0]))
             elif len(parts) == 1:
-                total = compound_ms([(str(parts[0]), "ms")])
+                total = compound_ms(((str(parts[0]), "ms"),))
             else:
                 pairs = zip(parts[::2], parts[1::2], strict=True)
-                total = compound_ms([(str(amount), str(unit)) for amount, unit in pairs])
+                total = compound_ms(tuple((str(amount), str(unit)) for amount, unit in pairs))
         except QuerySyntaxError as problem:
             raise self.error(problem.message, tree, hint=problem.hint) from None
         if total == 0 and not zero:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 from quadweir.errors import QuerySyntaxError
@@ -38,15 +39,17 @@ def unit_ms(word: str) -> Fraction:
     return _UNITS[word[0]]
 
 
-def compound_ms(parts: list[tuple[str, str]]) -> int:
+@lru_cache(maxsize=1024)
+def compound_ms(parts: tuple[tuple[str, str], ...]) -> int:
     """Add up amounts and units.
 
-    >>> compound_ms([("1", "h"), ("30", "m")])
+    >>> compound_ms((("1", "h"), ("30", "m")))
     5400000
     """
     return _whole(sum((Fraction(amount) * unit_ms(unit) for amount, unit in parts), Fraction()))
 
 
+@lru_cache(maxsize=1024)
 def iso_ms(text: str) -> int:
     """Read an ISO 8601 duration of fixed length.
 

@@ -12,6 +12,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput
 from lark.parsers.lalr_analysis import Shift
 
 from quadweir.errors import QuerySyntaxError, UnsupportedError
+from quadweir.syntax.lexing import LeanContextualLexer
 from quadweir.syntax.scan import SourceText, last_unclosed
 
 _GRAMMARS: Final = {
@@ -91,7 +92,14 @@ def _parser(grammar: str) -> Lark:
     # Building the tables takes some 0.2 s, once for each dialect that a process meets. That is
     # less than importing pyarrow, so they are not kept on disk: Lark's own cache is a pickle in
     # a shared folder, which we would rather not load.
-    return Lark(grammar, parser="lalr", lexer="contextual", start="unit", maybe_placeholders=False)
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="contextual",
+        start="unit",
+        maybe_placeholders=False,
+        _plugins={"ContextualLexer": LeanContextualLexer},
+    )
 
 
 def parser_for(dialect: str) -> Lark:
