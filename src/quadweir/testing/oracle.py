@@ -24,6 +24,7 @@ from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.windows import Content
 from quadweir.errors import DataError, PlanError, UnsupportedError
 from quadweir.sources.streamfiles import Element
+from quadweir.syntax.read import parse
 from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term, Variable
 from quadweir.testing.answers import Answer
 from quadweir.testing.contents import OpenWindow, report_instants
@@ -74,26 +75,16 @@ class Run:
 class Oracle:
     """Answers a continuous query over recorded streams, slowly and obviously.
 
-    >>> from quadweir.algebra.patterns import BasicPattern, Project, TriplePattern, WindowPattern
-    >>> from quadweir.algebra.windows import TimeScope, Window
-    >>> from quadweir.testing.elements import MemoryStream
-    >>> w, x = IRI("urn:w"), Variable("x")
-    >>> triple = TriplePattern(subject=x, predicate=IRI("urn:p"), object=Variable("y"))
-    >>> inside = WindowPattern(window=w, input=BasicPattern(patterns=(triple,)))
-    >>> scope = TimeScope(range_ms=10, step_ms=10)
-    >>> query = ContinuousQuery(
-    ...     form=SelectForm(variables=(x,)),
-    ...     pattern=Project(input=inside, variables=(x,)),
-    ...     windows=(Window(name=w, stream=IRI("urn:s"), scope=scope, content=Content.BAG),),
-    ... )
+    >>> from quadweir.testing import MemoryStream
+    >>> text = "SELECT ?x { STREAM <urn:s> [RANGE 10ms TUMBLING] { ?x <urn:p> ?y } }"
     >>> stream = MemoryStream("urn:s")
     >>> stream.add(5, "<urn:a> <urn:p> 1 .")
-    >>> for answer in Oracle(query).answers(stream):
+    >>> for answer in Oracle(text).answers(stream):
     ...     print(answer)
     10 + ?x = <urn:a>
 
     Args:
-        query: The query, as it was parsed.
+        query: The query, as it was parsed, or its text.
         static: Static data; quads without a graph are its default graph.
         delay_ms: The allowed delay (S4). None means that no element is late, whatever the order.
         max_reports: How many report instants there may be before the oracle gives up.
@@ -101,12 +92,14 @@ class Oracle:
 
     def __init__(
         self,
-        query: ContinuousQuery,
+        query: ContinuousQuery | str,
         *,
         static: Iterable[Quad] = (),
         delay_ms: int | None = None,
         max_reports: int = 100_000,
     ) -> None:
+        if isinstance(query, str):
+            query = parse(query, allow=("FROM",))
         check_windows(query)
         if not isinstance(query.form, SelectForm | ConstructForm | AskForm):
             raise UnsupportedError(

@@ -9,7 +9,7 @@ from quadweir.syntax import detect, parse
 from quadweir.syntax.write import TARGETS, write
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "query-languages.md"
-QUERIES = re.findall(r"^```sparql\n# (.+)\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
+QUERIES = re.findall(r"^```sparql\n# ([^\n]+)\n(.*?)^```$", PAGE.read_text("utf-8"), re.M | re.S)
 DIALECTS = {"RSP-QL": "rspql", "C-SPARQL": "csparql", "CQELS-QL": "cqels"}
 
 
