@@ -41,7 +41,7 @@ def test_optimized_equals_unoptimized(text: str, quads: list[Quad]) -> None:
     assert bag(evaluate(optimize(query).query, data)) == bag(evaluate(query, data))
 
 
-STREAM = IRI("http://example.org/s")
+STREAM = "http://example.org/s"
 elements = st.builds(
     lambda time, content: Element(STREAM, time, time, tuple(content)),
     st.integers(0, 5),

@@ -25,10 +25,10 @@ class Occurrence(NamedTuple):
 
 
 class StreamElement(Protocol):
-    """What a window holds: an RDF graph with its stream and its event time in milliseconds."""
+    """What a window holds: an RDF graph, its stream's IRI, its event time in milliseconds."""
 
     @property
-    def stream(self) -> IRI: ...
+    def stream(self) -> str: ...
 
     @property
     def event_time(self) -> int: ...

@@ -196,7 +196,7 @@ class _Evaluator:
         key = (window.name, stream)
         if key not in self._sources:
             elements = self.windows.get(window.name, ())
-            chosen = [each for each in elements if stream is None or each.stream == stream]
+            chosen = [each for each in elements if stream is None or each.stream == stream.value]
             self._sources[key] = window_source(chosen, window.content)
         return self._sources[key]
 
@@ -206,7 +206,7 @@ class _Evaluator:
             yield self.window(window, None), {}
             return
         elements = self.windows.get(window.name, ())
-        for stream in dict.fromkeys(element.stream for element in elements):
+        for stream in dict.fromkeys(IRI(element.stream) for element in elements):
             yield self.window(window, stream), {window.stream: stream}
 
     # --- expressions ---
