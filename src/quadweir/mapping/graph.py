@@ -89,6 +89,15 @@ class MappingGraph:
         source: str | None = None,
     ) -> MappingGraph:
         """Parse a mapping text; a syntax error is a `MappingError` with its place."""
+        if syntax == ox.RdfFormat.RDF_XML and "<!DOCTYPE" in text:
+            # The parser unfolds entities without a limit, and aborts the process when it is full.
+            line = text.count("\n", 0, text.index("<!DOCTYPE")) + 1
+            raise MappingError(
+                "the mapping has a document type declaration",
+                detail="Entities can unfold a small file into gigabytes, so they are refused.",
+                hint="Write the namespaces in full, and leave out <!DOCTYPE ...>.",
+                span=Span(line, 1, source=source),
+            )
         try:
             parser = ox.parse(text, format=syntax, base_iri=FALLBACK_BASE)
             quads: list[ox.Quad] = []

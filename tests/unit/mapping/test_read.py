@@ -564,3 +564,27 @@ def test_other_rdf_syntaxes_say_the_same(tmp_path: Path, ending: str):
         ox.serialize(ox.parse(text, format=ox.RdfFormat.TURTLE), format=formats[ending])
     )
     assert Mapping.read(path) == parse_mapping(text)
+
+
+def test_entities_of_rdf_xml_are_refused_unopened(tmp_path: Path):
+    entities = '<!ENTITY a "xxxxxxxxxx">' + "".join(
+        f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefghi", "bcdefghij", strict=True)
+    )
+    path = tmp_path / "bomb.rdf"
+    path.write_text(
+        f'<?xml version="1.0"?>\n<!DOCTYPE r [{entities}]>\n'
+        '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
+        ' xmlns:e="http://e/"><rdf:Description rdf:about="urn:s"><e:p>&j;</e:p>'
+        "</rdf:Description></rdf:RDF>",
+        "utf-8",
+    )
+    with pytest.raises(MappingError, match="document type declaration") as caught:
+        Mapping.read(path)
+    assert caught.value.span.line == 2
+
+
+def test_remote_json_ld_contexts_are_not_fetched(tmp_path: Path):
+    path = tmp_path / "m.jsonld"
+    path.write_text('{"@context": "http://127.0.0.1:9/c", "@id": "urn:a", "p": "b"}', "utf-8")
+    with pytest.raises(MappingError, match="not valid JSON-LD"):
+        Mapping.read(path)
