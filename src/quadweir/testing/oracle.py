@@ -253,8 +253,10 @@ class _Evaluation:
         self._derivations = compares_derivations(query)
         self._is_ordered = _is_ordered(query.pattern)
         default, named = _dataset(query, static)
-        merged = [query.window(name) for name in query.default_graph_windows]
-        self._merges_bags = any(window.content is Content.BAG for window in merged)
+        self._merged = frozenset(query.default_graph_windows)
+        self._merges_bags = any(
+            window.content is Content.BAG for window in query.windows if window.name in self._merged
+        )
         self._static_default = {_without_graph(quad) for quad in default}
         self._store = ox.Store()
         for quad in default:
@@ -268,6 +270,8 @@ class _Evaluation:
             self._store.add(_meta(STATIC, IN, ox.NamedNode(MERGED)))
         self._held: set[ox.Quad] = set()
         self._numbers: dict[tuple[str, IRI | None, int], int] = {}
+        # What an element becomes never changes; making it again at every report takes most time.
+        self._quads: dict[tuple[int, int], tuple[ox.Quad, ...]] = {}
         self._translation = translate(
             query,
             windows,
@@ -306,28 +310,36 @@ class _Evaluation:
         return rows if self._is_ordered else sorted(rows, key=str)
 
     def _contents(self, t: int) -> Iterator[ox.Quad]:
-        merged = set(self._query.default_graph_windows)
         for index, opened in enumerate(self._windows):
-            graph = window_graph(index)
-            in_default = opened.window.name in merged
-            is_bag = opened.window.content is Content.BAG
-            if in_default and self._merges_bags and not is_bag:
-                yield _meta(graph, IN, ox.NamedNode(MERGED))
+            is_graph = opened.window.content is Content.GRAPH
+            if is_graph and self._merges_bags and opened.window.name in self._merged:
+                yield _meta(window_graph(index), IN, ox.NamedNode(MERGED))
             for element in opened.content(t):
-                name = element_graph(self._number(opened, element))
-                yield _meta(name, IN, ox.NamedNode(graph))
-                yield _meta(name, TIME, _integer(element.event_time))
-                # A graph window's elements are only looked at for their times.
-                if in_default and (is_bag or not self._merges_bags):
-                    yield _meta(name, IN, ox.NamedNode(MERGED))
-                for triple in distinct_triples(element):
-                    scoped = _of_stream(triple, opened.stream)
-                    yield _oxigraph_quad(scoped, graph)
-                    yield _oxigraph_quad(scoped, name)
-                    if in_default and self._merges_bags:
-                        yield _oxigraph_quad(scoped, MERGED)
-                    elif in_default and scoped not in self._static_default:
-                        yield _oxigraph_quad(scoped, None)
+                key = (index, element.position)
+                if key not in self._quads:
+                    self._quads[key] = tuple(self._element(index, element))
+                yield from self._quads[key]
+
+    def _element(self, index: int, element: Element) -> Iterator[ox.Quad]:
+        """Say in quads that an element is in a window."""
+        opened = self._windows[index]
+        graph = window_graph(index)
+        name = element_graph(self._number(opened, element))
+        in_default = opened.window.name in self._merged
+        is_bag = opened.window.content is Content.BAG
+        yield _meta(name, IN, ox.NamedNode(graph))
+        yield _meta(name, TIME, _integer(element.event_time))
+        # A graph window's elements are only looked at for their times.
+        if in_default and (is_bag or not self._merges_bags):
+            yield _meta(name, IN, ox.NamedNode(MERGED))
+        for triple in distinct_triples(element):
+            scoped = _of_stream(triple, opened.stream)
+            yield _oxigraph_quad(scoped, graph)
+            yield _oxigraph_quad(scoped, name)
+            if in_default and self._merges_bags:
+                yield _oxigraph_quad(scoped, MERGED)
+            elif in_default and scoped not in self._static_default:
+                yield _oxigraph_quad(scoped, None)
 
     def _number(self, opened: OpenWindow, element: Element) -> int:
         # The same element has one number in all windows that time it the same way.
