@@ -77,3 +77,18 @@ def test_what_comes_and_what_goes_adds_up(
         held.subtract(at[OutputOperator.DSTREAM])
         assert +held == at[OutputOperator.RSTREAM]
         assert min(held.values(), default=0) >= 0
+
+
+@given(data=st.data(), feed=feeds(), static=static_data(), delay=st.integers(1, 20))
+def test_any_order_of_arrival_within_the_delay_gives_the_same_answers(
+    data: st.DataObject, feed: Feed, static: list[Quad], delay: int
+) -> None:
+    text = data.draw(queries("rspql", kinds=EVERYTHING - {"path"}, min_windows=1, depth=1))
+    query = parse(text, dialect="rspql", allow=ALLOW)
+    # Held up by less than the delay, an element is overtaken only by those it is not late for.
+    late_by = data.draw(st.lists(st.integers(0, delay - 1), min_size=len(feed), max_size=len(feed)))
+    pairs = zip(feed, late_by, strict=True)
+    arrived = [each for each, _ in sorted(pairs, key=lambda pair: pair[0].event_time + pair[1])]
+    found = Oracle(query, static=static, delay_ms=delay).run(arrived)
+    assert found.late == []
+    assert found.answers == Oracle(query, static=static).answers(feed)
