@@ -17,8 +17,9 @@ from quadweir.terms import IRI, BlankNode, Literal, Term
 
 MAX_MAPPING_BYTES: Final = 16 * 1024 * 1024
 MAX_STATEMENTS: Final = 1_000_000
-FALLBACK_BASE: Final = "file:///mapping"
-"""Relative IRIs in a document without a base name parts of the document only."""
+FALLBACK_FOLDER: Final = "file:///.mapping/"
+FALLBACK_BASE: Final = f"{FALLBACK_FOLDER}document"
+"""Relative IRIs in a document without a base name parts of the document, or files beside it."""
 
 _SYNTAXES: Final = {
     ".ttl": ox.RdfFormat.TURTLE,
@@ -167,7 +168,7 @@ class MappingGraph:
         """Name a node for messages and references; blank nodes are numbered as they are met."""
         if isinstance(node, ox.BlankNode):
             return self._labels.setdefault(node, f"_:b{len(self._labels) + 1}")
-        return node.value.removeprefix(FALLBACK_BASE)
+        return node.value.removeprefix(FALLBACK_BASE).removeprefix(FALLBACK_FOLDER)
 
 
 def read_text(path: Path) -> str:

@@ -151,7 +151,7 @@ class _Reader:
         return TriplesMap(
             name=name,
             source=source,
-            subject=self._subject(subjects[0], node),
+            subject=self._subject(subjects[0]),
             predicate_objects=tuple(
                 self._predicate_object(s, source) for s in graph.values(node, "predicateObjectMap")
             ),
@@ -168,16 +168,16 @@ class _Reader:
                 return f"{finding.message[:1].upper()}{finding.message[1:]}. {finding.hint}"
         return None
 
-    def _subject(self, statement: Statement, owner: Node) -> SubjectMap:
+    def _subject(self, statement: Statement) -> SubjectMap:
         span = statement.value_span or statement.property_span
-        classes = self._graph.values(owner, "class")
+        classes: list[Statement] = []
+        graphs: tuple[TermMap, ...] = ()
         if statement.name == "subject":
             term = self._terms.shortcut(statement)
-            graphs: tuple[TermMap, ...] = ()
         else:
             node = statement.value
             term = self._terms.term_map(statement, "subject map", TermType.IRI)
-            classes = classes + self._graph.values(node, "class")
+            classes = self._graph.values(node, "class")
             graphs = self._graphs(node)
         for found in classes:
             if not isinstance(found.value, ox.NamedNode):
@@ -186,6 +186,7 @@ class _Reader:
                     hint="Name the class by its IRI.",
                     span=found.value_span or found.property_span,
                 )
+            self._terms.term(found.value, found.value_span or found.property_span)
         return SubjectMap(
             term=term,
             classes=tuple(IRI(found.value.value) for found in classes),

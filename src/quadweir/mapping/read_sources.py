@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import pyoxigraph as ox
 
 from quadweir.errors import MappingError, QuadweirError, UnsupportedError
-from quadweir.mapping.graph import MappingGraph, Statement, Value
+from quadweir.mapping.graph import FALLBACK_FOLDER, MappingGraph, Statement, Value
 from quadweir.mapping.read_terms import TermReader
 from quadweir.mapping.sources import (
     Compression,
@@ -198,6 +198,8 @@ class SourceReader:
                     hint="Say what it is: rml:path for a file, rmls:KafkaStream for a topic, ...",
                     span=span,
                 )
+            if node.value.startswith("file:"):
+                return self._file(_path_of(node.value), PathRoot.MAPPING_DIRECTORY, (owner,), span)
             return DeclaredStream(iri=node.value)
         if "rmls:KafkaStream" in types:
             offset = graph.one(node, "rmls:offset")
@@ -276,7 +278,8 @@ class SourceReader:
                 hint="Download it first, and name the file with rml:path.",
                 span=span,
             )
-        return self._file(unquote(url.path), PathRoot.MAPPING_DIRECTORY, nodes, span)
+        path = _path_of(statement.value.value)
+        return self._file(path, PathRoot.MAPPING_DIRECTORY, nodes, span)
 
     def _csvw(self, node: Value, owner: Value, span: Span | None) -> FileSource:
         graph = self._graph
@@ -297,7 +300,7 @@ class SourceReader:
                 hint="Download it first, and name the file.",
                 span=span,
             )
-        path = unquote(urlsplit(url).path) if url.startswith("file:") else url
+        path = _path_of(url) if url.startswith("file:") else url
         return self._file(path, self._root(node), nodes, span, dialect)
 
     def _dialect(self, node: Value) -> CsvDialect:
@@ -581,3 +584,10 @@ class SourceReader:
 
 def _local(name: str) -> str:
     return name.replace("#", "/").replace(":", "/").rsplit("/", 1)[-1]
+
+
+def _path_of(url: str) -> str:
+    """Take the path out of a file: URL; one beside the document stays relative."""
+    if url.startswith(FALLBACK_FOLDER):
+        return unquote(url.removeprefix(FALLBACK_FOLDER))
+    return unquote(urlsplit(url).path)

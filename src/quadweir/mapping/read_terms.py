@@ -10,7 +10,7 @@ import pyoxigraph as ox
 
 from quadweir.errors import MappingError, QuadweirError, UnsupportedError
 from quadweir.mapping.findings import Finding, Level
-from quadweir.mapping.graph import MappingGraph, Statement, Value, to_term
+from quadweir.mapping.graph import FALLBACK_FOLDER, MappingGraph, Statement, Value, to_term
 from quadweir.mapping.model import (
     DEFAULT_GRAPH,
     Constant,
@@ -262,7 +262,7 @@ class TermReader:
         where = statement.value_span or statement.property_span or span
         match statement.name:
             case "constant":
-                return Constant(term=to_term(statement.value))
+                return Constant(term=self.term(statement.value, where))
             case "reference":
                 return Reference(reference=self._text(statement))
             case "template":
@@ -286,8 +286,19 @@ class TermReader:
         return statement.value.value
 
     def _constant(self, value: Value, span: Span | None) -> TermMap:
-        term = to_term(value)
+        term = self.term(value, span)
         return TermMap(expression=Constant(term=term), term_type=_type_of(term), span=span)
+
+    def term(self, value: Value, span: Span | None) -> Term:
+        """Take a term of the document as one of the output."""
+        term = to_term(value)
+        if isinstance(term, IRI) and term.value.startswith(FALLBACK_FOLDER):
+            raise MappingError(
+                f"the IRI <{self.graph.name(value)}> is relative, and the document has no base",
+                hint="Write it in full, or start the document with @base.",
+                span=span,
+            )
+        return term
 
     # -- languages and datatypes -------------------------------------------------------------
 

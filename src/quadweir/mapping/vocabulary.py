@@ -98,7 +98,7 @@ UNSUPPORTED: Final = {
 
 ALLOWED: Final[dict[str, frozenset[str]]] = {
     "triples map": frozenset(
-        ("logicalSource", "subject", "subjectMap", "predicateObjectMap", "baseIRI", "class")
+        ("logicalSource", "subject", "subjectMap", "predicateObjectMap", "baseIRI")
     ),
     "subject map": _TERM_MAP | {"class", "graph", "graphMap"},
     "predicate-object map": frozenset(

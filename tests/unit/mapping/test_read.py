@@ -170,6 +170,22 @@ def test_base_iris_of_the_document_and_of_a_triples_map():
 
 def test_without_a_base_names_stay_relative():
     assert read(f"<#t> {SOURCE} ; rml:subject ex:s .").triples_maps[0].name == "#t"
+    assert read(f"<t> {SOURCE} ; rml:subject ex:s .").triples_maps[0].name == "t"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "rml:subject <s>",
+        "rml:subjectMap [ rml:constant <s> ]",
+        "rml:subjectMap [ rml:constant ex:s ; rml:class <C> ]",
+        "rml:subjectMap [ rml:constant ex:s ; rml:graph <g> ]",
+    ],
+)
+def test_without_a_base_relative_iris_do_not_reach_the_output(body: str):
+    with pytest.raises(MappingError, match="has no base"):
+        read(f"ex:t {SOURCE} ; {body} .")
+    assert parse_mapping("@base <http://b.org/> ." + PREFIXES + f"ex:t {SOURCE} ; {body} .")
 
 
 # -- joins -------------------------------------------------------------------------------------
@@ -293,6 +309,8 @@ def test_the_papers_mapping_is_read_as_it_stands():
     [
         ('"a.json"', FileSource(path="a.json")),
         ('"{frame}"', FrameSource(name="frame")),
+        ("<dir/a%20b.json>", FileSource(path="dir/a b.json")),
+        ("<file:///dir/a.json>", FileSource(path="/dir/a.json")),
         ("ex:stream", DeclaredStream(iri="http://ex.org/stream")),
         (
             '[ a rml:FilePath ; rml:root rml:CurrentWorkingDirectory ; rml:path "a.json.gz" ;'
