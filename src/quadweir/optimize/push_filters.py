@@ -55,7 +55,7 @@ from quadweir.terms import Variable
 
 
 def push_filters(query: ContinuousQuery) -> ContinuousQuery:
-    """Move every conjunct of every filter one operator down where it may go."""
+    """Move every conjunct of every filter down as far as it may go."""
 
     def push(node: Pattern) -> Pattern:
         match node:
@@ -117,10 +117,16 @@ def _below(condition: Expression, source: Pattern, query: ContinuousQuery) -> Pa
     """Put a condition under `source`; None if it cannot go there."""
     needed = variables_of(condition, query)
 
-    def filtered(pattern: Pattern) -> Filter:
-        return Filter(input=pattern, condition=condition, span=condition.span)
+    def filtered(pattern: Pattern) -> Pattern:
+        return _placed(condition, pattern, query)
 
     match source:
+        case Filter(input=inner, condition=other):
+            moved = _below(condition, inner, query)
+            if moved is not None:
+                return Filter(input=moved, condition=other, span=source.span)
+            parts = dict.fromkeys((*conjuncts(other), condition))
+            return Filter(input=inner, condition=conjunction(parts), span=source.span)
         case Join():
             return _into_join(condition, source, query)
         case LeftJoin(left=left, right=right):
@@ -174,6 +180,14 @@ def _below(condition: Expression, source: Pattern, query: ContinuousQuery) -> Pa
             return None
 
 
+def _placed(condition: Expression, pattern: Pattern, query: ContinuousQuery) -> Pattern:
+    """Put a condition as far below `pattern` as it may go, or on top of it."""
+    moved = _below(condition, pattern, query)
+    if moved is not None:
+        return moved
+    return Filter(input=pattern, condition=condition, span=condition.span)
+
+
 def _into_join(condition: Expression, source: Join, query: ContinuousQuery) -> Pattern | None:
     """Put a condition at every input that always binds its variables, else at one that may."""
     if reads_times(condition):
@@ -193,7 +207,7 @@ def _into_join(condition: Expression, source: Join, query: ContinuousQuery) -> P
         else:
             return None
     inputs = tuple(
-        Filter(input=each, condition=condition, span=condition.span) if here else each
+        _placed(condition, each, query) if here else each
         for each, here in zip(source.inputs, certain, strict=True)
     )
     return Join(inputs=inputs, span=source.span)
