@@ -89,26 +89,29 @@ def _add_durations(a: Duration, b: Duration) -> Duration:
 
 
 def _scale_duration(duration: Duration, factor: Number) -> Duration:
-    if factor.is_nan() or (isinstance(factor.value, float) and math.isinf(factor.value)):
-        raise ExpressionError("a duration is multiplied by a finite number")
-    exact = Decimal(factor.value)
-    months = EXACT.multiply(Decimal(duration.months), exact)
-    whole_months = int(EXACT.add(months, Decimal("0.5")).to_integral_value(ROUND_FLOOR))
-    return Duration(
-        duration.kind, whole_months, int(EXACT.multiply(Decimal(duration.attoseconds), exact))
-    )
+    return _changed(duration, lambda part: EXACT.multiply(part, _finite(factor)))
 
 
 def _divide_duration(duration: Duration, divisor: Number) -> Duration:
-    return _scale_duration(
-        duration, arithmetic("/", Number(NumberKind.DOUBLE, 1.0), _nonzero(divisor))
-    )
-
-
-def _nonzero(number: Number) -> Number:
-    if not number.value:
+    if not divisor.value:
         raise ExpressionError("division by zero")
-    return number
+    return _changed(duration, lambda part: EXACT.divide(part, _finite(divisor)))
+
+
+def _finite(number: Number) -> Decimal:
+    if isinstance(number.value, float) and not math.isfinite(number.value):
+        raise ExpressionError("a duration is multiplied and divided by finite numbers")
+    return Decimal(number.value)
+
+
+def _changed(duration: Duration, change: Callable[[Decimal], Decimal]) -> Duration:
+    # XPath rounds months to the nearest, ties upwards.
+    months = EXACT.add(change(Decimal(duration.months)), Decimal("0.5"))
+    return Duration(
+        duration.kind,
+        int(months.to_integral_value(ROUND_FLOOR)),
+        int(change(Decimal(duration.attoseconds))),
+    )
 
 
 # --- terms ------------------------------------------------------------------------------------
