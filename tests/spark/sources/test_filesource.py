@@ -196,22 +196,25 @@ def test_record_files(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_watched_folder_gives_new_files_once_and_in_the_order_found(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    from quadweir.sources.filesource import open_statements
+    from quadweir.sources.filesource import open_records
 
     folder = tmp_path / "in"
     folder.mkdir()
-    declaration = declared(folder, Format.TIMED_LINES, watch=True, pattern="*.stream")
+    # Records rather than statements: nothing is parsed, so the batches are quick.
+    declaration = declared(
+        folder, Format.JSONL, watch=True, pattern="*.jsonl", time=FromColumn("at")
+    )
 
     def put(name: str, value: str) -> None:
-        (folder / name).write_text(f"1000 <urn:a> <urn:p> <urn:{value}> .\n")
+        (folder / name).write_text(f"{value}\n")
 
     batches: list[list[tuple[int, str]]] = []
 
     def note(frame: DataFrame, _: int) -> None:
-        batches.append(sorted((row.position, row.object) for row in frame.collect()))
+        batches.append(sorted((row.position, row.value) for row in frame.collect()))
 
     def run() -> None:
-        frame = open_statements(spark, declaration, max_files_per_batch=2)
+        frame = open_records(spark, declaration, max_files_per_batch=2)
         query = (
             frame.writeStream.foreachBatch(note)
             .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -220,23 +223,41 @@ def test_a_watched_folder_gives_new_files_once_and_in_the_order_found(
         )
         query.awaitTermination()
 
-    put("c.stream", "c")
-    put("d.stream", "d")
-    put("e.stream", "e")
+    put("c.jsonl", "c")
+    put("d.jsonl", "d")
+    put("e.jsonl", "e")
     put("other.txt", "no")
     run()
-    assert batches == [
-        [(1, "<urn:c>"), ((1 << 40) + 1, "<urn:d>")],
-        [((2 << 40) + 1, "<urn:e>")],
-    ]
+    assert batches == [[(1, "c"), ((1 << 40) + 1, "d")], [((2 << 40) + 1, "e")]]
     # A name that sorts before those already read is not lost, and nothing comes twice.
-    put("a.stream", "a")
+    put("a.jsonl", "a")
     batches.clear()
     run()
-    assert batches == [[((4 << 40) + 1, "<urn:a>")]]
-    batches.clear()
-    run()
-    assert batches == []
+    assert batches == [[((4 << 40) + 1, "a")]]
+
+
+def test_a_file_that_changes_or_goes_is_a_dead_letter(tmp_path: Path) -> None:
+    from quadweir.sources.filesource import StreamFiles
+
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text("1 <urn:a> <urn:p> <urn:b> .\n")
+    options = {"path": str(tmp_path), "stream": IRI, "format": "timed-lines"}
+    reader = StreamFiles(options).streamReader(None)
+    end = reader.latestOffset({"files": 0}, reader.getDefaultReadLimit())
+    partitions = reader.partitions({"files": 0}, end)
+    (tmp_path / "a").unlink()
+    (tmp_path / "b").write_text("more than before, much more than before\n")
+    found = [
+        (Path(row["source"]).name, row["reason"])
+        for partition in partitions
+        for batch in reader.read(partition)
+        for row in batch.to_pylist()
+    ]
+    assert found == [
+        ("a", "the file was removed before it was read"),
+        ("b", "the file changed after it was found; move finished files into the folder"),
+        ("c", None),
+    ]
 
 
 def test_what_is_not_read_from_files_is_refused(spark: SparkSession, tmp_path: Path) -> None:

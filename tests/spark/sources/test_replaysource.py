@@ -12,6 +12,7 @@ from quadweir.errors import DeclarationError
 from quadweir.sources.declare import (
     Arrival,
     Format,
+    FromColumn,
     MemorySource,
     Rate,
     ReplaySource,
@@ -28,14 +29,13 @@ pytestmark = pytest.mark.spark
 def test_a_play_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     from quadweir.sources.replaysource import open_replay
 
-    recording, clock = tmp_path / "r.stream", tmp_path / "clock"
-    recording.write_text(
-        "".join(f"{t} <urn:a> <urn:p> <urn:o{t}> .\n" for t in range(5000, 5010)) + "bad\n"
-    )
+    recording, clock = tmp_path / "r.jsonl", tmp_path / "clock"
+    recording.write_text("".join(f'{{"at": {t}}}\n' for t in range(5000, 5010)) + "bad\n")
     declaration = StreamDeclaration(
         iri="urn:s",
         source=ReplaySource(path=recording, pace=Speed(0.001)),
-        format=Format.TIMED_LINES,
+        format=Format.JSONL,
+        time=FromColumn("at"),
     )
     batches: list[list[tuple[int | None, str | None]]] = []
 
@@ -65,12 +65,7 @@ def test_a_play_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> 
     assert offset == {"started": 100_000, "units": 7, "over": 0}
     assert batches == [[(t, None) for t in range(5001, 5005)], [(5005, None), (5006, None)]]
     assert run_until(900_000)["over"] == 1
-    assert batches[0] == [
-        (5007, None),
-        (5008, None),
-        (5009, None),
-        (None, "no event time before the statement"),
-    ]
+    assert batches == [[(5007, None), (5008, None), (5009, None), (None, "not JSON")]]
 
 
 def test_an_unfinished_batch_is_played_again_the_same(tmp_path: Path) -> None:
