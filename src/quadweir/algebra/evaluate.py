@@ -117,13 +117,7 @@ def evaluate(
         PlanError: FROM names a graph that is not there.
         UnsupportedError: the query asks another endpoint.
     """
-    data = dataset if dataset is not None else Dataset()
-    if query.default_graphs or query.named_graphs or query.default_graph_windows:
-        data = data.restricted(query.default_graphs, query.named_graphs)
-    evaluator = _Evaluator(
-        query, data, windows or {}, context or Context(), timed=_timed_variables(query)
-    )
-    bag = evaluator.solve(query.pattern, _Scope(evaluator.default_graph()))
+    evaluator, bag = _solve(query, dataset, windows, context)
     match query.form:
         case SelectForm(variables=variables):
             return Solutions(variables, tuple(_only(row, variables) for row in bag))
@@ -135,6 +129,32 @@ def evaluate(
             return frozenset(_describe(targets, bag, evaluator.default_graph()))
         case _:
             assert_never(query.form)
+
+
+def solve(
+    query: ContinuousQuery,
+    dataset: Dataset | None = None,
+    *,
+    windows: WindowContents | None = None,
+    context: Context | None = None,
+) -> Bag:
+    """Give the bag of solutions of a query's pattern, whatever its form makes of them."""
+    return _solve(query, dataset, windows, context)[1]
+
+
+def _solve(
+    query: ContinuousQuery,
+    dataset: Dataset | None,
+    windows: WindowContents | None,
+    context: Context | None,
+) -> tuple[_Evaluator, Bag]:
+    data = dataset if dataset is not None else Dataset()
+    if query.default_graphs or query.named_graphs or query.default_graph_windows:
+        data = data.restricted(query.default_graphs, query.named_graphs)
+    evaluator = _Evaluator(
+        query, data, windows or {}, context or Context(), timed=_timed_variables(query)
+    )
+    return evaluator, evaluator.solve(query.pattern, _Scope(evaluator.default_graph()))
 
 
 def _only(solution: Solution, variables: Iterable[Variable]) -> Solution:
