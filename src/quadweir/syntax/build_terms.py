@@ -100,12 +100,12 @@ class TermBuilder:
             if not first.children:
                 return None
             first = first.children[0]
-        while not isinstance(last, Token):
-            if not last.children:
-                return None
-            last = last.children[-1]
         if first.start_pos is None:
             return None
+        while not isinstance(last, Token):
+            if not last.children:
+                return self.source.span(first.start_pos, first.end_pos)
+            last = last.children[-1]
         return self.source.span(first.start_pos, last.end_pos)
 
     def error(self, message: str, place: Child, *, hint: str | None = None) -> QuerySyntaxError:

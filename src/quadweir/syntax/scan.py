@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from quadweir.errors import LimitError, QuerySyntaxError
 from quadweir.spans import Span
@@ -34,9 +33,7 @@ _PIECE: Final = re.compile(
 _CODEPOINT: Final = re.compile(r"\\(?:\\|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A word, name, IRI, variable or bracket, and where it starts."""
 
     kind: str  # "word", "name" (IRI or prefixed name), "variable", "open" or "close"

@@ -11,7 +11,7 @@ from quadweir.terms import IRI, BlankNode, Literal, Variable
 from quadweir.vocab import XSD
 from trees import PREFIX, asked, body, tree
 
-A, B, X = (Variable(name) for name in "abx")
+A, B = (Variable(name) for name in "ab")
 EX = "http://example.org/"
 
 
@@ -20,7 +20,11 @@ EX = "http://example.org/"
     [
         ("{}", "(bgp)"),
         ("{ ?a :p ?b }", "(bgp (triple ?a :p ?b))"),
-        ("{ ?a :p ?b , 1 ; a :C }", None),
+        (
+            "{ ?a :p ?b , 1 ;; a :C ; . }",
+            "(bgp (triple ?a :p ?b) (triple ?a :p 1)"
+            " (triple ?a <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> :C))",
+        ),
         # Two triples blocks with a filter between them are one basic pattern.
         (
             "{ ?a :p ?b FILTER(?b) ?b :q ?c }",
@@ -71,14 +75,10 @@ EX = "http://example.org/"
             "{ ?a :p ?b { SELECT ?a { ?a :q ?c } LIMIT 2 OFFSET 1 } }",
             "(join (bgp (triple ?a :p ?b)) (slice 1 2 (project (?a) (bgp (triple ?a :q ?c)))))",
         ),
-        ("{ _:x :p _:y . _:x :q [] }", None),
     ],
 )
-def test_groups(text: str, expected: str | None) -> None:
-    if expected is not None:
-        assert body(text) == tree(expected)
-    else:
-        assert body(text)
+def test_groups(text: str, expected: str) -> None:
+    assert body(text) == tree(expected)
 
 
 def test_blank_nodes_are_hidden_variables() -> None:
@@ -135,7 +135,7 @@ def test_paths(path: str, expected: str) -> None:
         ("?a NOT IN ()", "(not-in ?a)"),
         ("IF(BOUND(?a), ?a, COALESCE(?b, 1.0))", "(IF (BOUND ?a) ?a (COALESCE ?b 1.0))"),
         ("uri('x') = isURI(?a)", '(= (IRI "x") (ISIRI ?a))'),
-        ("<http://www.w3.org/2001/XMLSchema#integer>('1')", None),
+        ("<urn:x:cast>('1')", '(<urn:x:cast> "1")'),
         ("concat()", "(CONCAT)"),
         ("rand() < 1e0", "(< (RAND) 1e0)"),
         (":f(?a, :x)", "(:f ?a :x)"),
@@ -144,10 +144,8 @@ def test_paths(path: str, expected: str) -> None:
         ("-1", "-1"),
     ],
 )
-def test_expressions(text: str, expected: str | None) -> None:
-    found = body(f"{{ FILTER({text}) }}")
-    if expected is not None:
-        assert found == tree(f"(filter {expected} (bgp))")
+def test_expressions(text: str, expected: str) -> None:
+    assert body(f"{{ FILTER({text}) }}") == tree(f"(filter {expected} (bgp))")
 
 
 @pytest.mark.parametrize(
@@ -389,4 +387,3 @@ def test_updates_are_refused(text: str) -> None:
 def test_prefixes_can_be_given() -> None:
     assert parse("SELECT ?x { ?x :p 1 }", prefixes={"": EX}) == asked("SELECT ?x { ?x :p 1 }")
     assert parse("SELECT ?x { ?x <p> 1 }", base=EX) == asked("SELECT ?x { ?x :p 1 }")
-    assert X in parse("SELECT ?x {}").form.variables  # type: ignore[union-attr]
