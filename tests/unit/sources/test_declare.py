@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import tomllib
 from datetime import timedelta
 from pathlib import Path
@@ -299,3 +300,12 @@ def test_places_are_found_in_every_spelling_of_toml() -> None:
         ("l", 1, "n"): (12, 1),
         ("l", 1, "n", "o"): (13, 5),
     }
+
+
+@pytest.mark.parametrize("page", ["streams.md", "replay.md"])
+def test_what_the_pages_show_is_accepted(page: str) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "reference" / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```toml\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    assert blocks
+    for block in blocks:
+        assert loads(block, base=BASE)
