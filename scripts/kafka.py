@@ -36,7 +36,7 @@ from quadweir.sources.kafka import CONNECTOR_NOTE, broker_folder, check_broker, 
 SCALA = "2.13"
 KAFKA = "4.3.1"
 COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-START_SECONDS = 90
+START_SECONDS = 180
 STOP_SECONDS = 20
 
 

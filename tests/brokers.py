@@ -114,7 +114,7 @@ def until(
     what: str,
     *,
     query: StreamingQuery | None = None,
-    timeout_s: float = 60,
+    timeout_s: float = 240,
 ) -> None:
     """Wait for another process, as short as can be; never for a fixed time."""
     deadline = time.monotonic() + timeout_s

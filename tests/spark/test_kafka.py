@@ -13,20 +13,20 @@ from pyspark.sql import functions as F
 from brokers import KafkaBroker, until
 from quadweir import rows
 from quadweir.errors import SourceError
+from quadweir.sinks.deadletters import with_dead_letters
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.kafka import KafkaSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sinks.memory import MemorySink
 from quadweir.sinks.start import Batch, start, wait
-from quadweir.sinks.statements import StatementsSink
 from quadweir.sources.declare import Format, KafkaSource, StreamDeclaration
 from quadweir.sources.kafka import check_broker, read_kafka
-from quadweir.sources.live import read_live
+from quadweir.sources.live import open_live
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(600)]
 
 
 def test_messages_become_statements_and_dead_letters_in_one_pass(
@@ -42,13 +42,12 @@ def test_messages_become_statements_and_dead_letters_in_one_pass(
         ),
         format=Format.TIMED_LINES,
     )
-    sink = StatementsSink(
-        declaration,
+    sink = with_dead_letters(
         FileSink(tmp_path / "good", LineFormat.TIMED_LINES),
         FileSink(tmp_path / "dead", LineFormat.JSONL),
     )
-    raw = read_live(spark, declaration, spool=tmp_path / "unused")
-    query = start(raw, sink, checkpoint=tmp_path / "checkpoint", available_now=True)
+    parsed = open_live(spark, declaration, spool=tmp_path / "unused")
+    query = start(parsed, sink, checkpoint=tmp_path / "checkpoint", available_now=True)
     wait(query)
     assert sum(progress["numInputRows"] for progress in query.recentProgress) == 5
     assert lines(tmp_path / "good") == [f"1000 {good}", f"3000 {good}"]

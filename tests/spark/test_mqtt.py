@@ -16,7 +16,7 @@ from quadweir.sources.mqtt import read_mqtt
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.mqtt, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.mqtt, pytest.mark.timeout(600)]
 
 
 def publish(broker: MqttBroker, *messages: tuple[str, bytes]) -> None:

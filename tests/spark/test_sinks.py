@@ -15,12 +15,13 @@ from quadweir import rows
 from quadweir.errors import SourceError, UsageError
 from quadweir.sinks import files
 from quadweir.sinks.console import ConsoleSink
+from quadweir.sinks.deadletters import records_with_dead_letters, with_dead_letters
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat, to_lines
 from quadweir.sinks.memory import MemorySink
 from quadweir.sinks.start import Batch, Call, Split, both, start
-from quadweir.sinks.statements import StatementsSink
 from quadweir.sources.declare import Format, StreamDeclaration, TcpSource
+from quadweir.sources.records import parse_records
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -197,7 +198,8 @@ def test_bad_records_reach_the_dead_letters_with_place_and_reason(
         records, "source string, place string, arrival bigint, value string, reason string"
     )
     good, dead = MemorySink(), MemorySink()
-    StatementsSink(declaration, good, dead).write(frame, Batch(0, "q"))
+    parsed = parse_records(frame, declaration)
+    with_dead_letters(good, dead).write(parsed, Batch(0, "q"))
     assert [row.event_time for row in good.rows()] == [10]
     letters = {row.place: row for row in dead.rows()}
     assert set(letters) == {"1", "2", "3"}
@@ -206,6 +208,14 @@ def test_bad_records_reach_the_dead_letters_with_place_and_reason(
     assert "event time" in letters["2"].reason
     assert letters["3"].reason == "the line is longer than 4 bytes"
     assert {row.source for row in dead.rows()} == {"tcp://h"}
+
+    good, dead = MemorySink(), MemorySink()
+    sink = records_with_dead_letters(good, dead, lambda records: records.select("place"))
+    sink.write(frame, Batch(0, "q"))
+    assert sorted(row.place for row in good.rows()) == ["0", "1", "2"]
+    assert [(row.place, row.reason) for row in dead.rows()] == [
+        ("3", "the line is longer than 4 bytes")
+    ]
 
 
 def test_a_function_of_the_users_gets_the_batch_and_its_errors_end_the_query(

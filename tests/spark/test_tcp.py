@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,13 +20,13 @@ from quadweir.sources.tcp import LineCutter, read_tcp
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
 def server() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(60)
+        listening.settimeout(240)
         yield listening
 
 
@@ -78,6 +79,11 @@ def test_lines_become_records_and_a_restart_goes_on_after_the_last(
     finally:
         query.stop()
     assert [(row.place, row.value) for row in again.rows()] == [("6", "d")]
+
+    shutil.rmtree(tmp_path / "spool")
+    lost = start(read_tcp(spark, **options), MemorySink(), checkpoint=tmp_path / "checkpoint")
+    with pytest.raises(SourceError, match="is not the one that the checkpoint belongs to"):
+        wait(lost)
 
 
 def test_what_was_received_but_not_finished_is_replayed(

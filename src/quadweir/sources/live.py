@@ -1,4 +1,4 @@
-"""The live source that a declaration names, as a stream of raw records."""
+"""The live source that a declaration names, as a stream of statements or of records."""
 
 from __future__ import annotations
 
@@ -9,27 +9,36 @@ from quadweir.errors import DeclarationError
 from quadweir.sources.declare import KafkaSource, MqttSource, StreamDeclaration, TcpSource
 from quadweir.sources.kafka import read_kafka
 from quadweir.sources.mqtt import read_mqtt
+from quadweir.sources.records import parse_records
 from quadweir.sources.tcp import read_tcp
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def read_live(spark: SparkSession, declaration: StreamDeclaration, *, spool: Path) -> DataFrame:
-    """Read the records of a live stream (`raw.RAW_SCHEMA`, and more columns where known).
-
-    Take `raw.usable` of it for what follows and `raw.unusable` for the dead letters.
+def open_live(spark: SparkSession, declaration: StreamDeclaration, *, spool: Path) -> DataFrame:
+    """Read a live stream.
 
     Args:
         spark: the session.
-        declaration: the stream.
+        declaration: a stream whose source is Kafka, TCP or MQTT.
         spool: a folder for this query and stream alone; keep it with the checkpoint. Kafka needs
             none.
+
+    Returns:
+        For RDF, rows that are statements or dead letters (`records.good_statements`,
+        `records.dead_letters`); for other records, rows of `raw.RAW_SCHEMA`, where a row with a
+        reason is a dead letter.
 
     Raises:
         DeclarationError: the stream is not live.
         SourceError: the source cannot be reached.
     """
+    raw = _open_raw(spark, declaration, spool)
+    return parse_records(raw, declaration) if declaration.format.is_rdf else raw
+
+
+def _open_raw(spark: SparkSession, declaration: StreamDeclaration, spool: Path) -> DataFrame:
     match declaration.source:
         case KafkaSource() as kafka:
             return read_kafka(

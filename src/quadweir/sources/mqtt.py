@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import ssl
-import uuid
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,7 +37,6 @@ SESSION_SECONDS: Final = 7 * 24 * 3600
 _IN_FLIGHT: Final = 2_000
 # QoS 0 knows no flow control: what comes while the spool is full waits here, then is dropped.
 _WAITING: Final = 10_000
-_CLIENT: Final = "client-id"
 
 
 @final
@@ -69,7 +67,7 @@ class MqttReceiver(Receiver):
         self._refused: str | None = None
         self._subscribed = False
         self._client = self._make_client(
-            client_id or client_name(spool.folder), username, password, tls
+            client_id or f"quadweir-{spool.identity}", username, password, tls
         )
 
     def _make_client(self, name: str, username: str | None, password: str | None, tls: bool) -> Any:
@@ -173,16 +171,6 @@ class MqttReceiver(Receiver):
         self.spool.sync()
         for mid, qos in done:
             self._client.ack(mid, qos)
-
-
-def client_name(spool: Path) -> str:
-    """The name under which the broker keeps the session: made once, kept with the spool."""
-    file = spool / _CLIENT
-    if not file.is_file():
-        scratch = file.with_suffix(".new")
-        scratch.write_text(f"quadweir-{uuid.uuid4().hex[:12]}", encoding="ascii")
-        scratch.replace(file)
-    return file.read_text(encoding="ascii")
 
 
 def _paho() -> Any:

@@ -13,6 +13,7 @@ import os
 import struct
 import threading
 import time
+import uuid
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -74,6 +75,9 @@ class Spool:
     """The log of one source of one query; a second process that opens it is refused.
 
     Appending and everything else may happen in different threads.
+
+    Attributes:
+        identity: a name that no other spool has, kept in the folder.
     """
 
     def __init__(
@@ -117,6 +121,7 @@ class Spool:
                 hint="Give each query that reads the source a spool folder of its own.",
             )
         try:
+            self.identity = _identity(folder)
             self._segments = self._scan()
             self._file = self._open_last()
         except BaseException:
@@ -263,19 +268,6 @@ class Spool:
                 self._segments.pop(0).path.unlink(missing_ok=True)
             self._lock.notify_all()
 
-    def skip_to(self, number: int) -> None:
-        """Go on with `number`, where what lay before it has been lost and may be."""
-        with self._lock:
-            if number <= self.end:
-                return
-            self._flush()
-            self._file.close()
-            old = self._segments
-            self._segments = [self._new_segment(number)]
-            self._file = self._open_last()
-            for segment in old:
-                segment.path.unlink(missing_ok=True)
-
     def wait_for_room(self, timeout_s: float) -> bool:
         """Wait while it is full; tell whether there is room."""
         with self._lock:
@@ -302,6 +294,16 @@ def _take(held: BinaryIO, timeout_s: float) -> bool:
             if time.monotonic() >= deadline:
                 return False
             time.sleep(0.05)
+
+
+def _identity(folder: Path) -> str:
+    """A name made once for each spool: numbers of one must not be taken for those of another."""
+    file = folder / "identity"
+    if not file.is_file():
+        scratch = file.with_suffix(".new")
+        scratch.write_text(uuid.uuid4().hex[:16], encoding="ascii")
+        scratch.replace(file)
+    return file.read_text(encoding="ascii")
 
 
 def unframe(number: int, data: bytes) -> Iterator[tuple[int, Received]]:

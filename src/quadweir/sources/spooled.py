@@ -1,7 +1,7 @@
 """A Spark stream reader for sources that push: a receiver fills a spool, Spark reads the spool.
 
 The receiver runs in the one Python process that Spark keeps on the driver for the source. Offsets
-are record numbers of the spool. The records of a batch travel inside its input partitions, so
+are the spool's identity and record numbers. The records of a batch travel inside its input partitions, so
 executors need not see the driver's disk.
 """
 
@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -36,6 +36,8 @@ MAX_RECORD_BYTES: Final = 4 * 2**20
 MAX_RECORDS_PER_TRIGGER: Final = 100_000
 MAX_BYTES_PER_TRIGGER: Final = 32 * 2**20
 _SEQUENCE: Final = "sequence"
+_SPOOL: Final = "spool"
+Offset: TypeAlias = dict[str, Any]
 _ALL: Final = 2**62
 
 
@@ -135,9 +137,10 @@ class SpooledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise self._receiver.failure
         return self._spool
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         # What an earlier query received and never finished is still there to be read.
-        return {_SEQUENCE: self._opened().first}
+        spool = self._opened()
+        return {_SPOOL: spool.identity, _SEQUENCE: spool.first}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadMaxRows(whole(self._options, "max_records_per_trigger", MAX_RECORDS_PER_TRIGGER))
@@ -145,43 +148,51 @@ class SpooledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._target = self._opened().sync()
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         spool = self._opened()
-        begin = start[_SEQUENCE]
-        if begin > spool.end:
-            self._lost(spool, begin)
+        begin = self._begin(spool, start)
         end = spool.sync()
         if self._target is not None:
-            end = max(min(end, self._target), begin)
+            end = min(end, self._target)
         if not isinstance(limit, ReadAllAvailable):
             most = limit.max_rows if isinstance(limit, ReadMaxRows) else _ALL
             size = whole(self._options, "max_bytes_per_trigger", MAX_BYTES_PER_TRIGGER)
             end = min(end, spool.limit(begin, records=most, size=size))
-        return {_SEQUENCE: max(end, begin)}
+        return {_SPOOL: spool.identity, _SEQUENCE: max(end, begin)}
 
-    def _lost(self, spool: Spool, begin: int) -> None:
+    def _begin(self, spool: Spool, offset: Offset) -> int:
+        """The number in this spool that an offset of a checkpoint stands for.
+
+        Raises:
+            SourceError: it is of another spool, which has been lost, and that matters.
+        """
+        if offset[_SPOOL] == spool.identity:
+            return int(offset[_SEQUENCE])
         if self._options.get("fail_on_data_loss", "true").lower() != "false":
             raise SourceError(
-                f"the spool ends at record {spool.end}, and the checkpoint is already at {begin}",
-                detail=f"Its folder is {spool.folder}.",
-                hint="Restore the folder; to go on without what was lost, declare "
-                "fail_on_data_loss = false.",
+                f"the spool folder {spool.folder} is not the one that the checkpoint belongs to",
+                detail="What the other one held and was not finished would be missing.",
+                hint="Restore the folder; to go on without what was lost, set the source's option "
+                "fail_on_data_loss to false.",
             )
-        spool.skip_to(begin)
+        return spool.first
 
-    def reportLatestOffset(self) -> dict[str, int] | None:  # noqa: N802
-        return {_SEQUENCE: self._spool.end} if self._spool is not None else None
+    def reportLatestOffset(self) -> Offset | None:  # noqa: N802
+        if self._spool is None:
+            return None
+        return {_SPOOL: self._spool.identity, _SEQUENCE: self._spool.end}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        runs = self._opened().read(start[_SEQUENCE], end[_SEQUENCE])
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        spool = self._opened()
+        runs = spool.read(self._begin(spool, start), self._begin(spool, end))
         return [_Run(first, data) for first, data in runs]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Run)
         yield to_batch(self._source, unframe(partition.first, partition.data))
 
-    def commit(self, end: dict[str, int]) -> None:
-        if self._spool is not None:
+    def commit(self, end: Offset) -> None:
+        if self._spool is not None and end[_SPOOL] == self._spool.identity:
             self._spool.forget(end[_SEQUENCE])
 
     def stop(self) -> None:

@@ -1,0 +1,93 @@
+"""Kill -9 in the midst of a run, then start again: every element once (semantics P2)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from brokers import REPO, KafkaBroker, until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+ELEMENTS = 600
+# Every tenth line is no statement.
+GOOD = [f'{time} <urn:s{time}> <urn:p> "{time}" .' for time in range(ELEMENTS) if time % 10]
+BAD = [f"{time} <urn:s{time}> ." for time in range(ELEMENTS) if not time % 10]
+LINES = sorted(GOOD + BAD, key=lambda line: int(line.split()[0]))
+
+
+def run(out: Path, *source: str) -> subprocess.Popen[bytes]:
+    """Start the driver as the leader of a process group, so that its JVM can be killed with it."""
+    with (out / "log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, REPO / "tests" / "crashing.py", out, *source],
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def kill_amid_a_batch(out: Path, *source: str) -> None:
+    """Kill once some batches are done and another one is just being written."""
+    driver = run(out, *source)
+
+    def amid() -> bool:
+        assert driver.poll() is None, f"ended too early:\n{(out / 'log').read_text()}"
+        done = list((out / "good").glob("0*"))
+        return len(done) >= 2 and any((out / "good").glob(".batch-*"))
+
+    try:
+        until(amid, "a batch being written")
+    finally:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+
+
+def check(out: Path) -> None:
+    before = len(lines(out / "good"))
+    assert 0 < before < len(GOOD), "the run was to be killed in its midst"
+
+
+def lines(folder: Path) -> list[str]:
+    return [line for file in folder.glob("[!.]*") for line in file.read_text().splitlines()]
+
+
+def finish_and_compare(out: Path, *source: str) -> None:
+    driver = run(out, *source)
+    assert driver.wait(400) == 0, (out / "log").read_text()
+    assert Counter(lines(out / "good")) == Counter(GOOD)
+    letters = [json.loads(line) for line in lines(out / "dead")]
+    assert Counter(letter["record"] for letter in letters) == Counter(BAD)
+
+
+def test_files_to_files(tmp_path: Path) -> None:
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    out.mkdir()
+    for first in range(0, ELEMENTS, 50):
+        text = "".join(f"{line}\n" for line in LINES[first : first + 50])
+        (folder / f"{first:04d}.stream").write_text(text)
+    kill_amid_a_batch(out, "files", str(folder))
+    check(out)
+    finish_and_compare(out, "files", str(folder))
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_kafka_to_files(spark: SparkSession, kafka: KafkaBroker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.produce(spark, topic, list(LINES))
+    kill_amid_a_batch(tmp_path, "kafka", kafka.address, topic)
+    check(tmp_path)
+    finish_and_compare(tmp_path, "kafka", kafka.address, topic)
