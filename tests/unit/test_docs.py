@@ -57,12 +57,17 @@ def test_every_page_is_reachable_from_the_first():
 
 
 def commands() -> list[tuple[str, str]]:
-    """Every command in a block marked `console`, with the page it stands on."""
+    """Every command in a block marked `console`, with the page it stands on.
+
+    Where a block has prompts, the lines without one are what the commands print.
+    """
     found = []
     for page in PAGES:
         for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
             if language == "console":
                 lines = block.replace("\\\n", " ").splitlines()
+                if any(line.startswith("$ ") for line in lines):
+                    lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
                 found += [(name_of(page), line.strip()) for line in lines if line.strip()]
     return found
 
