@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import time
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -91,6 +92,7 @@ class MqttReceiver(Receiver):
     def receive(self) -> None:
         backoff = Backoff()
         ok = _paho().MQTT_ERR_SUCCESS
+        patience = time.monotonic() + 3 * self._connect_timeout_s
         while not self.stopping.is_set():
             try:
                 self._connect()
@@ -104,6 +106,8 @@ class MqttReceiver(Receiver):
                         )
                     if self._subscribed:
                         backoff.reset()
+                    elif time.monotonic() > patience:
+                        break
             except OSError as error:
                 if not self._subscribed:
                     raise SourceError(
@@ -111,6 +115,11 @@ class MqttReceiver(Receiver):
                         detail=str(error),
                         hint="Start the broker, or mend host and port.",
                     ) from error
+            if not self._subscribed and time.monotonic() > patience:
+                raise SourceError(
+                    f"what listens at {self._host}:{self._port} does not answer as an MQTT broker",
+                    hint="Mend host and port; for an encrypted port, set tls.",
+                )
             # What was not acknowledged on a connection that ended will be sent again.
             self._waiting = deque(one for one in self._waiting if one[2] == 0)
             self.stopping.wait(backoff.next_s())
