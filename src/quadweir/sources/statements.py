@@ -23,7 +23,12 @@ from quadweir.terms import (
 # label may hold dots but not end in one. Repetitions never give back what they took (`*+`, `(?>`):
 # a hostile line of megabytes must not make the match take quadratic time.
 _IRI: Final = r"<[^<>]*+>"
-_LABEL: Final = r'_:(?>[^\s<>".]+(?:\.+[^\s<>".]+)*)'
+_NAME_START: Final = (
+    "A-Za-z0-9_:\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d"
+    "\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_NAME: Final = f"{_NAME_START}\\-\u00b7\u0300-\u036f\u203f\u2040"
+_LABEL: Final = rf"_:(?>[{_NAME_START}][{_NAME}]*+(?:\.+[{_NAME}]++)*+)"
 _QUOTED: Final = r'"(?:[^"\\\r\n]|\\[^\r\n])*+"'
 _TAG: Final = r"(?:@[A-Za-z0-9-]++|\^\^[ \t]*+<[^<>]*+>)"
 _SPACE: Final = r"[ \t]*+"
@@ -36,11 +41,27 @@ _GRAPH: Final = 6
 
 # Longer spellings would make the cache of terms a hoard.
 _CACHED_CHARACTERS: Final = 256
-_cached_term = lru_cache(maxsize=4096)(parse_term)
+
+
+@lru_cache(maxsize=4096)
+def _cached_term(spelling: str) -> Term:
+    return _checked_term(spelling)
+
+
+def _checked_term(spelling: str) -> Term:
+    term = parse_term(spelling)
+    iri = term if isinstance(term, IRI) else getattr(term, "datatype", None)
+    if isinstance(iri, IRI) and ("\ufffe" in iri.value or "\uffff" in iri.value):
+        raise DataError("an IRI with a character that no IRI has")
+    return term
 
 
 def _term(spelling: str) -> Term:
-    return _cached_term(spelling) if len(spelling) <= _CACHED_CHARACTERS else parse_term(spelling)
+    if spelling.startswith("_:"):
+        return BlankNode(spelling[2:])
+    return (
+        _cached_term(spelling) if len(spelling) <= _CACHED_CHARACTERS else _checked_term(spelling)
+    )
 
 
 def parse_statement(text: str) -> Quad:
