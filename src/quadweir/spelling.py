@@ -9,6 +9,7 @@ StackOverflowError.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from string import ascii_letters, ascii_lowercase, digits
 from typing import TYPE_CHECKING, Final
 
@@ -33,7 +34,6 @@ def character_class(characters: str, *, negated: bool = False) -> str:
 
 _CONTROLS: Final = "".join(map(chr, range(0x20)))
 _C1: Final = "".join(map(chr, range(0x7F, 0xA0)))
-_NON_CHARACTERS: Final = "\ufffe\uffff"
 _NOT_IN_IRIS: Final = _CONTROLS + ' <>"{}|^`\\' + _C1
 _NOT_IN_QUOTES: Final = _CONTROLS + '"\\\x7f'
 _ASCII: Final = "".join(map(chr, range(0x20, 0x7F)))
@@ -65,12 +65,9 @@ LANGUAGE: Final = (
     f"(?:-{character_class(ascii_letters + digits)}{{1,8}}){{0,9}}"
 )
 
-_ESCAPES: Final = {
-    character: escape(character) for character in f'{_CONTROLS}"\\\x7f{_NON_CHARACTERS}'
-}
 _SPECIAL: Final = "\\x00-\\x1f\\x22\\x5c\\x7f\\x{fffe}\\x{ffff}"
 _ESCAPE_SEQUENCE: Final = r"\\(?:u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[tbnrf\x22\x27\x5c])"
-_SURROGATE: Final = r"\\(?:u[dD][89abAB]|U0000[dD][89a-fA-F]|U(?!00(?:0|10))|u[dD][c-fC-F])"
+_NO_CHARACTER: Final = r"\\(?:u[dD][89a-fA-F]|U0000[dD][89a-fA-F]|U(?!00(?:0|10)))"
 
 
 def escape_lexical(raw: Column) -> Column:
@@ -81,38 +78,34 @@ def escape_lexical(raw: Column) -> Column:
     ).otherwise(raw)
 
 
-def respell_lexical(spelled: Column) -> Column:
-    """Make the inside of a literal canonical; every escape in it must be valid."""
+def respell(term: Column) -> Column:
+    """Make the escapes of a term in N-Triples canonical; every one in it must be valid.
+
+    In an IRI this leaves a backslash only where a character stands that no IRI can have.
+    """
+    inside = "\\x00-\\x1f\\x5c\\x7f\\x{fffe}\\x{ffff}"
     return F.when(
-        spelled.rlike(f"[{_SPECIAL}]"),
+        term.rlike(f"[{inside}]"),
         _join_tokens(
-            spelled,
-            f"{_ESCAPE_SEQUENCE}|[{_SPECIAL}]|[^{_SPECIAL}]++",
-            lambda token: F.when(token.startswith("\\"), _respell_escape(token)).otherwise(
-                _spell(token)
+            term,
+            f"{_ESCAPE_SEQUENCE}|[{inside}]|[^{inside}]++",
+            lambda token: (
+                F.when(token.rlike(r"^\\[uU]"), _spell(_decode_escape(token)))
+                .when(token == "\\'", "'")
+                .when(token.startswith("\\"), token)
+                .otherwise(_spell_control(token))
             ),
         ),
-    ).otherwise(spelled)
+    ).otherwise(term)
 
 
-def unescape_iri(spelled: Column) -> Column:
-    """Replace the numeric escapes of an IRI by their characters."""
-    return F.when(
-        spelled.contains("\\"),
-        _join_tokens(
-            spelled,
-            f"{_ESCAPE_SEQUENCE}|[^\\x5c]++",
-            lambda token: F.when(token.rlike(r"^\\[uU]"), _decode_escape(token)).otherwise(token),
-        ),
-    ).otherwise(spelled)
+def has_bad_escape(term: Column) -> Column:
+    """Tell whether some escape is none of N-Triples', or names no Unicode character.
 
-
-def has_bad_escape(spelled: Column, *, numeric_only: bool = False) -> Column:
-    """Tell whether some escape is none of N-Triples', or names no Unicode character."""
-    # Pairs of backslashes go first, so that what follows the others is what they escape.
-    single = F.replace(spelled, F.lit("\\\\"), F.lit("" if not numeric_only else "\\-"))
-    allowed = r"u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}" + ("" if numeric_only else r"|[tbnrf\x22\x27]")
-    return spelled.contains("\\") & (single.rlike(rf"\\(?!{allowed})") | single.rlike(_SURROGATE))
+    Escaped backslashes and quotes must have been spelled as numbers before.
+    """
+    unknown = r"\\(?!u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|[tbnrf\x27])"
+    return term.contains("\\") & term.rlike(f"{unknown}|{_NO_CHARACTER}")
 
 
 def literal(
@@ -133,24 +126,28 @@ STRING_DATATYPE: Final = f"<{XSD.string}>"
 LANG_STRING_DATATYPE: Final = f"<{RDF.langString}>"
 
 
-def _join_tokens(text: Column, pattern: str, each: object) -> Column:
+def _join_tokens(text: Column, pattern: str, each: Callable[[Column], Column]) -> Column:
     tokens = F.regexp_extract_all(text, F.lit(pattern), F.lit(0))
-    return F.array_join(F.transform(tokens, each), "")  # type: ignore[arg-type]
+    return F.array_join(F.transform(tokens, each), "")
 
 
 def _spell(token: Column) -> Column:
-    escapes = F.create_map(*[F.lit(part) for pair in _ESCAPES.items() for part in pair])
-    return F.coalesce(F.try_element_at(escapes, token), token)
+    """Spell a character, or a run of characters that need no escape."""
+    return F.when(token == '"', '\\"').when(token == "\\", "\\\\").otherwise(_spell_control(token))
 
 
-def _respell_escape(token: Column) -> Column:
+def _spell_control(token: Column) -> Column:
+    # A list in one string folds into one constant, where a map would be planned entry by entry.
+    controls = F.split(F.lit(" ".join(escape(chr(code)) for code in range(0x20))), " ")
+    code = F.ascii(token)
     return (
-        F.when(token.rlike(r"^\\[uU]"), _spell(_decode_escape(token)))
-        .when(token == "\\'", F.lit("'"))
+        F.when((code < 0x20) & (token != ""), controls[code])
+        .when(code == 0x7F, "\\u007F")
+        .when(token == "\ufffe", "\\uFFFE")
+        .when(token == "\uffff", "\\uFFFF")
         .otherwise(token)
     )
 
 
 def _decode_escape(token: Column) -> Column:
-    digits_only = F.substring(token, 3, 8)
-    return F.decode(F.unhex(F.lpad(digits_only, 8, "0")), "UTF-32")
+    return F.decode(F.unhex(F.lpad(F.substring(token, 3, 8), 8, "0")), "UTF-32")

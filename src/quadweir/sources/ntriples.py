@@ -1,16 +1,14 @@
 """N-Triples and N-Quads lines to quad rows, wholly as column expressions.
 
-Most lines in the world are already canonical: one pattern recognises them, and cuts at spaces do
-the rest. A line that is not goes the thorough way: escapes are neutralised so that quotes and
-brackets can be trusted, the line is cut into terms, each term is checked and spelled canonically,
-and what does not parse gets a reason.
+Most lines in the world are already canonical: one pattern recognises them. Any other line is first
+made canonical, or gets a reason why it cannot be. Then cuts at spaces do the rest.
 
 Spec: https://www.w3.org/TR/n-quads/#sec-grammar
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -35,7 +33,7 @@ def _canonical(iri: str, lexical: str) -> str:
 _CANONICAL_ASCII: Final = _canonical(spelling.ASCII_IRI, spelling.ASCII_LEXICAL)
 _CANONICAL: Final = _canonical(spelling.IRI, spelling.LEXICAL)
 
-# The thorough way works on the neutralised line, in which no backslash is left that matters.
+# For lines that are not canonical; no quote is left inside a literal (see `_canonicalise`).
 _SPACE: Final = "[ \\t]*+"
 _ANY_IRI: Final = "<[^<> \\t\\x22]*+>"
 _NAME_START: Final = (
@@ -47,14 +45,20 @@ _NAME: Final = f"{_NAME_START}\\-\\x{{B7}}\\x{{300}}-\\x{{36F}}\\x{{203F}}\\x{{2
 _ANY_LABEL: Final = f"_:[{_NAME_START}][{_NAME}.]*(?<!\\.)"
 _ANY_RESOURCE: Final = f"(?:{_ANY_IRI}|{_ANY_LABEL})"
 _ANY_QUOTED: Final = '"[^"\\n\\r]*+"'
-_ANY_TAG: Final = f"(?:{spelling.LANGUAGE}|\\^\\^{_SPACE}{_ANY_IRI})"
-# Groups: space, subject, space, predicate, space, object or quoted, space, tag, space, graph.
-_CUT: Final = (
-    f"^({_SPACE})({_ANY_RESOURCE})({_SPACE})({_ANY_IRI})({_SPACE})"
-    f'({_ANY_RESOURCE}|{_ANY_QUOTED})({_SPACE})((?:(?<="[ \\t]{{0,50}}){_ANY_TAG})?+)({_SPACE})'
-    f"((?:{_ANY_RESOURCE})?+){_SPACE}\\.{_SPACE}(?:#.*+)?\\z"
+_SUBJECT: Final = f"^{_SPACE}({_ANY_RESOURCE})"
+_PREDICATE: Final = f"{_SUBJECT}{_SPACE}({_ANY_IRI})"
+_OBJECT: Final = f"{_PREDICATE}{_SPACE}({_ANY_RESOURCE}|{_ANY_QUOTED})"
+# Only a quote, and white space after it, can stand before a language tag or a datatype.
+_TAG: Final = (
+    f'(?:(?<="[ \\t]{{0,50}})({spelling.LANGUAGE}|(?=\\^\\^))(?:\\^\\^{_SPACE}({_ANY_IRI}))?)?+'
 )
+_STATEMENT: Final = (
+    f"{_OBJECT}{_SPACE}{_TAG}{_SPACE}({_ANY_RESOURCE})?+{_SPACE}\\.{_SPACE}(?:#.*+)?\\z"
+)
+_GROUPS: Final = "\n".join(f"${number}" for number in range(1, 7))
 _EMPTY: Final = "^[ \\t]*+(?:#.*+)?\\z"
+_FAILED: Final = "!"
+_SHOWN: Final = 100
 
 
 def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
@@ -69,197 +73,124 @@ def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
     Returns:
         `frame` with the columns of `rows.QUAD_SCHEMA` and `rows.REASON`.
     """
-    kept = [F.col(name) for name in frame.columns]
-    # Each select names what later ones use more than once: Spark computes it once, and only the
-    # last one, which the thorough way keeps out of generated code, pays for that.
-    short = F.when(F.octet_length(line) <= MAX_LINE_BYTES, line)
-    staged = frame.select(*kept, short.alias(_TEXT)).select(
-        *kept, _TEXT, _is_canonical(F.col(_TEXT)).alias(_FAST), F.split(_TEXT, " ", 3).alias(_PARTS)
+    kept = [F.col(f"`{name}`") for name in frame.columns]
+    # Each select names what later ones use more than once, so that Spark computes it once.
+    text = F.col(_TEXT)
+    staged = frame.select(*kept, line.alias(_TEXT))
+    staged = staged.select(
+        *kept, F.when(_is_canonical(text), text).otherwise(_canonicalise(text)).alias(_TEXT)
     )
-    last = F.col(_PARTS)[2]
+    staged = staged.select(*kept, _TEXT, F.split(_TEXT, " ", 3).alias(_PARTS))
+    failed = text.startswith(_FAILED)
+    subject, predicate, last = (F.col(_PARTS)[index] for index in range(3))
     staged = staged.select(
         *kept,
-        _TEXT,
-        _FAST,
-        F.col(_PARTS)[0].alias(rows.SUBJECT),
-        F.col(_PARTS)[1].alias(rows.PREDICATE),
-        F.when(F.col(_FAST), F.left(last, F.length(last) - 2)).alias(_REST),
+        F.when(~failed, subject).alias(rows.SUBJECT),
+        F.when(~failed, predicate).alias(rows.PREDICATE),
+        F.when(~failed, F.left(last, F.length(last) - 2)).alias(_REST),
+        F.when(failed, F.substr(text, F.lit(2))).alias(rows.REASON),
     )
     rest = F.col(_REST)
     # Neither a datatype, a language tag nor a graph name can hold a quote or a space.
     tail = F.when(rest.startswith('"'), F.substring_index(rest, '"', -1)).otherwise(rest)
-    staged = staged.select(
-        *kept, _TEXT, _FAST, rows.SUBJECT, rows.PREDICATE, _REST, tail.alias(_TAIL)
-    )
-    tail = F.col(_TAIL)
-    graph = F.when(tail.contains(" "), F.substring_index(tail, " ", -1))
-    staged = staged.select(
-        *kept, _TEXT, _FAST, rows.SUBJECT, rows.PREDICATE, _REST, graph.alias(rows.GRAPH)
-    )
+    others = (rows.SUBJECT, rows.PREDICATE, _REST, rows.REASON)
+    staged = staged.select(*kept, *others, tail.alias(_TAIL))
+    graph = F.when(F.col(_TAIL).contains(" "), F.substring_index(_TAIL, " ", -1))
+    staged = staged.select(*kept, *others, graph.alias(rows.GRAPH))
     graph = F.col(rows.GRAPH)
     obj = F.when(graph.isNull(), rest).otherwise(F.left(rest, F.length(rest) - F.length(graph) - 1))
-    fast = staged.select(
-        *kept, _TEXT, _FAST, rows.SUBJECT, rows.PREDICATE, obj.alias(rows.OBJECT), rows.GRAPH
-    )
-    slow = F.when(~F.col(_FAST), _parse_thoroughly(F.col(_TEXT)))
-    both = fast.withColumn(_SLOW, slow)
-    return both.select(
-        *kept,
-        *[
-            F.when(F.col(_FAST), F.col(name)).otherwise(F.col(_SLOW)[name]).alias(name)
-            for name in rows.TERMS
-        ],
-        F.coalesce(
-            F.when(F.octet_length(line) > MAX_LINE_BYTES, F.lit(_TOO_LONG)),
-            F.col(_SLOW)[rows.REASON],
-        ).alias(rows.REASON),
+    return staged.select(
+        *kept, rows.SUBJECT, rows.PREDICATE, obj.alias(rows.OBJECT), graph, rows.REASON
     )
 
-
-_TOO_LONG: Final = f"longer than {MAX_LINE_BYTES} bytes"
 
 # Names that no source can have, since they are taken off again before the frame is returned.
 _TEXT: Final = "_nt_text"
-_FAST: Final = "_nt_fast"
 _PARTS: Final = "_nt_parts"
 _REST: Final = "_nt_rest"
 _TAIL: Final = "_nt_tail"
-_SLOW: Final = "_nt_slow"
 
 
 def _is_canonical(line: Column) -> Column:
     # Decoding hides bytes that are not UTF-8, so beyond ASCII the pattern alone is not enough.
     sound = F.is_valid_utf8(line) & ~line.contains("\ufffe") & ~line.contains("\uffff")
     beyond_ascii = (F.octet_length(line) != F.length(line)) & line.rlike(_CANONICAL) & sound
-    return F.coalesce(line.rlike(_CANONICAL_ASCII) | beyond_ascii, F.lit(False))
+    short = F.octet_length(line) <= MAX_LINE_BYTES
+    return F.coalesce(short & (line.rlike(_CANONICAL_ASCII) | beyond_ascii), F.lit(False))
 
 
-def _parse_thoroughly(line: Column) -> Column:
-    def failed(why: str) -> Column:
-        return _failure(F.lit(why))
+def _canonicalise(line: Column) -> Column:
+    """The canonical form of a line; `!` and the reason if it has none; NULL if it says nothing.
 
-    def neutral(plain: Column) -> Column:
-        # In `plain` an escape is two letters, so a quote is a quote and a bracket a bracket.
-        pieces = F.split(F.regexp_replace(plain, _CUT, _GROUPS), "\n", -1)
-        return (
-            F.when(plain.rlike(_CUT), _let(pieces, lambda cut: _assemble(line, cut)))
-            .when(~plain.rlike(_SUBJECT), failed("the subject is not an IRI or a blank node"))
-            .when(~plain.rlike(_PREDICATE), failed("the predicate is not an IRI"))
-            .when(
-                ~plain.rlike(_OBJECT),
-                failed("the object is not an IRI, a blank node or a closed literal"),
-            )
-            .otherwise(failed("after the object only a graph name and a full stop can follow"))
-        )
-
-    return (
-        F.when(line.isNull() | line.rlike(_EMPTY), _failure(F.lit(None).cast("string")))
-        .when(~F.is_valid_utf8(line), failed("not valid UTF-8"))
-        .otherwise(_let(F.regexp_replace(line, "\\\\[\\s\\S]", "xx"), neutral))
+    The tree is kept small: every query that reads RDF plans it, few ever run it.
+    """
+    # Escaped quotes and backslashes are spelled as numbers, so that a quote ends a literal.
+    unquoted = F.replace(
+        F.replace(line, F.lit("\\\\"), F.lit("\\u005C")), F.lit('\\"'), F.lit("\\u0022")
     )
 
-
-_GROUPS: Final = "\n".join(f"${number}" for number in range(1, 11))
-_SUBJECT: Final = f"^{_SPACE}{_ANY_RESOURCE}"
-_PREDICATE: Final = f"{_SUBJECT}{_SPACE}{_ANY_IRI}"
-_OBJECT: Final = f"{_PREDICATE}{_SPACE}(?:{_ANY_RESOURCE}|{_ANY_QUOTED})"
-
-
-def _assemble(line: Column, pieces: Column) -> Column:
-    """Cut the real line where the neutralised one was cut, and make each term canonical."""
-    starts = [F.lit(1)]
-    for index in range(9):
-        starts.append(starts[-1] + F.length(pieces[index]))
-
-    def piece(index: int) -> Column:
-        return F.substring(line, starts[index], F.length(pieces[index]))
-
-    def assemble(parts: Column) -> Column:
-        subject, predicate, body, tag, graph = (parts[index] for index in range(5))
-        quoted = body.startswith('"')
-        datatype = F.regexp_replace(tag, "^\\^\\^[ \\t]*+", "")
-        typed = tag.startswith("^^")
-        problem = F.coalesce(
-            _iri_problem(subject, "subject"),
-            _iri_problem(predicate, "predicate"),
-            F.when(~quoted, _iri_problem(body, "object")),
-            F.when(
-                quoted & spelling.has_bad_escape(body),
-                F.lit("the literal has an escape that N-Triples does not know"),
-            ),
-            F.when(typed, _iri_problem(datatype, "datatype")),
-            F.when(
-                typed & (spelling.unescape_iri(datatype) == spelling.LANG_STRING_DATATYPE),
-                F.lit("rdf:langString needs a language tag"),
-            ),
-            F.when(graph != "", _iri_problem(graph, "graph name")),
-        )
+    def cut(plain: Column) -> Column:
+        pieces = F.split(F.regexp_replace(plain, _STATEMENT, _GROUPS), "\n", -1)
         return _let(
-            problem,
-            lambda why: F.when(
-                why.isNull(),
-                _result(
-                    spelling.unescape_iri(subject),
-                    spelling.unescape_iri(predicate),
-                    F.when(
-                        quoted,
-                        F.concat(
-                            F.lit('"'),
-                            spelling.respell_lexical(
-                                F.substring(body, F.lit(2), F.length(body) - 2)
-                            ),
-                            F.lit('"'),
-                            _canonical_tag(tag, datatype),
-                        ),
-                    ).otherwise(spelling.unescape_iri(body)),
-                    F.when(graph != "", spelling.unescape_iri(graph)),
-                    F.lit(None).cast("string"),
-                ),
-            ).otherwise(_failure(why)),
+            pieces, lambda terms: F.when(F.size(terms) == 6, _join(terms)).otherwise(_why(plain))
         )
 
-    return _let(F.array(*[piece(index) for index in (1, 3, 5, 7, 9)]), assemble)
-
-
-def _canonical_tag(tag: Column, datatype: Column) -> Column:
-    name = spelling.unescape_iri(datatype)
     return (
-        F.when(tag == "", F.lit(""))
-        .when(tag.startswith("@"), F.lower(tag))
-        .when(name == spelling.STRING_DATATYPE, F.lit(""))
-        .otherwise(F.concat(F.lit("^^"), name))
+        F.when(line.isNull() | line.rlike(_EMPTY), F.lit(None))
+        .when(F.octet_length(line) > MAX_LINE_BYTES, f"!longer than {MAX_LINE_BYTES} bytes")
+        .when(~F.is_valid_utf8(line), "!not valid UTF-8")
+        .otherwise(_let(unquoted, cut))
     )
 
 
-def _iri_problem(term: Column, role: str) -> Column:
+def _join(terms: Column) -> Column:
+    """Spell each term canonically and put the line together again."""
+
+    def assemble(spelled: Column) -> Column:
+        wrong = F.filter(
+            spelled, lambda term: term.startswith("<") & ~term.rlike(f"^{spelling.IRI}\\z")
+        )
+        subject, predicate, value, language, datatype, graph = (spelled[i] for i in range(6))
+        tag = F.when(
+            (datatype != "") & (datatype != spelling.STRING_DATATYPE),
+            F.concat(F.lit("^^"), datatype),
+        ).otherwise(F.lower(language))
+        return (
+            F.when(
+                F.size(wrong) > 0,
+                F.concat(
+                    F.lit(_FAILED),
+                    F.substring(wrong[0], 1, _SHOWN),
+                    F.lit(" is not an absolute IRI, or has a character that no IRI has"),
+                ),
+            )
+            .when(datatype == spelling.LANG_STRING_DATATYPE, "!rdf:langString needs a language tag")
+            .otherwise(
+                F.concat_ws(
+                    " ",
+                    subject,
+                    predicate,
+                    F.concat(value, tag),
+                    F.nullif(graph, F.lit("")),
+                    F.lit("."),
+                )
+            )
+        )
+
     return F.when(
-        term.startswith("<"),
-        F.when(
-            spelling.has_bad_escape(term, numeric_only=True),
-            F.lit(f"the {role} has an escape that an IRI cannot have"),
-        ).when(
-            ~spelling.unescape_iri(term).rlike(f"^{spelling.IRI}\\z"),
-            F.lit(f"the {role} is not an absolute IRI, or has a character that IRIs cannot have"),
-        ),
+        F.exists(terms, spelling.has_bad_escape), "!an escape that N-Triples does not know"
+    ).otherwise(_let(F.transform(terms, spelling.respell), assemble))
+
+
+def _why(plain: Column) -> Column:
+    return (
+        F.when(~plain.rlike(_SUBJECT), "!the subject is not an IRI or a blank node")
+        .when(~plain.rlike(_PREDICATE), "!the predicate is not an IRI")
+        .when(~plain.rlike(_OBJECT), "!the object is not an IRI, a blank node or a closed literal")
+        .otherwise("!after the object only a graph name and a full stop can follow")
     )
-
-
-def _result(subject: Column, predicate: Column, obj: Column, graph: Column, why: Column) -> Column:
-    names = (*rows.TERMS, rows.REASON)
-    columns = (subject, predicate, obj, graph, why)
-    return F.struct(*[column.alias(name) for name, column in zip(names, columns, strict=True)])
-
-
-def _failure(why: Column) -> Column:
-    nothing = F.lit(None).cast("string")
-    return _result(nothing, nothing, nothing, nothing, why)
 
 
 def _let(value: Column, body: Callable[[Column], Column]) -> Column:
     """Name a value inside one expression, so that it is computed once however often it is used."""
     return F.transform(F.array(value), body)[0]
-
-
-def line_of(quad: Sequence[Column]) -> Column:
-    """One N-Quads line for the terms subject, predicate, object and graph; the graph may be NULL."""
-    return F.concat(F.concat_ws(" ", *quad), F.lit(" ."))
