@@ -15,7 +15,6 @@ from typing import TypeAlias, assert_never, final
 
 from quadweir.algebra.aggregates import evaluate_aggregate
 from quadweir.algebra.dataset import (
-    EMPTY,
     Dataset,
     Occurrence,
     StreamElement,
@@ -391,7 +390,9 @@ class _Evaluator:
 
     def graph(self, pattern: Graph, scope: _Scope) -> Bag:
         if isinstance(pattern.graph, IRI):
-            source = self.data.named.get(pattern.graph, EMPTY)
+            if pattern.graph not in self.data.named:
+                return []  # an empty graph has the empty solution, one that is not there none
+            source = self.data.named[pattern.graph]
             return self.solve(pattern.input, replace(scope, source=source))
         bag: Bag = []
         for name, source in self.data.named.items():

@@ -259,6 +259,10 @@ class _Evaluation:
         )
         self._static_default = {_without_graph(quad) for quad in default}
         self._store = ox.Store()
+        for index, opened in enumerate(windows):
+            if opened.window.content is Content.GRAPH:
+                # A window is there even while it is empty: OPTIONAL inside has a solution then.
+                self._store.add_graph(ox.NamedNode(window_graph(index)))
         for quad in default:
             self._store.add(_oxigraph_quad(quad, None))
             if self._merges_bags:
