@@ -21,6 +21,7 @@ from quadweir.errors import DataError, SourceError, UsageError
 from quadweir.sources.lines import Fault, lines_of, open_bytes, read_blocks
 from quadweir.sources.rdfdocuments import BadQuad
 from quadweir.sources.statements import is_blank, parse_statement
+from quadweir.sources.xmlguard import without_doctype
 
 FORMATS: Final = {
     "ntriples": ox.RdfFormat.N_TRIPLES,
@@ -219,7 +220,8 @@ def _read_document(
 
     with open_bytes(job.source) as data:
         try:
-            metered = cast("IO[bytes]", _Metered(data, on_bytes))
+            guarded = without_doctype(data) if job.source_format == "rdfxml" else data
+            metered = cast("IO[bytes]", _Metered(guarded, on_bytes))
             parser = ox.parse(metered, FORMATS[job.source_format], base_iri=job.base)
             for quad in parser:
                 if not names and not prefixes and parser.prefixes:
@@ -229,6 +231,8 @@ def _read_document(
         except SyntaxError as error:
             place = f"line {error.lineno}" if error.lineno else "file"
             bad(BadQuad(place, f"not {job.source_format}: {error.msg}"))
+        except DataError as error:
+            bad(BadQuad("file", error.message))
         except OSError as error:
             bad(BadQuad("file", str(error)))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 from quadweir.errors import DataError
 from quadweir.sources.lines import MAX_LINE_BYTES, Fault, open_bytes, read_lines
 from quadweir.sources.statements import is_blank, parse_statement
+from quadweir.sources.xmlguard import without_doctype
 from quadweir.terms import IRI, BlankNode, Literal, Quad, Term
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def _read_document(path: Path, name: str) -> Iterator[Quad | BadQuad]:
     names = _BlankNames(path)
     with open_bytes(path) as data:
         try:
-            for quad in pyoxigraph.parse(input=data, format=rdf_format):
+            guarded = without_doctype(data) if name == "RDF_XML" else data
+            for quad in pyoxigraph.parse(input=guarded, format=rdf_format):
                 yield names.quad(quad)
         except SyntaxError as error:
             place = f"line {error.lineno}" if error.lineno else "file"

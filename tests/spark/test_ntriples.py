@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import pyoxigraph as ox
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from quadweir import rows
+from quadweir.sinks.lines import LineFormat, to_lines
+from quadweir.sources.ntriples import MAX_LINE_BYTES, parse_lines
+from quadweir.spelling import escape_lexical
+from quadweir.terms import Quad, escape
+from terms_strategy import QUADS, TEXT
+
+pytestmark = pytest.mark.spark
+
+# Odd but valid lines, wrong lines, and lines that say nothing.
+ODD = [
+    '<urn:a> <urn:b> "x"^^<http://www.w3.org/2001/XMLSchema#string> .',
+    '<urn:a> <urn:b> "\\u0022\\u0041\\U0001F600\\u000a\\u007f" .',
+    '<urn:a> <urn:b> "x"@en-US <urn:g>.',
+    '<urn:a> <urn:b> "x"^^<urn:\\u0041> .',
+    '<urn:a> <urn:b> "x" ^^ <urn:d> .',
+    '<urn:a> <urn:b> "x" @en .',
+    '<urn:a> <urn:b> "\x01\x7f" .',
+    "<urn:a> <urn:b> _:a..b .",
+    "_:a.b <urn:b> _:c.",
+    '<urn:a><urn:b>"a . b\\\\"@EN<urn:g>. # hi',
+    '  \t<urn:a>\t<urn:b> "#" . # "',
+    '<urn:a> <urn:b> "a \\" b" .',
+    '<urn:a> <urn:b> "\\\\\\" . # <urn:g> ." .',
+    '<urn:a> <urn:b> "é\\t" <urn:g> .',
+    "<urn:a> <urn:b> _:é _:g .",
+    '<urn:a> <urn:b> "\\\\u0041" .',
+    '<urn:a> <urn:b> "\ufffe" .',
+    "<urn:> <a:> <a:#> .",
+    '<urn:a> <urn:b> "' + "\\n" * 20_000 + '" .',
+]
+WRONG = [
+    '<urn:a> <urn:b> "x"^^<http://www.w3.org/1999/02/22-rdf-syntax-ns#langString> .',
+    '<urn:a> <urn:b> "x"@1e .',
+    "_:- <urn:b> _:a .",
+    "<urn:a> _:p _:a .",
+    '"x" <urn:b> _:a .',
+    '<urn:a> <urn:b> <urn:c> "x" .',
+    "<urn:a> <urn:b> <urn:c> . <urn:a> <urn:b> <urn:c> .",
+    "<urn:a> <urn:b> <urn:c>",
+    '<urn:a> <urn:b> "\\x" .',
+    "<urn:a> <urn:b> 'x' .",
+    "<urn:a>\t<urn:b>\u00a0<urn:c> .",
+    "<urn:\\n> <urn:b> <urn:c> .",
+    "<urn:\\u0020> <urn:b> <urn:c> .",
+    '<urn:a> <urn:b> "\\uD83D\\uDE00" .',
+    '<urn:a> <urn:b> "\\U00110000" .',
+    '<rel> <urn:b> "x" .',
+    "<urn:a> <urn:b{> <urn:c> .",
+    '<urn:a> <urn:b> "open .',
+    '<urn:a> <urn:b> "a"b" .',
+    "<urn:a> <urn:b> <urn:c>@en .",
+    "!what",
+]
+QUIET = ["", "   ", "# a comment", "\t# <urn:a> <urn:b> <urn:c> ."]
+
+
+def _parse(spark: SparkSession, lines: list[str | bytearray]) -> list[dict[str, str | None]]:
+    kind = "binary" if any(isinstance(line, bytearray) for line in lines) else "string"
+    frame = spark.createDataFrame([(line,) for line in lines], f"value {kind}")
+    text = F.col("value").cast("string")
+    parsed = parse_lines(frame, text).select(*rows.TERMS, rows.REASON)
+    return [row.asDict() for row in parsed.collect()]
+
+
+def _spelled(row: dict[str, str | None]) -> str:
+    return " ".join(str(row[name]) for name in rows.TERMS if row[name] is not None) + " ."
+
+
+def test_odd_lines_become_what_pyoxigraph_makes_of_them(spark: SparkSession) -> None:
+    for line, row in zip(ODD, _parse(spark, ODD), strict=True):
+        (quad,) = ox.parse(line, ox.RdfFormat.N_QUADS)
+        assert row[rows.REASON] is None, line
+        assert _spelled(row) == f"{quad} ."
+
+
+def test_wrong_lines_have_a_reason_and_no_terms(spark: SparkSession) -> None:
+    for line, row in zip(WRONG, _parse(spark, WRONG), strict=True):
+        with pytest.raises(SyntaxError):
+            list(ox.parse(line, ox.RdfFormat.N_QUADS))
+        assert row[rows.REASON], line
+        assert not any(row[name] for name in rows.TERMS), line
+
+
+def test_lines_that_say_nothing_have_neither(spark: SparkSession) -> None:
+    for row in _parse(spark, QUIET):
+        assert set(row.values()) == {None}
+
+
+def test_bytes_that_are_not_text_have_a_reason(spark: SparkSession) -> None:
+    bad, good = _parse(
+        spark,
+        [bytearray(b'<urn:a> <urn:b> "\xff\xfe" .'), bytearray('<urn:a> <urn:b> "é" .'.encode())],
+    )
+    assert bad[rows.REASON] == "not valid UTF-8"
+    assert good[rows.OBJECT] == '"é"'
+
+
+def test_a_line_beyond_the_limit_has_a_reason(spark: SparkSession) -> None:
+    frame = spark.range(1).select(
+        F.concat(
+            F.lit('<urn:a> <urn:b> "'), F.repeat(F.lit("x"), MAX_LINE_BYTES), F.lit('" .')
+        ).alias("value")
+    )
+    (row,) = parse_lines(frame, F.col("value")).select(*rows.TERMS, rows.REASON).collect()
+    assert row[rows.REASON] == f"longer than {MAX_LINE_BYTES} bytes"
+    assert row[rows.SUBJECT] is None
+
+
+# One Spark job an example, so few examples of many quads each.
+@settings(max_examples=4)
+@given(st.lists(QUADS, min_size=40, max_size=120))
+def test_round_trips_are_the_identity_and_pyoxigraphs_bytes(
+    spark: SparkSession, quads: list[Quad]
+) -> None:
+    frame = spark.createDataFrame(
+        [
+            (
+                str(quad.subject),
+                str(quad.predicate),
+                str(quad.object),
+                quad.graph and str(quad.graph),
+            )
+            for quad in quads
+        ],
+        rows.QUAD_SCHEMA,
+    )
+    lines = to_lines(frame, LineFormat.NQUADS)
+    again = parse_lines(lines, F.col(rows.LINE)).collect()
+    assert [row[rows.REASON] for row in again] == [None] * len(quads)
+    assert [_spelled(row.asDict()) for row in again] == [str(quad) for quad in quads]
+    written = "".join(f"{row[rows.LINE]}\n" for row in again)
+    theirs = ox.serialize(ox.parse(written, ox.RdfFormat.N_QUADS), format=ox.RdfFormat.N_QUADS)
+    assert written == theirs.decode()
+
+
+@settings(max_examples=4)
+@given(st.lists(TEXT, min_size=50, max_size=150))
+def test_columns_escape_as_terms_do(spark: SparkSession, texts: list[str]) -> None:
+    frame = spark.createDataFrame([(text,) for text in texts], "raw string")
+    escaped = frame.select(escape_lexical(F.col("raw")).alias("it")).collect()
+    assert [row.it for row in escaped] == [escape(text) for text in texts]
