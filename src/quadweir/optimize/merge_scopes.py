@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
-from quadweir.algebra.patterns import Graph, Join, Pattern, WindowPattern
+from dataclasses import replace
+
+from quadweir.algebra.patterns import Graph, Join, LeftJoin, Pattern, WindowPattern
+from quadweir.optimize.conditions import has_exists
 from quadweir.terms import IRI
 
 
 def merge_scopes(node: Pattern) -> Pattern:
-    """Turn Join(Window(w, P), Window(w, Q)) into Window(w, Join(P, Q)); the same for graphs.
+    """Turn Join(Window(w, P), Window(w, Q)) into Window(w, Join(P, Q)); so for OPTIONAL, and graphs.
 
     At an instant a window has one content, so it does not matter whether both look at it or one.
-    A window over a stream variable binds it in both, and the join keeps to one stream.
+    A window over a stream variable binds it in both, and the join keeps to one stream. (MINUS
+    would not: bound outside, the stream is a variable that both sides share, and inside it is not.)
     """
-    if not isinstance(node, Join):
-        return node
+    match node:
+        case Join():
+            return _merge_join(node)
+        case LeftJoin():
+            return _merge_left_join(node)
+        case _:
+            return node
+
+
+def _merge_left_join(node: LeftJoin) -> Pattern:
+    if node.condition is not None and has_exists(node.condition):
+        return node  # it would look at the window, and no longer at what is around it
+    match node.left, node.right:
+        case (
+            WindowPattern(window=IRI() as window, input=left),
+            WindowPattern(window=same, input=right),
+        ) if window == same:
+            inner = replace(node, left=left, right=right)
+            return WindowPattern(window=window, input=inner, span=node.span)
+        case (
+            Graph(graph=IRI() as graph, input=left),
+            Graph(graph=same, input=right),
+        ) if graph == same:
+            inner = replace(node, left=left, right=right)
+            return Graph(graph=graph, input=inner, span=node.span)
+        case _:
+            return node
+
+
+def _merge_join(node: Join) -> Pattern:
     groups: dict[tuple[type, IRI], list[Pattern]] = {}
     order: list[Pattern | tuple[type, IRI]] = []
     for each in node.inputs:

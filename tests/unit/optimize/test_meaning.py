@@ -133,6 +133,9 @@ WINDOW_TRAPS = {
     "count": "SELECT ?x (COUNT(*) AS ?k) { WINDOW :w { ?x :p ?v } ?x :q ?y . ?y :p 2 } GROUP BY ?x",
     "static-parts": "SELECT * { ?x :q ?y WINDOW :w { ?x :p ?v } ?y :p ?z . ?d :r ?e FILTER(?v < 3) }",
     "graph-in-window": "SELECT * { WINDOW :w { ?x :p ?v GRAPH :g { ?x :p ?u } } }",
+    "optional-same-window": "SELECT * { WINDOW :w { ?x :p ?v } OPTIONAL { WINDOW :w { ?x :q ?u FILTER(?v = ?u) } } }",
+    "optional-same-window-exists": "SELECT * { WINDOW :w { ?x :p ?v } OPTIONAL { WINDOW :w { ?x :p ?u } FILTER EXISTS { ?x :q ?y } } }",
+    "optional-same-graph": "SELECT * { GRAPH :g { ?x :p ?v } OPTIONAL { GRAPH :g { ?y :q ?x } } }",
     "union": "SELECT * { { WINDOW :w { ?x :p ?v } } UNION { WINDOW :w { ?x :q ?v } } }",
 }
 
