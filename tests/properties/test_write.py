@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from properties.feeds import Feed, feeds, static_data
-from properties.strategies import ALLOW, EVERYTHING, Question, queries, questions
+from properties.dense import Feed, dense_questions, feeds, static_data
+from properties.strategies import ALLOW, Question, queries, questions
 from quadweir.errors import UnsupportedError
 from quadweir.syntax import parse
 from quadweir.syntax.write import TARGETS, declared_prefixes, write
@@ -51,7 +51,7 @@ DEEP = {"merged-default-graph", "step", "count-unit", "unused-window", "window-v
 def test_a_translation_answers_alike_but_for_what_it_warns_of(
     source: str, target: str, data: st.DataObject, feed: Feed, static: list[Quad]
 ) -> None:
-    text = data.draw(queries(source, kinds=EVERYTHING - {"path"}, min_windows=1, depth=1))
+    text = data.draw(dense_questions(source, slices=True)).text(source)
     query = parse(text, dialect=source, allow=ALLOW)
     try:
         written = write(query, target)
