@@ -201,8 +201,12 @@ def _settings(
         jars = connector_jars()
     if jars:
         settings["spark.jars"] = ",".join(str(jar) for jar in jars)
+    # A query that is stopped in the middle of a `foreachBatch` has its error searched by Spark with a
+    # pattern that recurses for each character, and a default stack overflows; stacks grow on demand.
+    options = ["-Xss16m"]
     if not verbose:
-        settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={_quiet_logs()}"
+        options.append(f"-Dlog4j2.configurationFile={_quiet_logs()}")
+    settings["spark.driver.extraJavaOptions"] = " ".join(options)
     if master.startswith("local"):
         settings.update(LOCAL_ONLY)
         # One machine: nothing listens beyond it, and a host name that does not resolve, or
