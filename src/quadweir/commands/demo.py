@@ -30,6 +30,7 @@ _MARKER: Final = ".quadweir-demo"
 _RECORDING: Final = "recording"
 _RDF: Final = "rdf"
 _CHECKPOINT: Final = "checkpoint"
+_WARM_UP: Final = "warm-up"
 _SOSA: Final = "http://www.w3.org/ns/sosa/"
 _PREFIXES: Final = {
     "sosa": _SOSA,
@@ -92,6 +93,8 @@ def demo(
     spark = build(app_name="quadweir-demo")
     with Interrupts() as interrupts:
         try:
+            console.print("warming up: Spark compiles the stream's way", style="dim")
+            _warm_up(spark, output / _WARM_UP, interrupts)
             summary = run(spark, recording, rate, output, interrupts)
         finally:
             spark.stop()
@@ -123,6 +126,20 @@ def run(
             query.stop()
         seconds = dashboard.elapsed
     return _summarise(dashboard.meter, seconds, output, complete=not interrupts.seen)
+
+
+def _warm_up(spark: SparkSession, folder: Path, interrupts: Interrupts) -> None:
+    """Send one minute of readings the same way first: without it, half the play waits for Spark."""
+    from quadweir.bench.motorway import write_recording
+
+    recording = write_recording(folder / _RECORDING, 1)
+    query = _start(spark, recording, 50_000, folder)
+    try:
+        while query.isActive and not interrupts.seen and not query.recentProgress:
+            time.sleep(_LOOK_SECONDS)
+    finally:
+        query.stop()
+        shutil.rmtree(folder)
 
 
 def observations(readings: DataFrame, quantity: str) -> DataFrame:
@@ -292,7 +309,7 @@ def _clear(output: Path) -> None:
             f"{output} is not empty, and no former run of the demo made it",
             hint="Name another folder with --output.",
         )
-    for part in (_RECORDING, _RDF, _CHECKPOINT):
+    for part in (_RECORDING, _RDF, _CHECKPOINT, _WARM_UP):
         shutil.rmtree(output / part, ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
     (output / _MARKER).touch()
@@ -334,5 +351,6 @@ The last observation:
 
 {summary.latest}
 
-The RDF stream lies in {summary.output}"""
+The RDF stream lies in {summary.output}
+Next: quadweir replay {summary.output}/speed --check"""
     )
