@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 from quadweir import rows
 from quadweir.errors import UsageError
 from quadweir.sinks.lines import LineFormat, line_of
-from quadweir.sources.kafka import check_broker, missing_connector
+from quadweir.sources.kafka import check_broker, is_missing, missing_connector
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -77,6 +77,6 @@ class KafkaSink:
         try:
             self.messages(frame).write.format("kafka").options(**options).save()
         except AnalysisException as error:
-            if "kafka" in str(error).lower() and "find" in str(error).lower():
-                raise missing_connector() from error
-            raise
+            if not is_missing(error):
+                raise
+            raise missing_connector() from error

@@ -100,11 +100,18 @@ def _load(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     try:
         return spark.readStream.format("kafka").options(**options).load()
     except AnalysisException as error:
+        if not is_missing(error):
+            raise
         raise missing_connector() from error
     except IllegalArgumentException as error:
         raise UsageError(
             "an option of the Kafka source is not valid", detail=str(error).splitlines()[0]
         ) from error
+
+
+def is_missing(error: Exception) -> bool:
+    """Tell whether Spark says that it has no data source of that name."""
+    return "failed to find data source" in str(error).lower()
 
 
 def missing_connector() -> EnvironmentProblem:
