@@ -64,7 +64,9 @@ def test_bad_files_cost_only_themselves(spark: SparkSession, tmp_path: Path) -> 
         assert f'<urn:s{subject}> <urn:p> "o{subject}"' in quads
     letters = _letters(read)
     reasons = {name: reason for name, _, reason in letters}
-    assert reasons["truncated.nt.gz"] == "the gzip file ends too early"
+    # The line that the end cuts in two is a letter of its own.
+    ends = {reason for name, _, reason in letters if name == "truncated.nt.gz"}
+    assert "the gzip file ends too early" in ends
     assert reasons["notes.txt"] == "no RDF format has the suffix .txt"
     assert reasons["bomb.rdf"] == "the file has a document type declaration"
     assert reasons["half.ttl"].startswith("not Turtle")
