@@ -153,7 +153,8 @@ def adopt(spark: SparkSession) -> SessionReport:
         wanted.update(LOCAL_ONLY)
     changed: dict[str, tuple[str | None, str]] = {}
     notes: list[str] = []
-    chosen = {key for key, _ in spark.sparkContext.getConf().getAll()}
+    # What is set at all was set by its owner, at start or later; the rest is Spark's default.
+    chosen = set(spark.conf.getAll)
     for key, value in wanted.items():
         old = spark.conf.get(key, None)
         if old == value:
