@@ -33,6 +33,7 @@ from quadweir.mapping.model import (
     walk_term,
 )
 from quadweir.mapping.model import Mapping as RmlMapping
+from quadweir.mapping.quads import TARGET, Entry, explode, is_whole, letter, quad_array
 from quadweir.mapping.records import Records
 from quadweir.mapping.sources import LogicalSource, LogicalTarget
 from quadweir.mapping.values import Terms
@@ -42,26 +43,13 @@ from quadweir.vocab import RDF
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
 
-TARGET: Final = "target"
-"""The column that numbers a quad's logical target; NULL for the run's own output."""
 _BAD: Final = "bad_records"
 _GOOD: Final = "records"
 _OBJECT: Final = "_quadweir_object"
+_REASON: Final = "_quadweir_reason"
 
 Open: TypeAlias = Callable[[LogicalSource, Mapping[str, bool]], Records]
 """Opens a source for some references, each with whether the type of its value matters."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """A triple that every record yields, as the names of its terms' columns."""
-
-    subject: Terms
-    predicate: Terms
-    object: Terms
-    graph: Terms | None
-    targets: tuple[int | None, ...] = (None,)
 
 
 @final
@@ -92,6 +80,16 @@ class Compiled:
     def dead_letters(self) -> DataFrame:
         """The records that could not be used, or not wholly, as `rows.DEAD_LETTER_SCHEMA`."""
         return _union([group.dead_letters() for group in self.groups])
+
+    def tagged(self) -> DataFrame:
+        """Quads and dead letters in one pass, for streams, which are read only once.
+
+        The rows have the columns of both schemas (and `TARGET` if there are targets); a row with a
+        reason is a dead letter.
+        """
+        frames = [group.tagged(bool(self.targets)) for group in self.groups]
+        frames += [join.quads(bool(self.targets)) for join in self.joins]
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
     def observations(self) -> list[Observation]:
         """Observations to hand to `quads`."""
@@ -193,7 +191,7 @@ class _Group:
     base: str | None
     registry: Registry
     target_numbers: Mapping[LogicalTarget, int]
-    entries: list[_Entry] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
     _columns: dict[str, Column] = field(default_factory=dict)
     _made: dict[tuple[object, ...], Terms] = field(default_factory=dict)
     _problems: list[Column] = field(default_factory=list)
@@ -259,7 +257,7 @@ class _Group:
         for one in subject_map.classes:
             for graph in subject_map.graphs or (None,):
                 self.entries.append(
-                    _Entry(
+                    Entry(
                         subject,
                         self.term(is_a, triples_map),
                         self.term(constant(one), triples_map),
@@ -299,13 +297,13 @@ class _Group:
 
     def _pairs(
         self, triples_map: TriplesMap, pair: PredicateObjectMap, item: ObjectMap, objects: Terms
-    ) -> Iterable[_Entry]:
+    ) -> Iterable[Entry]:
         subject_map = triples_map.subject
         subject = self.term(subject_map.term, triples_map)
         graphs = tuple(dict.fromkeys((*subject_map.graphs, *pair.graphs))) or (None,)
         for predicate in pair.predicates:
             for graph in graphs:
-                yield _Entry(
+                yield Entry(
                     subject,
                     self.term(predicate, triples_map),
                     objects,
@@ -387,6 +385,38 @@ class _Group:
         frame = frame.select(*carry, *(columns or [F.lit(1).alias("t")]))
         return explode(frame, self.entries, with_target, carry)
 
+    def tagged(self, with_target: bool) -> DataFrame:
+        """The quads that need no join, and the dead letters."""
+        records = self.records
+        names = [f"p{number}" for number in range(len(self._problems))]
+        reason = records.reason if records.reason is not None else F.lit(None)
+        frame = records.frame.select(
+            F.coalesce(records.place, F.lit("")).alias(rows.PLACE),
+            F.substring(records.text, 1, rows.DEAD_LETTER_TEXT).alias(rows.RECORD),
+            reason.cast("string").alias(_REASON),
+            *[one.alias(name) for name, one in zip(names, self._problems, strict=True)],
+            *[column.alias(name) for name, column in self._columns.items()],
+        )
+        unusable = F.col(_REASON).isNotNull()
+        told = F.when(unusable, F.array(F.col(_REASON))).otherwise(
+            F.array_distinct(F.array_compact(F.array(*names).cast("array<string>")))
+        )
+        letters = F.transform(told, lambda one: letter(one, with_target))
+        quads = quad_array(self.entries, with_target, tagged=True)
+        if quads is not None:
+            letters = F.concat(F.when(~unusable, quads).otherwise(F.array()), letters)
+        exploded = frame.select(rows.PLACE, rows.RECORD, F.explode(letters).alias("quad"))
+        is_letter = F.col(rows.REASON).isNotNull()
+        flat = exploded.select(rows.PLACE, rows.RECORD, "quad.*").where(is_letter | is_whole())
+        return flat.select(
+            *rows.TERMS,
+            *([TARGET] if with_target else []),
+            F.when(is_letter, F.lit(records.shown)).alias(rows.SOURCE),
+            F.when(is_letter, F.col(rows.PLACE)).alias(rows.PLACE),
+            rows.REASON,
+            F.when(is_letter, F.col(rows.RECORD)).alias(rows.RECORD),
+        )
+
     def dead_letters(self) -> DataFrame:
         """The records that have a fault, once for each fault."""
         records = self.records
@@ -414,7 +444,7 @@ class _Join:
     found: Terms
     keys: list[tuple[Terms, Terms]]
     guard: Column | None
-    entries: list[_Entry]
+    entries: list[Entry]
     how: str
 
     def quads(self, with_target: bool, carry: Sequence[str] = ()) -> DataFrame:
@@ -447,86 +477,6 @@ class _Join:
             [F.col(f"child{n}") == F.col(f"parent{n}") for n in range(len(self.keys))],
         )
         return explode(left.join(right, on), self.entries, with_target, carry)
-
-
-def explode(
-    frame: DataFrame, entries: Sequence[_Entry], with_target: bool, carry: Sequence[str] = ()
-) -> DataFrame:
-    """Turn a row of terms into a row for each of its quads."""
-    single: list[Column] = []
-    several: list[Column] = []
-    for entry in entries:
-        for target in entry.targets if with_target else (None,):
-            parts = (entry.subject, entry.predicate, entry.object, entry.graph)
-            if any(part is not None and part.many for part in parts):
-                several.append(_product(parts, target, with_target))
-            else:
-                graph = entry.graph.column if entry.graph is not None else None
-                single.append(
-                    _quad(
-                        entry.subject.column,
-                        entry.predicate.column,
-                        entry.object.column,
-                        graph,
-                        target,
-                        with_target,
-                    )
-                )
-    arrays = ([F.array(*single)] if single else []) + several
-    quads = arrays[0] if len(arrays) == 1 else F.concat(*arrays)
-    exploded = frame.select(*carry, F.explode(quads).alias("quad")).select(*carry, "quad.*")
-    return exploded.where(
-        F.col(rows.SUBJECT).isNotNull()
-        & F.col(rows.PREDICATE).isNotNull()
-        & F.col(rows.OBJECT).isNotNull()
-    )
-
-
-def _quad(
-    subject: Column,
-    predicate: Column,
-    obj: Column,
-    graph: Column | None,
-    target: int | None,
-    with_target: bool,
-) -> Column:
-    # A quad whose graph is missing is none; its subject says so, since a NULL graph is a graph.
-    subject = subject if graph is None else F.when(graph.isNotNull(), subject)
-    named = graph if graph is not None else F.lit(None).cast("string")
-    fields = [
-        subject.alias(rows.SUBJECT),
-        predicate.alias(rows.PREDICATE),
-        obj.alias(rows.OBJECT),
-        named.alias(rows.GRAPH),
-    ]
-    if with_target:
-        fields.append(F.lit(target).cast("int").alias(TARGET))
-    return F.struct(*fields)
-
-
-def _product(
-    parts: tuple[Terms, Terms, Terms, Terms | None], target: int | None, with_target: bool
-) -> Column:
-    """The quads of every combination of several terms, as an array that is never NULL."""
-    varied = [number for number, part in enumerate(parts) if part is not None and part.many]
-
-    def level(position: int, fixed: dict[int, Column]) -> Column:
-        if position == len(varied):
-            columns = [
-                fixed.get(number, part.column if part is not None else None)
-                for number, part in enumerate(parts)
-            ]
-            subject, predicate, obj, graph = columns
-            assert subject is not None and predicate is not None and obj is not None
-            return F.array(_quad(subject, predicate, obj, graph, target, with_target))
-        number = varied[position]
-        part = parts[number]
-        assert part is not None
-        return F.flatten(
-            F.transform(part.to_array(), lambda one: level(position + 1, {**fixed, number: one}))
-        )
-
-    return level(0, {})
 
 
 def _has_own_node(term: TermMap) -> bool:

@@ -97,14 +97,20 @@ def open_members(path: Path, compression: Compression) -> Iterator[Iterator[IO[b
                 )
 
 
-def open_text(stream: IO[bytes], encoding: str, *, newline: str | None = "") -> io.TextIOWrapper:
+@contextmanager
+def open_text(stream: IO[bytes], encoding: str) -> Iterator[io.TextIOWrapper]:
     """Decode bytes; those that are not in the encoding become surrogates, see `is_broken`.
 
     A byte order mark is dropped.
     """
     name = encoding.lower().replace("_", "-")
     codec = "utf-8-sig" if name in ("utf-8", "utf8") else encoding
-    return io.TextIOWrapper(stream, codec, errors="surrogateescape", newline=newline)
+    text = io.TextIOWrapper(stream, codec, errors="surrogateescape", newline="")
+    try:
+        yield text
+    finally:
+        # Whoever opened the stream closes it.
+        text.detach()
 
 
 def is_broken(text: str) -> bool:

@@ -7,7 +7,10 @@ other frame holds a record in each row, whose references are its columns.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from enum import Enum, auto
+from io import StringIO
+from typing import TYPE_CHECKING, Final, final
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -33,6 +36,7 @@ from quadweir.mapping.records import (
     no_such_column,
     read_texts,
     why_python,
+    with_position,
 )
 from quadweir.mapping.sources import FormulationKind, LogicalSource
 from quadweir.mapping.values import TYPED, Form, Value
@@ -48,6 +52,18 @@ _ROW_TEXT: Final = "_quadweir_row"
 def from_frame(frame: DataFrame, logical: LogicalSource, references: Mapping[str, bool]) -> Records:
     """Take the records of a logical source from a DataFrame, streaming or not."""
     check_references(logical, references)
+    records = _from_frame(frame, logical, references)
+    if rows.REASON not in frame.columns:
+        return records
+    # What a live source could not read has said so already.
+    given = F.col(rows.REASON)
+    reason = given if records.reason is None else F.coalesce(given, records.reason)
+    return replace(records, reason=reason)
+
+
+def _from_frame(
+    frame: DataFrame, logical: LogicalSource, references: Mapping[str, bool]
+) -> Records:
     is_text = rows.VALUE in frame.columns and isinstance(
         frame.schema[rows.VALUE].dataType, StringType
     )
@@ -65,6 +81,8 @@ def from_frame(frame: DataFrame, logical: LogicalSource, references: Mapping[str
                 hint=f"Put the XML documents into a string column named {rows.VALUE}.",
                 span=logical.span,
             )
+        case _ if is_text and rows.PLACE in frame.columns:
+            return _in_python(frame, rows.VALUE, logical, references)
         case _:
             return _columns(frame, logical, references)
 
@@ -80,21 +98,15 @@ def _json(
 ) -> Records:
     if why_python(logical, references) is not None:
         return _in_python(frame, text, logical, references)
-    # A message without text is no message.
-    records = read_texts(
-        frame.where(~F.coalesce(F.col(text), F.lit("")).rlike("^\\s*\\z")),
-        text,
-        logical,
-        references,
-    )
+    # A message without text is no message, unless it says why it has none.
+    wanted = ~F.coalesce(F.col(text), F.lit("")).rlike("^\\s*\\z")
+    if rows.REASON in frame.columns:
+        wanted = wanted | F.col(rows.REASON).isNotNull()
+    records = read_texts(frame.where(wanted), text, logical, references)
     return _placed(records)
 
 
 def _placed(records: Records) -> Records:
-    from dataclasses import replace
-
-    from quadweir.mapping.records import with_position
-
     place, is_placed = _place(records.frame)
     return replace(records, place=with_position(records.frame, place), is_placed=is_placed)
 
@@ -158,23 +170,35 @@ def _natural(kind: DataType) -> str | None:
 # -- Python on Arrow batches ------------------------------------------------------------------
 
 
+class _Texts(Enum):
+    """What the texts are."""
+
+    JSON = auto()
+    XML = auto()
+    CSV = auto()
+
+
+_KINDS: Final = {FormulationKind.JSONPATH: _Texts.JSON, FormulationKind.XPATH: _Texts.XML}
+_TYPES: Final = {_Texts.JSON: TYPED, _Texts.XML: "array<string>", _Texts.CSV: "string"}
+_FORMS: Final = {_Texts.JSON: Form.TYPED, _Texts.XML: Form.TEXTS, _Texts.CSV: Form.TEXT}
+
+
 def _in_python(
     frame: DataFrame, text: str, logical: LogicalSource, references: Mapping[str, bool]
 ) -> Records:
-    is_xml = logical.formulation.kind is FormulationKind.XPATH
+    kind = _KINDS.get(logical.formulation.kind, _Texts.CSV)
     paths = tuple(references)
-    kind = "array<string>" if is_xml else TYPED
     names = [f"v{number}" for number in range(len(paths))]
     kept = [field for field in frame.schema.fields if field.name != _ROW_TEXT]
     schema = ", ".join(
         [f"`{field.name}` {field.dataType.simpleString()}" for field in kept]
         + ["_place string", "_reason string", "_record string"]
-        + [f"{name} {kind}" for name in names]
+        + [f"{name} {_TYPES[kind]}" for name in names]
     )
     evaluate = _Evaluate(
         text,
         tuple(field.name for field in kept),
-        is_xml,
+        kind,
         logical.iterator,
         paths,
         logical.formulation.namespaces,
@@ -182,16 +206,17 @@ def _in_python(
     mapped = frame.mapInArrow(evaluate, schema)
     _, is_placed = _place(frame)
     nulls = logical.nulls or ()
-    form = Form.TEXTS if is_xml else Form.TYPED
-    why = (
-        "XPaths run in Python on Arrow batches: Spark's know no namespaces and expand entities"
-        if is_xml
-        else f"JSONPaths run in Python on Arrow batches: {why_python(logical, references)}"
-    )
+    why = {
+        _Texts.XML: "XPaths run in Python on Arrow batches: Spark's know no namespaces and expand "
+        "entities",
+        _Texts.CSV: "rows are parsed in Python on Arrow batches: each message has its own header",
+        _Texts.JSON: f"JSONPaths run in Python on Arrow batches: {why_python(logical, references)}",
+    }[kind]
     return Records(
         frame=mapped,
         values={
-            path: Value(F.col(name), form, nulls) for path, name in zip(paths, names, strict=True)
+            path: Value(F.col(name), _FORMS[kind], nulls)
+            for path, name in zip(paths, names, strict=True)
         },
         shown=describe(logical),
         place=F.concat_ws(" ", *([rows.PLACE] if is_placed else []), "_place"),
@@ -199,9 +224,11 @@ def _in_python(
         text=F.col("_record"),
         reason=F.col("_reason"),
         how=(f"{describe(logical)}: texts of a DataFrame", why),
+        uses_python=True,
     )
 
 
+@final
 class _Evaluate:
     """Evaluates all references of each text, in a worker."""
 
@@ -209,14 +236,14 @@ class _Evaluate:
         self,
         text: str,
         kept: Sequence[str],
-        is_xml: bool,
+        kind: _Texts,
         iterator: str | None,
         references: Sequence[str],
         namespaces: tuple[tuple[str, str], ...],
     ) -> None:
         self._text = text
         self._kept = tuple(kept)
-        self._is_xml = is_xml
+        self._kind = kind
         self._iterator = iterator
         self._references = tuple(references)
         self._namespaces = namespaces
@@ -224,52 +251,57 @@ class _Evaluate:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        from quadweir.mapping.formats.batches import schema_of
-        from quadweir.mapping.formats.filejob import TEXTS_TYPE, TYPED_TYPE
+        from quadweir.mapping.formats.filejob import TEXT_TYPE, TEXTS_TYPE, TYPED_TYPE
 
+        kind = {_Texts.JSON: TYPED_TYPE, _Texts.XML: TEXTS_TYPE, _Texts.CSV: TEXT_TYPE}[self._kind]
         names = [f"v{number}" for number in range(len(self._references))]
-        own = schema_of(names, TEXTS_TYPE if self._is_xml else TYPED_TYPE)
         for batch in batches:
-            texts = batch.column(batch.schema.get_field_index(self._text))
+            texts = batch.column(self._text)
+            reasons = batch.column(rows.REASON) if rows.REASON in batch.schema.names else None
             taken: list[int] = []
             made: list[Row] = []
             for number, text in enumerate(texts):
                 value = text.as_py()
-                if value is None or not value.strip():
-                    continue
-                for row in self._rows(value):
+                if reasons is not None and reasons[number].is_valid:
                     taken.append(number)
-                    made.append(row)
+                    made.append(Row("", None, None, value))
+                elif value is not None and value.strip():
+                    for row in self._rows(value):
+                        taken.append(number)
+                        made.append(row)
             at = pa.array(taken, pa.int64())
-            kept = [
-                batch.column(batch.schema.get_field_index(name)).take(at) for name in self._kept
-            ]
+            kept = [batch.column(name).take(at) for name in self._kept]
             empty = (None,) * len(names)
             values = [row.values if row.values is not None else empty for row in made]
             columns = list(zip(*values, strict=True)) if made else [()] * len(names)
-            data = [
-                pa.array([row.place for row in made], pa.string()),
-                pa.array([row.reason for row in made], pa.string()),
-                pa.array([row.record for row in made], pa.string()),
-                *[
-                    pa.array(column, own.field(3 + number).type)
-                    for number, column in enumerate(columns)
-                ],
-            ]
+            letters = [[row.place, row.reason, row.record] for row in made]
+            told = list(zip(*letters, strict=True)) if made else [()] * 3
             yield pa.RecordBatch.from_arrays(
-                [*kept, *data],
+                [
+                    *kept,
+                    *[pa.array(one, pa.string()) for one in told],
+                    *[pa.array(column, kind) for column in columns],
+                ],
                 names=[*self._kept, "_place", "_reason", "_record", *names],
             )
 
     def _rows(self, text: str) -> Iterator[Row]:
+        match self._kind:
+            case _Texts.XML:
+                from quadweir.mapping.formats.xmlfile import XmlPlan, read_elements
+
+                plan = XmlPlan(self._iterator or "/*", self._references, self._namespaces)
+                return read_elements(text, plan, "UTF-8")
+            case _Texts.CSV:
+                from quadweir.mapping.formats.csvfile import read_rows
+                from quadweir.mapping.sources import CsvDialect
+
+                return read_rows(StringIO(text, newline=""), CsvDialect(), self._references)
+            case _Texts.JSON:
+                return self._json(text)
+
+    def _json(self, text: str) -> Iterator[Row]:
         from quadweir.mapping.formats.batches import bad_row
-
-        if self._is_xml:
-            from quadweir.mapping.formats.xmlfile import XmlPlan, read_elements
-
-            plan = XmlPlan(self._iterator or "/*", self._references, self._namespaces)
-            yield from read_elements(text, plan, "UTF-8")
-            return
         from quadweir.mapping.formats.jsonfile import MalformedJson, evaluate, parse_record
         from quadweir.mapping.jsonpath import select
 

@@ -20,6 +20,7 @@ from quadweir.mapping import iris
 from quadweir.mapping.functions.compile import Values as FunctionValues
 from quadweir.mapping.functions.compile import compile_condition, compile_function
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.literals import literal
 from quadweir.mapping.model import (
     Constant,
     Expression,
@@ -33,7 +34,6 @@ from quadweir.mapping.model import (
     TextPart,
 )
 from quadweir.mapping.values import Terms, Value
-from quadweir.spelling import escape_lexical, literal
 from quadweir.terms import IRI, IRI_FORBIDDEN, BlankNode, Literal, Term
 from quadweir.vocab import XSD
 
@@ -159,20 +159,18 @@ class Generator:
             result = compile_function(expression, self._resolve, self.registry)
             datatype = result.datatype
             terms = Terms(result.column, result.many).map(
-                lambda text: literal(text, datatype=F.lit(datatype) if datatype else None)
+                lambda text: literal(text, datatype=datatype)
             )
             return Made(terms, result.problems)
         texts = self._texts(expression, None)
-        return Made(texts.terms.map(literal), texts.problems)
+        return Made(texts.terms.map(lambda text: literal(text)), texts.problems)
 
     def _tagged(self, expression: Expression, language: TermMap) -> Made:
         texts = self._texts(expression, None)
         if isinstance(language.expression, Constant):
             tag = _text_of(language.expression.term).lower()
             return Made(
-                texts.terms.map(
-                    lambda text: F.concat(F.lit('"'), escape_lexical(text), F.lit(f'"@{tag}'))
-                ),
+                texts.terms.map(lambda text: literal(text, language=tag)),
                 texts.problems,
             )
         tags = self._texts(language.expression, None)
@@ -189,13 +187,7 @@ class Generator:
             iri = _text_of(datatype.expression.term)
             if iri == XSD.double and isinstance(expression, Reference):
                 texts = Made(self.values[expression.reference].double_text(), texts.problems)
-            suffix = '"' if iri == XSD.string else f'"^^<{iri}>'
-            return Made(
-                texts.terms.map(
-                    lambda text: F.concat(F.lit('"'), escape_lexical(text), F.lit(suffix))
-                ),
-                texts.problems,
-            )
+            return Made(texts.terms.map(lambda text: literal(text, datatype=iri)), texts.problems)
         if datatype.term_type.is_iri:
             types = self._iri(datatype)
         else:

@@ -124,12 +124,12 @@ def _by_fields(
             column, form = _follow(column, Form.VARIANT, path[1:])
             values[reference] = Value(column, form, nulls)
         else:
+            # Only the text of an array or object can begin so, or a string that happens to.
             nested = column.rlike("^[\\[{]") & F.schema_of_variant(
                 F.try_variant_get(F.try_parse_json(raw), _spell([head]), "variant")
-            ).rlike("^[AO][RB]")
-            values[reference] = Value(
-                F.when(~F.coalesce(nested, F.lit(False)), column), Form.TEXT, nulls, nested
-            )
+            ).rlike("^[AO]")
+            plain = F.when(nested, F.lit(None)).otherwise(column)
+            values[reference] = Value(plain, Form.TEXT, nulls, nested)
     suspicious = parts.getField(_BROKEN).isNotNull() | ~F.rtrim(raw).endswith("}")
     reason = F.when(suspicious & F.try_parse_json(raw).isNull(), F.lit(NOT_JSON))
     return frame, values, reason

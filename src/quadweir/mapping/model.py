@@ -9,10 +9,11 @@ Spec: https://kg-construct.github.io/rml-core/spec/docs/
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Mapping as Frames
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, TypeAlias, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from quadweir.errors import MappingError
 from quadweir.mapping.findings import Finding
@@ -26,6 +27,9 @@ from quadweir.mapping.template import (
 )
 from quadweir.spans import Span
 from quadweir.terms import IRI, BlankNode, Literal, Term
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 DEFAULT_GRAPH: Final = IRI("http://w3id.org/rml/defaultGraph")
 """The graph name that stands for the default graph, whichever vocabulary spelt it."""
@@ -462,6 +466,14 @@ class Mapping:
         from quadweir.mapping.read import read_mapping
 
         return read_mapping(Path(path))
+
+    def apply(
+        self, frames: DataFrame | Frames[str, DataFrame], *, base: str | None = None
+    ) -> DataFrame:
+        """Map DataFrames to quads (`rows.QUAD_SCHEMA`); see `quadweir.mapping.apply.apply`."""
+        from quadweir.mapping.apply import apply
+
+        return apply(self, frames, base=base)
 
     def triples_map(self, name: str) -> TriplesMap:
         """Look up a triples map by its name."""

@@ -58,6 +58,8 @@ class Records:
     how: tuple[str, ...] = ()
     is_small: bool = False
     """Whether the records were read into the driver."""
+    uses_python: bool = False
+    """Whether Python workers take part."""
 
 
 def describe(logical: LogicalSource) -> str:
@@ -179,10 +181,12 @@ def _check_columns(job: FileJob, logical: LogicalSource) -> None:
     from quadweir.mapping.formats.csvfile import header_of
 
     try:
+        names: list[str] = []
         with open_members(job.path, job.compression) as members:
-            names = next(
-                (header_of(open_text(one, job.encoding), job.dialect) for one in members), []
-            )
+            for member in members:
+                with open_text(member, job.encoding) as text:
+                    names = header_of(text, job.dialect)
+                break
     except BROKEN:
         return  # Told as a dead letter when the rows are read.
     for reference in job.references:
@@ -434,8 +438,8 @@ def _plain_csv(spark: SparkSession, job: FileJob, logical: LogicalSource) -> Rec
 
     from quadweir.mapping.formats.csvfile import header_of
 
-    with job.path.open("rb") as file:
-        names = header_of(open_text(file, job.encoding), job.dialect)
+    with job.path.open("rb") as file, open_text(file, job.encoding) as text:
+        names = header_of(text, job.dialect)
     broken = "_quadweir_broken"
     schema = StructType(
         [StructField(f"c{number}", StringType()) for number in range(len(names))]

@@ -14,10 +14,11 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.errors import DataError, UsageError
-from quadweir.mapping.compile import TARGET, Compiled, compile_mapping, counts
+from quadweir.mapping.compile import Compiled, compile_mapping, counts
 from quadweir.mapping.files import Folders
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.model import Mapping as RmlMapping
+from quadweir.mapping.quads import TARGET
 from quadweir.mapping.records import DRIVER_CHARACTERS, Records, read_file
 from quadweir.mapping.serialize import Syntax, syntax_of, write_file, write_stream
 from quadweir.mapping.sources import FileSource, LogicalSource, LogicalTarget

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from pyspark.sql import functions as F
 
-from quadweir.spelling import escape_lexical, literal
+from quadweir.mapping.literals import canonical_double, literal
 from quadweir.vocab import XSD
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _INTEGER: Final = f'"^^<{XSD.integer}>'
 _DOUBLE: Final = f'"^^<{XSD.double}>'
 _BOOLEAN: Final = f'"^^<{XSD.boolean}>'
 # A variant keeps 1.0 as a decimal without fraction; whole numbers are decimals only beyond 64 bit.
-_LONG_INTEGER: Final = r"^DECIMAL\((?:19|2[0-9]|3[0-9]),0\)"
+_FRACTION: Final = r"^D(?!ECIMAL\((?:19|2[0-9]|3[0-9]),0\))"
 
 TYPED: Final = "array<struct<text: string, kind: string>>"
 """How Python gives the values of a JSONPath."""
@@ -97,8 +97,7 @@ class Value:
         """The values as literals of their natural datatypes."""
         match self.form:
             case Form.TEXT | Form.TEXTS:
-                datatype = F.lit(self.datatype) if self.datatype else None
-                return self.text().map(lambda text: literal(text, datatype=datatype))
+                return self.text().map(lambda text: literal(text, datatype=self.datatype))
             case Form.VARIANT | Form.VARIANTS:
                 terms = Terms(self.column, self.many).map(_variant_literal)
             case Form.TYPED:
@@ -147,82 +146,36 @@ class Value:
                 return F.exists(self.column, lambda one: one["kind"].isin("array", "object"))
 
 
-def canonical_double(text: Column) -> Column:
-    """Respell a double from Java's form to the canonical one of XML Schema: 91.7 to 9.17E1.
-
-    Spec: https://www.w3.org/TR/xmlschema11-2/#f-doubleCanmap
-    """
-    # Three cases: 12.5 and 0.005 have no exponent; 1.0E10 is canonical already.
-    sign = F.regexp_extract(text, "^-", 0)
-    whole = F.regexp_extract(text, "^-?([0-9]+)", 1)
-    fraction = F.regexp_extract(text, "\\.([0-9]+)$", 1)
-    digits = F.rtrim(F.concat(whole, fraction), F.lit("0"))
-    large = F.concat(
-        sign,
-        F.substring(digits, 1, 1),
-        F.lit("."),
-        F.coalesce(F.nullif(F.substr(digits, F.lit(2)), F.lit("")), F.lit("0")),
-        F.lit("E"),
-        (F.length(whole) - 1).cast("string"),
-    )
-    inner = F.ltrim(fraction, F.lit("0"))
-    small_digits = F.rtrim(inner, F.lit("0"))
-    small = F.concat(
-        sign,
-        F.substring(small_digits, 1, 1),
-        F.lit("."),
-        F.coalesce(F.nullif(F.substr(small_digits, F.lit(2)), F.lit("")), F.lit("0")),
-        F.lit("E-"),
-        (F.length(fraction) - F.length(inner) + 1).cast("string"),
-    )
-    return (
-        F.when(text.contains("E"), text)
-        .when(text == "0.0", F.lit("0.0E0"))
-        .when(text == "-0.0", F.lit("-0.0E0"))
-        .when(text == "Infinity", F.lit("INF"))
-        .when(text == "-Infinity", F.lit("-INF"))
-        .when(text == "NaN", text)
-        .when(whole == "0", small)
-        .otherwise(large)
-    )
-
-
-def _quote(text: Column) -> Column:
-    return F.concat(F.lit('"'), escape_lexical(text), F.lit('"'))
-
-
 def _is_nested(value: Column) -> Column:
-    return F.schema_of_variant(value).rlike("^[AO][RB]")
+    return F.schema_of_variant(value).rlike("^[AO]")
 
 
 def _variant_text(value: Column) -> Column:
     kind = F.schema_of_variant(value)
-    plain = value.cast("string")
     return (
-        F.when(kind == "STRING", plain)
-        .when(kind.isin("BIGINT", "BOOLEAN", "DOUBLE") | kind.rlike(_LONG_INTEGER), plain)
-        .when(kind.startswith("DECIMAL"), value.cast("double").cast("string"))
+        F.when(kind.rlike("^[AO]"), F.lit(None))
+        .when(kind.rlike(_FRACTION), value.cast("double").cast("string"))
+        .otherwise(value.cast("string"))
     )
 
 
 def _variant_literal(value: Column) -> Column:
     kind = F.schema_of_variant(value)
-    plain = value.cast("string")
+    text = value.cast("string")
     return (
-        F.when(kind == "STRING", _quote(plain))
+        F.when(kind == "STRING", literal(text))
+        .when(kind.rlike("^[AOV]"), F.lit(None))
         .when(
-            (kind == "BIGINT") | kind.rlike(_LONG_INTEGER),
-            F.concat(F.lit('"'), plain, F.lit(_INTEGER)),
-        )
-        .when(
-            kind.startswith("D"),
+            kind.rlike(_FRACTION),
             F.concat(
-                F.lit('"'),
-                canonical_double(value.cast("double").cast("string")),
-                F.lit(_DOUBLE),
+                F.lit('"'), canonical_double(value.cast("double").cast("string")), F.lit(_DOUBLE)
             ),
         )
-        .when(kind == "BOOLEAN", F.concat(F.lit('"'), plain, F.lit(_BOOLEAN)))
+        .otherwise(
+            F.concat(
+                F.lit('"'), text, F.when(kind == "BOOLEAN", _BOOLEAN).otherwise(F.lit(_INTEGER))
+            )
+        )
     )
 
 
@@ -233,7 +186,7 @@ def _typed_text(value: Column) -> Column:
 def _typed_literal(value: Column) -> Column:
     kind, text = value["kind"], value["text"]
     return (
-        F.when(kind == "string", _quote(text))
+        F.when(kind == "string", literal(text))
         .when(kind == "integer", F.concat(F.lit('"'), text, F.lit(_INTEGER)))
         .when(kind == "double", F.concat(F.lit('"'), canonical_double(text), F.lit(_DOUBLE)))
         .when(kind == "boolean", F.concat(F.lit('"'), text, F.lit(_BOOLEAN)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from pathlib import Path
@@ -64,7 +64,7 @@ class FileJob:
         """Read the file."""
         return to_batches(self.rows(), self.schema())
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Generator[Row, None, None]:
         """Read the file; what is broken in it becomes a row with a reason."""
         number = 0
         try:
@@ -83,19 +83,18 @@ class FileJob:
             case Reading.CSV:
                 from quadweir.mapping.formats.csvfile import read_rows
 
-                yield from read_rows(
-                    open_text(stream, self.encoding), self.dialect, self.references
-                )
+                with open_text(stream, self.encoding) as text:
+                    yield from read_rows(text, self.dialect, self.references)
             case Reading.JSON_TEXTS:
                 from quadweir.mapping.formats.jsonfile import read_texts
 
-                yield from read_texts(open_text(stream, self.encoding), self.iterator)
+                with open_text(stream, self.encoding) as text:
+                    yield from read_texts(text, self.iterator)
             case Reading.JSON_VALUES:
                 from quadweir.mapping.formats.jsonfile import read_values
 
-                yield from read_values(
-                    open_text(stream, self.encoding), self.iterator, self.references
-                )
+                with open_text(stream, self.encoding) as text:
+                    yield from read_values(text, self.iterator, self.references)
             case Reading.XML:
                 from quadweir.mapping.formats.xmlfile import XmlPlan, read_elements
 

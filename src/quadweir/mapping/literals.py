@@ -1,0 +1,78 @@
+"""Literals from plain text, as Spark column expressions that stay small.
+
+A plan holds one of these for each literal that a mapping makes, so the thorough way, for texts
+that need escapes, must not be a large tree: Spark would spend more time on reading the plan of a
+small file than on the file. It is borrowed from Spark's own JSON writer, whose escapes are those of
+canonical N-Triples.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from quadweir.spelling import character_class
+from quadweir.terms import escape
+from quadweir.vocab import XSD
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+_SPECIAL: Final = (
+    character_class("".join(map(chr, range(0x20))) + '"\\\x7f') + "|\\x{fffe}|\\x{ffff}"
+)
+_NOT_IN_JSON: Final = "\x7f\ufffe\uffff"
+_BEFORE: Final = len('{"a":"')
+_AROUND: Final = _BEFORE + len('"}')
+
+
+def escape_text(text: Column) -> Column:
+    """Spell the inside of a literal, as `quadweir.terms.escape` does."""
+    json = F.to_json(F.struct(text.alias("a")))
+    spelt = F.substr(json, F.lit(_BEFORE + 1), F.length(json) - _AROUND)
+    for character in _NOT_IN_JSON:
+        spelt = F.replace(spelt, F.lit(character), F.lit(escape(character)))
+    return F.when(text.rlike(_SPECIAL), spelt).otherwise(text)
+
+
+def literal(
+    text: Column, *, datatype: Column | str | None = None, language: Column | str | None = None
+) -> Column:
+    """Spell a literal from plain text, and its datatype's IRI or its language tag."""
+    start, inside = F.lit('"'), escape_text(text)
+    if isinstance(language, str):
+        return F.concat(start, inside, F.lit(f'"@{language.lower()}'))
+    if language is not None:
+        return F.concat(start, inside, F.lit('"@'), F.lower(language))
+    if datatype is None or isinstance(datatype, str):
+        plain = datatype in (None, XSD.string)
+        return F.concat(start, inside, F.lit('"' if plain else f'"^^<{datatype}>'))
+    suffix = F.when(datatype == XSD.string, F.lit('"')).otherwise(
+        F.concat(F.lit('"^^<'), datatype, F.lit(">"))
+    )
+    return F.concat(start, inside, suffix)
+
+
+def canonical_double(text: Column) -> Column:
+    """Respell a double from Java's form to the canonical one of XML Schema: 91.7 to 9.17E1.
+
+    Spec: https://www.w3.org/TR/xmlschema11-2/#f-doubleCanmap
+    """
+    # 0.05 becomes 5.0E-2, and 120.5 becomes 1.205E2; 1.0E10 is canonical already.
+    small = F.concat(
+        F.regexp_replace(text, r"^(-?)0\.0*([1-9])([0-9]*)$", r"$1$2.$30E-"),
+        F.length(F.regexp_extract(text, r"\.(0*)", 1)) + 1,
+    )
+    large = F.concat(
+        F.regexp_replace(text, r"^(-?[0-9])([0-9]*)\.([0-9]+)$", r"$1.$2$30E"),
+        F.length(F.regexp_extract(text, r"^-?[0-9]([0-9]*)", 1)),
+    )
+    spelt = F.when(text.rlike(r"^-?0\."), small).otherwise(large)
+    return (
+        F.when(text.contains("E"), text)
+        .when(text.rlike("^-?0.0$"), F.concat(text, F.lit("E0")))
+        .when(text.contains("N"), text)
+        .when(text.contains("I"), F.replace(text, F.lit("Infinity"), F.lit("INF")))
+        .otherwise(F.regexp_replace(spelt, r"(\.[0-9]+?)0*E", "$1E"))
+    )
