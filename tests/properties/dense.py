@@ -46,13 +46,21 @@ def _triple(dice: random.Random) -> Quad:
 
 
 def make_feed(seed: int, *, size: int = 6, until_ms: int = 20) -> Feed:
-    """Two streams of up to `size` elements of one to four triples, some at equal times."""
+    """Two streams of up to `size` elements of one to four triples, some at equal times.
+
+    A third of the triples have been there before: that is where bags and graphs differ.
+    """
     dice = random.Random(seed)
     found = []
     for stream in STREAMS:
+        before: list[Quad] = []
         times = sorted(dice.randint(1, until_ms) for _ in range(dice.randint(2, size)))
         for position, time in enumerate(times):
-            quads = tuple(_triple(dice) for _ in range(dice.randint(1, 4)))
+            quads = tuple(
+                dice.choice(before) if before and dice.random() < 0.35 else _triple(dice)
+                for _ in range(dice.randint(1, 4))
+            )
+            before += quads
             found.append(Element(stream, time, position, quads))
     return found
 
