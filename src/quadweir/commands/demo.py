@@ -95,12 +95,14 @@ def demo(
         try:
             console.print("warming up: Spark compiles the stream's way", style="dim")
             _warm_up(spark, output / _WARM_UP, interrupts)
+            if interrupts.seen:
+                raise KeyboardInterrupt
             summary = run(spark, recording, rate, output, interrupts)
         finally:
             spark.stop()
     if as_json:
         print_json(asdict(summary))
-    else:
+    elif summary.batches:
         _print_summary(summary)
     if not summary.complete:
         # What was done so far is worth a summary; the exit code still tells.
@@ -326,8 +328,8 @@ def _summarise(meter: Meter, seconds: float, output: Path, complete: bool) -> Su
         triples=meter.triples,
         bad_records=meter.bad,
         seconds=round(seconds, 1),
-        records_per_second=round(meter.total_records / seconds, 1),
-        triples_per_second=round(meter.triples / seconds, 1),
+        records_per_second=round(meter.total_records / max(seconds, 1e-3), 1),
+        triples_per_second=round(meter.triples / max(seconds, 1e-3), 1),
         batches=len(meter.batch_ms),
         batch_ms_median=statistics.median(meter.batch_ms or [0]),
         batch_ms_max=max(meter.batch_ms, default=0),
