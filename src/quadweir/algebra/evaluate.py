@@ -162,13 +162,19 @@ def _only(solution: Solution, variables: Iterable[Variable]) -> Solution:
 
 def _timed_variables(query: ContinuousQuery) -> frozenset[Variable]:
     """The variables whose times the query asks for."""
-    return frozenset(
-        argument.variable
-        for node in walk(query.pattern)
-        if isinstance(node, Call) and node.function == "TIMESTAMP"
-        for argument in node.arguments
-        if isinstance(argument, VariableExpression)
-    )
+    found: set[Variable] = set()
+    for node in walk(query.pattern):
+        if isinstance(node, Call) and node.function == "TIMESTAMP":
+            match node.arguments:
+                case (VariableExpression(variable=variable),):
+                    found.add(variable)
+                case _:
+                    raise UnsupportedError(
+                        "timestamp() takes one variable here",
+                        hint="Give it a variable that a stream pattern binds.",
+                        span=node.span,
+                    )
+    return frozenset(found)
 
 
 @final

@@ -48,6 +48,7 @@ _FIXED_OBJECT: Final = 1 / 50
 _FIXED_CLASS: Final = 1 / 5  # rdf:type has few objects
 _FILTER: Final = 1 / 3
 _CLOSURE: Final = 20.0
+_GREEDY_LIMIT: Final = 300  # the search is quadratic; a longer join is only sorted
 
 Part = TypeVar("Part")
 
@@ -97,6 +98,8 @@ def _greedy(
     parts: Sequence[Part], sizes: Sequence[float], names: Sequence[frozenset[Variable]]
 ) -> tuple[Part, ...]:
     """Take the smallest first, then always the smallest of those that are connected."""
+    if len(parts) > _GREEDY_LIMIT:
+        return tuple(parts[each] for each in sorted(range(len(parts)), key=lambda i: sizes[i]))
     waiting = list(range(len(parts)))
     known: frozenset[Variable] = frozenset()
     order: list[int] = []

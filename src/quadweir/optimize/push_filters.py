@@ -206,11 +206,12 @@ def _into_join(condition: Expression, source: Join, query: ContinuousQuery) -> P
                 break
         else:
             return None
-    inputs = tuple(
-        _placed(condition, each, query) if here else each
-        for each, here in zip(source.inputs, certain, strict=True)
-    )
-    return Join(inputs=inputs, span=source.span)
+    inputs: list[Pattern] = []
+    for each, here in zip(source.inputs, certain, strict=True):
+        placed = _placed(condition, each, query) if here else each
+        # A basic pattern falls into a join, which is kept flat: many filters would nest it deeply.
+        inputs.extend(placed.inputs if isinstance(placed, Join) else (placed,))
+    return Join(inputs=tuple(inputs), span=source.span)
 
 
 def _into_basic(

@@ -163,6 +163,11 @@ def test_a_join_keeps_the_later_time_and_a_filter_sees_it() -> None:
     assert found == [("1", "2", "4"), ("1", "9", "4")]
 
 
+def test_timestamp_of_a_whole_triple_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="one variable"):
+        csparql("(timestamp(?x, ?p, ?v) AS ?t)", "?x ?p ?v", Content.GRAPH)
+
+
 # --- datasets and forms -----------------------------------------------------------------------
 
 
