@@ -1,6 +1,6 @@
 """The canonical spelling of terms (`quadweir.terms`) as Spark column expressions.
 
-How a pattern is written decides how fast Java matches it (`docs/design/0004-ntriples-columns.md`).
+How a pattern is written decides how fast Java matches it (`docs/design/0005-ntriples-columns.md`).
 A class that names its characters one by one becomes a bit set, one with ranges a chain of calls;
 a greedy repetition of a positive class has a loop of its own, a possessive one has not. And no
 pattern repeats a group without a bound: Java would recurse, and a long literal would end in a

@@ -149,7 +149,8 @@ def adopt(spark: SparkSession) -> SessionReport:
             "the given SparkSession has been stopped", hint="Hand in one that is running."
         )
     wanted = dict(STREAMING)
-    if spark.sparkContext.master.startswith("local"):
+    is_local = str(spark.sparkContext.master).startswith("local")
+    if is_local:
         wanted.update(LOCAL_ONLY)
     changed: dict[str, tuple[str | None, str]] = {}
     notes: list[str] = []
@@ -165,11 +166,11 @@ def adopt(spark: SparkSession) -> SessionReport:
         spark.conf.set(key, value)
         changed[key] = (old, value)
     worker = spark.conf.get("spark.pyspark.python", None) or os.environ.get("PYSPARK_PYTHON")
-    if worker is None and spark.sparkContext.master.startswith("local"):
+    if worker is None and is_local:
         spark.sparkContext.pythonExec = sys.executable
         changed["PYSPARK_PYTHON"] = (None, sys.executable)
     cores = spark.sparkContext.defaultParallelism
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions", "200"))
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 200)
     if partitions > 4 * cores and "spark.sql.shuffle.partitions" not in chosen:
         spark.conf.set("spark.sql.shuffle.partitions", str(cores))
         changed["spark.sql.shuffle.partitions"] = (str(partitions), str(cores))
