@@ -35,7 +35,7 @@ def main(out: Path, kind: str, *where: str) -> None:
         )
     else:
         address, topic = where
-        source = KafkaSource(servers=address, topic=topic, options={"maxOffsetsPerTrigger": "100"})
+        source = KafkaSource(servers=address, topic=topic, options={"maxOffsetsPerTrigger": "50"})
         declaration = StreamDeclaration(iri=STREAM, source=source, format=Format.TIMED_LINES)
         frame = open_live(spark, declaration, spool=out / "unused")
     sink = with_dead_letters(
