@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyoxigraph as ox
 import pytest
+from tests.conformance.rml_cases import RmlCase, case_names, load_cases, to_old_vocabulary
 
 from quadweir.errors import QuadweirError
 from quadweir.mapping.files import Folders
 from quadweir.mapping.model import Mapping
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.run import Job, run_bounded
-from tests.conformance.rml_cases import RmlCase, case_names, load_cases, to_old_vocabulary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,6 +28,8 @@ _PARTS: Final = "_quadweir_parts"
 POSITION: Final = "_quadweir_position"
 """Where a record stands among those of its text, if there can be several."""
 NOT_JSON: Final = "not valid JSON"
+_MOST_BYTES: Final = 16 * 2**20
+_TOO_LONG: Final = f"longer than {_MOST_BYTES} bytes, more than Spark parses as one JSON record"
 
 
 def spells(steps: Sequence[Step]) -> bool:
@@ -71,7 +73,7 @@ def read_json(
     parsed = F.try_parse_json(raw)
     if steps:
         frame = frame.withColumn(_PARTS, parsed)
-        broken = F.when(F.col(_PARTS).isNull(), F.lit(NOT_JSON))
+        broken = F.when(F.col(_PARTS).isNull(), _fault(raw))
         items = _follow(F.col(_PARTS), Form.VARIANT, steps)
         many = items[0] if items[1] is Form.VARIANTS else F.array(items[0])
         # An unusable text keeps its row, so that it can be told.
@@ -79,7 +81,7 @@ def read_json(
         reason = broken
     else:
         frame = frame.withColumn(_ITEM, parsed)
-        reason = F.when(F.col(_ITEM).isNull(), F.lit(NOT_JSON))
+        reason = F.when(F.col(_ITEM).isNull(), _fault(raw))
     values = {}
     for reference, path in paths.items():
         column, form = _follow(F.col(_ITEM), Form.VARIANT, path)
@@ -131,8 +133,12 @@ def _by_fields(
             plain = F.when(nested, F.lit(None)).otherwise(column)
             values[reference] = Value(plain, Form.TEXT, nulls, nested)
     suspicious = parts.getField(_BROKEN).isNotNull() | ~F.rtrim(raw).endswith("}")
-    reason = F.when(suspicious & F.try_parse_json(raw).isNull(), F.lit(NOT_JSON))
+    reason = F.when(suspicious & F.try_parse_json(raw).isNull(), _fault(raw))
     return frame, values, reason
+
+
+def _fault(raw: Column) -> Column:
+    return F.when(F.octet_length(raw) > _MOST_BYTES, F.lit(_TOO_LONG)).otherwise(F.lit(NOT_JSON))
 
 
 def _follow(column: Column, form: Form, steps: Sequence[Step]) -> tuple[Column, Form]:

@@ -329,7 +329,7 @@ def _read_by_spark(
         return None
     if job.reading is Reading.JSON_TEXTS and _is_json_lines(job.path):
         return _json_lines(spark, job, logical, references)
-    if job.reading is Reading.CSV and _is_plain(job.dialect) and not _has_long_rows(job):
+    if job.reading is Reading.CSV and _is_plain(job.dialect) and _can_be_cut(job):
         return _plain_csv(spark, job, logical)
     return None
 
@@ -411,26 +411,34 @@ def _is_plain(dialect: CsvDialect) -> bool:
     )
 
 
-def _has_long_rows(job: FileJob) -> bool:
-    """Tell whether a quoted field may hold a line break, so that lines cannot be cut apart."""
+def _can_be_cut(job: FileJob) -> bool:
+    """Tell whether every line is a row, and the file is UTF-8, which Spark would not check."""
+    import codecs
+
     import numpy as np
 
     quote = ord(job.dialect.quote or '"')
     if quote > 127:
-        return True
+        return False
     odd = 0
+    decoder = codecs.getincrementaldecoder("utf-8")()
     with job.path.open("rb") as file:
         while chunk := file.read(2**24):
+            if not chunk.isascii() or decoder.getstate()[0]:
+                try:
+                    decoder.decode(chunk)
+                except UnicodeDecodeError:
+                    return False
             data = np.frombuffer(chunk, np.uint8)
             quotes = data == quote
             if quotes.any():
                 before = (np.cumsum(quotes) + odd) & 1
                 if (before[data == 10] == 1).any():
-                    return True
+                    return False
                 odd = int(before[-1])
             elif odd and (data == 10).any():
-                return True
-    return False
+                return False
+    return not decoder.getstate()[0]
 
 
 def _plain_csv(spark: SparkSession, job: FileJob, logical: LogicalSource) -> Records:
@@ -455,8 +463,6 @@ def _plain_csv(spark: SparkSession, job: FileJob, logical: LogicalSource) -> Rec
         enforceSchema=True,
         mode="PERMISSIVE",
         columnNameOfCorruptRecord=broken,
-        # An empty field is an empty text, not a missing one; this text is in no file.
-        nullValue="\x00\x01\x00",
         emptyValue="",
         maxCharsPerColumn=-1,
         ignoreLeadingWhiteSpace=False,
@@ -464,19 +470,20 @@ def _plain_csv(spark: SparkSession, job: FileJob, logical: LogicalSource) -> Rec
     )
     nulls = logical.nulls or ()
     values = {
-        reference: Value(F.col(f"c{names.index(reference)}"), Form.TEXT, nulls)
+        reference: Value(
+            F.coalesce(F.col(f"c{names.index(reference)}"), F.lit("")), Form.TEXT, nulls
+        )
         for reference in job.references
     }
-    used = F.concat_ws("", *[value.column for value in values.values()])
     reason = F.when(
         F.col(broken).isNotNull(), F.lit(f"the row has not {len(names)} fields, as the header has")
-    ).when(~F.is_valid_utf8(used), F.lit("not UTF-8"))
+    )
     return Records(
         frame=frame,
         values=values,
         shown=describe(logical),
         place=_numbered_place(),
-        text=F.make_valid_utf8(F.col(broken)),
+        text=F.col(broken),
         reason=reason,
         how=(f"{describe(logical)}: CSV, read by Spark in parallel",),
     )

@@ -121,11 +121,12 @@ def run_bounded(
         records, bad = counts(observations)
         if bad:
             _tell(compiled, job, bad, records)
-        outputs = _write(pieces, targets, paths, job, out)
+        # Written here, while the parts are still there.
+        outputs = tuple(_write(pieces, targets, paths, job, out))
     return Outcome(
         records=records,
         bad_records=bad,
-        outputs=tuple(outputs),
+        outputs=outputs,
         explanation=compiled.explain(),
     )
 
