@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 METRICS: Final = "quadweir"
-"""The name under which a query observes `triples`, `bad` and `latest` (see `DataFrame.observe`)."""
+"""The name under which a query observes `triples`, and `used`, the number of records that it could
+use (see `DataFrame.observe`)."""
 
 _SECONDS_BETWEEN_LINES: Final = 2.0
 _RATE_SECONDS: Final = 5.0
@@ -34,9 +35,9 @@ class Meter:
     >>> meter = Meter(names=("flow",))
     >>> meter.add({"batchId": 0, "durationMs": {"triggerExecution": 90},
     ...            "sources": [{"numInputRows": 20}], "eventTime": {},
-    ...            "observedMetrics": {"quadweir": {"triples": 100, "bad": 0, "latest": "x"}}}, 1.0)
-    >>> meter.records, meter.triples, meter.batch_ms
-    ({'flow': 20}, 100, [90])
+    ...            "observedMetrics": {"quadweir": {"triples": 95, "used": 19}}}, 1.0)
+    >>> meter.records, meter.triples, meter.bad, meter.batch_ms
+    ({'flow': 20}, 95, 1, [90])
     """
 
     names: tuple[str, ...]
@@ -68,8 +69,8 @@ class Meter:
             self.records[name] += count
         observed = progress.get("observedMetrics", {}).get(METRICS) or {}
         self.triples += observed.get("triples") or 0
-        self.bad += observed.get("bad") or 0
-        self.latest = observed.get("latest") or self.latest
+        # A batch of which nothing could be used observes nothing, rather than zero.
+        self.bad += sum(rows) - (observed.get("used") or 0)
         self._history.append((elapsed, self.total_records, self.triples))
 
     @property

@@ -17,14 +17,13 @@ from quadweir.errors import QuadweirError, SourceError, UsageError
 from quadweir.vocab import RDF, XSD
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from quadweir.commands.dashboard import Dashboard, Meter
 
 BASE: Final = "http://example.org/motorway/"
 QUANTITIES: Final = ("flow", "speed")
-TRIPLES: Final = "triples"
 
 _MARKER: Final = ".quadweir-demo"
 _RECORDING: Final = "recording"
@@ -38,6 +37,7 @@ _PREFIXES: Final = {
     "xsd": str(XSD),
     "": BASE,
 }
+_TAIL_BYTES: Final = 8192
 _DELAY: Final = "2 minutes"
 _LOOK_SECONDS: Final = 0.25
 # The recording is over, yet the last batch does not come: something is stuck.
@@ -78,8 +78,8 @@ def demo(
     """Watch motorway sensors become an RDF stream, live.
 
     Sensors along a made-up motorway measure flow and speed, lane by lane; their readings are played
-    as two live streams, many times faster than they would come. Spark turns each into an RDF
-    observation and writes the observations to files, each exactly once. Needs no network.
+    as two live streams, many times faster than they would come. An RML mapping turns each into an
+    RDF observation; the observations go to files, each exactly once. Needs no network.
     """
     from quadweir.bench.motorway import write_recording
     from quadweir.runtime.session import build
@@ -123,7 +123,7 @@ def run(
     query = _start(spark, recording, rate, output)
     with Dashboard("motorway sensors, live", QUANTITIES, prefixes=_PREFIXES) as dashboard:
         try:
-            _watch(query, dashboard, total, interrupts)
+            _watch(query, dashboard, total, output, interrupts)
         finally:
             query.stop()
         seconds = dashboard.elapsed
@@ -144,70 +144,6 @@ def _warm_up(spark: SparkSession, folder: Path, interrupts: Interrupts) -> None:
         shutil.rmtree(folder)
 
 
-def observations(readings: DataFrame, quantity: str) -> DataFrame:
-    """Turn a stream's sensor records into RDF observations: one row each, with all its triples.
-
-    Written by hand as column expressions; an RML mapping is to take its place.
-
-    Args:
-        readings: record rows with position and reason, whose text is a JSON object of sensor, time
-            and the quantity.
-        quantity: `flow` or `speed`.
-
-    Returns:
-        Stream, event time (in milliseconds, and as a time stamp `at`), position, graph, and the
-        triples as an array, which is NULL for a record that is not as it should be.
-    """
-    from pyspark.sql import functions as F
-
-    from quadweir import rows
-
-    reading = F.from_json(rows.VALUE, f"sensor string, time timestamp, {quantity} int")
-    parsed = readings.withColumn("reading", reading)
-    sensor = F.url_encode(F.col("reading.sensor"))
-    at, value = F.col("reading.time"), F.col(f"reading.{quantity}")
-    usable = F.col(rows.REASON).isNull()
-    for part in (sensor, at, value):
-        usable &= part.isNotNull()
-    event_time = F.unix_millis(at)
-    stamp = F.date_format(at, "yyyy-MM-dd'T'HH:mm:ss'Z'")
-
-    def iri(*parts: Column | str) -> Column:
-        texts = (F.lit(part) if isinstance(part, str) else part for part in parts)
-        return F.concat(F.lit("<"), *texts, F.lit(">"))
-
-    def typed(lexical: Column, datatype: str) -> Column:
-        return F.concat(F.lit('"'), lexical, F.lit(f'"^^<{datatype}>'))
-
-    subject = iri(f"{BASE}observation/{quantity}/", sensor, "/", event_time.cast("string"))
-    triples = [
-        (RDF.type, iri(f"{_SOSA}Observation")),
-        (f"{_SOSA}madeBySensor", iri(f"{BASE}sensor/", sensor)),
-        (f"{_SOSA}observedProperty", iri(f"{BASE}{quantity}")),
-        (f"{_SOSA}hasSimpleResult", typed(value.cast("string"), XSD.integer)),
-        (f"{_SOSA}resultTime", typed(stamp, XSD.dateTime)),
-    ]
-    whole = F.array(
-        *(
-            F.struct(
-                subject.alias(rows.SUBJECT),
-                iri(predicate).alias(rows.PREDICATE),
-                obj.alias(rows.OBJECT),
-            )
-            for predicate, obj in triples
-        )
-    )
-    return parsed.select(
-        F.lit(BASE + quantity).alias(rows.STREAM),
-        event_time.alias(rows.EVENT_TIME),
-        at.alias("at"),
-        F.col(rows.POSITION),
-        # The graph name keeps the triples of an observation together as one element.
-        subject.alias(rows.GRAPH),
-        F.when(usable, whole).alias(TRIPLES),
-    )
-
-
 def _start(
     spark: SparkSession, recording: tuple[Path, Path], rate: int, output: Path
 ) -> StreamingQuery:
@@ -221,20 +157,18 @@ def _start(
     from quadweir.sinks.start import Split, start
 
     flow, speed = (
-        observations(_play(spark, path, quantity, rate), quantity).withWatermark("at", _DELAY)
+        _play(spark, path, quantity, rate)
         for path, quantity in zip(recording, QUANTITIES, strict=True)
     )
-    made = flow.unionByName(speed).observe(
+    statements = observe_streams(flow, speed)
+    watched = statements.observe(
         METRICS,
-        F.sum(F.coalesce(F.size(TRIPLES), F.lit(0))).alias("triples"),
-        F.count_if(F.col(TRIPLES).isNull()).alias("bad"),
-        F.max_by(_as_text(F.col(TRIPLES)), rows.EVENT_TIME).alias("latest"),
-    )
-    statements = made.select(*rows.ELEMENT, rows.GRAPH, F.explode(TRIPLES).alias("triple")).select(
-        *rows.ELEMENT, "triple.*", rows.GRAPH
+        F.count(F.lit(1)).alias("triples"),
+        # Each reading that could be used has one type.
+        F.count_if(F.col(rows.PREDICATE) == f"<{RDF.type}>").alias("used"),
     )
     return start(
-        rows.select_statements(statements),
+        watched,
         Split(
             lambda frame: [frame.where(F.col(rows.STREAM) == BASE + name) for name in QUANTITIES],
             [FileSink(output / _RDF / name, LineFormat.TIMED_LINES) for name in QUANTITIES],
@@ -242,6 +176,35 @@ def _start(
         checkpoint=output / _CHECKPOINT,
         name="demo",
     )
+
+
+def observe_streams(flow: DataFrame, speed: DataFrame) -> DataFrame:
+    """Turn sensor records into RDF observations by the RML mapping `bench/motorway.ttl`.
+
+    Args:
+        flow: record rows of the flow stream, with event time, position and reason.
+        speed: the same of the speed stream.
+
+    Returns:
+        The statements of both streams (`rows.STATEMENT_SCHEMA`).
+    """
+    from importlib.resources import files
+
+    from pyspark.sql import functions as F
+
+    from quadweir import rows
+    from quadweir.mapping.apply import compile_frames
+    from quadweir.mapping.read import parse_mapping
+
+    frames = {
+        BASE + name: records.withColumn(rows.STREAM, F.lit(BASE + name))
+        .withColumn("at", F.timestamp_millis(rows.EVENT_TIME))
+        .withWatermark("at", _DELAY)
+        for name, records in zip(QUANTITIES, (flow, speed), strict=True)
+    }
+    text = files("quadweir.bench").joinpath("motorway.ttl").read_text(encoding="utf-8")
+    compiled = compile_frames(parse_mapping(text, source="motorway.ttl"), frames)
+    return rows.select_statements(compiled.quads(carry=rows.ELEMENT))
 
 
 def _play(spark: SparkSession, path: Path, quantity: str, rate: int) -> DataFrame:
@@ -261,25 +224,34 @@ def _play(spark: SparkSession, path: Path, quantity: str, rate: int) -> DataFram
     return open_replay(spark, declaration)
 
 
-def _as_text(triples: Column) -> Column:
-    from pyspark.sql import functions as F
+def _latest(folder: Path) -> str:
+    """Read the last element that was written, without its time and graph name."""
+    newest = max(folder.glob("*.stream"), default=None)
+    if newest is None:
+        return ""
+    with newest.open("rb") as file:
+        file.seek(max(0, newest.stat().st_size - _TAIL_BYTES))
+        lines = file.read().decode(errors="replace").splitlines()
+    end = " ".join(lines[-1].rsplit(" ", 2)[1:])  # the graph name and the full stop
+    return "\n".join(
+        f"{line.partition(' ')[2].removesuffix(end)}." for line in lines if line.endswith(end)
+    )
 
-    from quadweir import rows
 
-    def line(triple: Column) -> Column:
-        terms = (triple[name] for name in (rows.SUBJECT, rows.PREDICATE, rows.OBJECT))
-        return F.concat_ws(" ", *terms, F.lit("."))
-
-    return F.array_join(F.transform(triples, line), "\n")
-
-
-def _watch(query: StreamingQuery, dashboard: Dashboard, total: int, interrupts: Interrupts) -> None:
+def _watch(
+    query: StreamingQuery,
+    dashboard: Dashboard,
+    total: int,
+    output: Path,
+    interrupts: Interrupts,
+) -> None:
     """Show progress until every record has become RDF or somebody interrupts."""
     last_change = time.monotonic()
     while dashboard.meter.total_records < total and not interrupts.seen:
         before = dashboard.meter.total_records
         time.sleep(_LOOK_SECONDS)
         active = query.isActive  # asked first: progress that comes after is then not missed
+        dashboard.meter.latest = _latest(output / _RDF / QUANTITIES[-1])
         dashboard.update(query)
         if dashboard.meter.total_records != before:
             last_change = time.monotonic()

@@ -15,7 +15,7 @@ def progress(batch: int, rows: tuple[int, ...], triples: int = 0, **more):
         "durationMs": {"triggerExecution": 100 + batch},
         "sources": [{"numInputRows": count} for count in rows],
         "eventTime": {},
-        "observedMetrics": {METRICS: {"triples": triples, "bad": 1, "latest": f"<urn:{batch}>"}},
+        "observedMetrics": {METRICS: {"triples": triples, "used": sum(rows) - 1}},
     } | more
 
 
@@ -46,7 +46,6 @@ def test_a_meter_adds_batches_up_once_each():
         meter.add(report, 1.0)
     assert meter.records == {"a": 3, "b": 3}
     assert (meter.triples, meter.bad, meter.batch_ms) == (60, 2, [100, 101])
-    assert meter.latest == "<urn:1>"
 
 
 def test_a_batch_that_only_moved_the_watermark_counts_as_none():
@@ -74,10 +73,10 @@ def test_batches_further_apart_than_that_still_give_a_rate():
     assert meter.rates() == (10.0, 50.0)
 
 
-def test_without_metrics_of_its_own_a_query_is_still_counted():
+def test_a_batch_of_which_nothing_could_be_used_is_all_bad():
     meter = Meter(names=("a",))
-    meter.add(progress(0, (7,), observedMetrics={}), 1.0)
-    assert (meter.total_records, meter.triples) == (7, 0)
+    meter.add(progress(0, (7,), observedMetrics={METRICS: {"triples": None, "used": None}}), 1.0)
+    assert (meter.total_records, meter.triples, meter.bad) == (7, 0, 7)
 
 
 def test_off_a_terminal_a_plain_line_comes_now_and_then(screen):
@@ -96,14 +95,12 @@ def test_off_a_terminal_a_plain_line_comes_now_and_then(screen):
 
 def test_on_a_terminal_everything_is_in_sight_and_the_cursor_comes_back(screen):
     written = screen(terminal=True)
-    nasty = '<urn:x:a> <urn:x:b> "\x1b[2J" .'
-    report = progress(0, (10,), 50)
-    report["observedMetrics"][METRICS]["latest"] = nasty
     with (
         pytest.raises(RuntimeError),
         Dashboard("sensors", ["a"], prefixes={"x": "urn:x:"}) as board,
     ):
-        board.show([report])
+        board.meter.latest = '<urn:x:a> <urn:x:b> "\x1b[2J" .'
+        board.show([progress(0, (10,), 50)])
         raise RuntimeError
     shown = written.getvalue()
     for text in (
