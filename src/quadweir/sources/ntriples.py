@@ -53,10 +53,10 @@ _TAG: Final = (
     f'(?:(?<="[ \\t]{{0,50}})({spelling.LANGUAGE}|(?=\\^\\^))(?:\\^\\^{_SPACE}({_ANY_IRI}))?)?+'
 )
 _STATEMENT: Final = (
-    f"{_OBJECT}{_SPACE}{_TAG}{_SPACE}({_ANY_RESOURCE})?+{_SPACE}\\.{_SPACE}(?:#.*+)?\\z"
+    f"{_OBJECT}{_SPACE}{_TAG}{_SPACE}({_ANY_RESOURCE})?+{_SPACE}\\.{_SPACE}(?:#[^\\r\\n]*+)?\\z"
 )
 _GROUPS: Final = "\n".join(f"${number}" for number in range(1, 7))
-_EMPTY: Final = "^[ \\t]*+(?:#.*+)?\\z"
+_EMPTY: Final = "^[ \\t]*+(?:#[^\\r\\n]*+)?\\z"
 _FAILED: Final = "!"
 _SHOWN: Final = 100
 

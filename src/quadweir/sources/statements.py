@@ -35,7 +35,7 @@ _SPACE: Final = r"[ \t]*+"
 
 _STATEMENT: Final = re.compile(
     rf"{_SPACE}({_IRI}|{_LABEL}){_SPACE}({_IRI}){_SPACE}(?:({_IRI}|{_LABEL})|({_QUOTED})"
-    rf"(?:{_SPACE}({_TAG}))?+){_SPACE}({_IRI}|{_LABEL})?+{_SPACE}\.{_SPACE}(?:#.*)?"
+    rf"(?:{_SPACE}({_TAG}))?+){_SPACE}({_IRI}|{_LABEL})?+{_SPACE}\.{_SPACE}(?:#[^\r\n]*+)?"
 )
 _GRAPH: Final = 6
 
