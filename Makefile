@@ -18,14 +18,14 @@ test: $(INSTALLED) brokers ## run every test; those without their broker or suit
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: $(INSTALLED) ## lint, formatting, types, the import contract
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check src tests scripts
+	@$(BIN)/ruff format --check src tests scripts
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
 format: $(INSTALLED) ## format the code and mend what the linter can mend
-	@$(BIN)/ruff check --fix .
-	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix src tests scripts
+	@$(BIN)/ruff format src tests scripts
 
 bench: $(INSTALLED) ## run the benchmarks, each beside its baseline
 	@$(BIN)/quadweir bench ntriples $(ARGS)
