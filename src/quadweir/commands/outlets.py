@@ -182,14 +182,18 @@ class KafkaOutlet(Outlet):
         self._servers = servers
         self._topic = topic
         self._spark: SparkSession | None = None
+        self._found_running = False
 
     def open(self) -> None:
+        from pyspark.sql import SparkSession
+
         from quadweir.runtime.session import build
         from quadweir.sources.kafka import check_broker, connector_jars, missing_connector
 
         check_broker(self._servers)
         if not connector_jars():
             raise missing_connector()
+        self._found_running = SparkSession.getActiveSession() is not None
         self._spark = build(app_name="quadweir replay")
 
     def send(self, units: list[str]) -> None:
@@ -200,5 +204,6 @@ class KafkaOutlet(Outlet):
         frame.coalesce(1).write.format("kafka").options(**options).save()
 
     def close(self) -> None:
-        if self._spark is not None:
+        # A session that was there before belongs to whoever started it.
+        if self._spark is not None and not self._found_running:
             self._spark.stop()
