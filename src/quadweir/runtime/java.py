@@ -28,6 +28,9 @@ from quadweir.errors import EnvironmentProblem
 
 MINIMUM_VERSION: Final = 17
 _VECTOR_MODULE: Final = "jdk.incubator.vector"
+# Spark opens this package for older versions; a Java without it warns on every start.
+_ACTION_PACKAGE: Final = "java.base/sun.security.action=ALL-UNNAMED"
+_FIRST_WITHOUT_ACTION: Final = 25
 _MARKER: Final = "quadweir-launches"
 _HINT: Final = (
     "Install one with `pip install 'quadweir[java]'` (no root needed) or "
@@ -101,7 +104,7 @@ def find_java(environment: Mapping[str, str]) -> JavaHome:
         if found.version < MINIMUM_VERSION:
             passed_over.append(f"{origin}: {found.home} is Java {found.version}")
             continue
-        path = _fit_launcher(found.home, environment)
+        path = _fit_launcher(found, environment)
         if path is None:
             if _VECTOR_MODULE not in found.modules:
                 passed_over.append(f"{origin}: {found.home} needs a launcher, and none can be made")
@@ -200,18 +203,22 @@ def _feature_version(text: str) -> int:
     return int(match[1]) if match else 0
 
 
-def _fit_launcher(real: Path, environment: Mapping[str, str]) -> Path | None:
-    """Make a folder that looks like `real` but whose `bin/java` drops the request for the module.
+def _fit_launcher(found: _Installation, environment: Mapping[str, str]) -> Path | None:
+    """Make a folder that looks like the installation but whose `bin/java` drops what it must not ask.
 
     None if there is no place for it: the launcher must lie where programs may be run.
     """
+    real = found.home
+    dropped = [f"--add-modules={_VECTOR_MODULE}"]
+    if found.version >= _FIRST_WITHOUT_ACTION:
+        dropped.append(f"--add-opens={_ACTION_PACKAGE}")
     text = (
         "#!/bin/sh\n"
-        "# Starts the Java named below without a module that Spark asks for and does not need here.\n"
+        "# Starts the Java named below without what Spark asks for and does not need here.\n"
         "for argument do\n"
         "  shift\n"
         '  case "$argument" in\n'
-        f"    --add-modules={_VECTOR_MODULE}) ;;\n"
+        f"    {'|'.join(dropped)}) ;;\n"
         '    *) set -- "$@" "$argument" ;;\n'
         "  esac\n"
         "done\n"

@@ -93,6 +93,14 @@ def test_the_launcher_drops_one_argument_and_keeps_the_rest(install, environment
     assert (found.path / "release").read_text() == (home / "release").read_text()
 
 
+@pytest.mark.parametrize(("version", "kept"), [("17.0.9", True), ("25", False)])
+def test_a_package_that_java_no_longer_has_is_not_opened(version, kept, install, environment):
+    found = find_java(environment | {"JAVA_HOME": str(install("jvm", version))})
+    option = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+    said = subprocess.run([found.executable, option], capture_output=True, text=True, check=True)
+    assert (option in said.stdout) is kept
+
+
 def test_the_launcher_is_found_again_through_java_home(install, environment):
     home = install("plain", "25", modules="java.base")
     first = find_java(environment | {"JAVA_HOME": str(home)})
