@@ -20,22 +20,24 @@ from quadweir.terms import (
 )
 
 # White space between terms may be left out where nothing is unclear (`<s><p><o>.`). A blank node
-# label may hold dots but not end in one. Repetitions never give back what they took (`*+`, `(?>`):
-# a hostile line of megabytes must not make the match take quadratic time.
+# label may hold dots but not end in one. Repetitions never give back what they took: a hostile line
+# of megabytes must not make the match take quadratic time. Only sets of characters are repeated with
+# `*+`, for Python before 3.11.5 (Debian 12 has 3.11.2) goes on at the wrong place after a group that
+# is; where a group is repeated, one character decides whether it goes on.
 _IRI: Final = r"<[^<>]*+>"
 _NAME_START: Final = (
     "A-Za-z0-9_:\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d"
     "\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
 _NAME: Final = f"{_NAME_START}\\-\u00b7\u0300-\u036f\u203f\u2040"
-_LABEL: Final = rf"_:(?>[{_NAME_START}][{_NAME}]*+(?:\.+[{_NAME}]++)*+)"
-_QUOTED: Final = r'"(?:[^"\\\r\n]|\\[^\r\n])*+"'
+_LABEL: Final = rf"_:[{_NAME_START}](?:[{_NAME}.]*[{_NAME}])?(?!\.*[{_NAME}])"
+_QUOTED: Final = r'"[^"\\\r\n]*+(?:\\[^\r\n][^"\\\r\n]*+)*"'
 _TAG: Final = r"(?:@[A-Za-z0-9-]++|\^\^[ \t]*+<[^<>]*+>)"
 _SPACE: Final = r"[ \t]*+"
 
 _STATEMENT: Final = re.compile(
     rf"{_SPACE}({_IRI}|{_LABEL}){_SPACE}({_IRI}){_SPACE}(?:({_IRI}|{_LABEL})|({_QUOTED})"
-    rf"(?:{_SPACE}({_TAG}))?+){_SPACE}({_IRI}|{_LABEL})?+{_SPACE}\.{_SPACE}(?:#[^\r\n]*+)?"
+    rf"(?:{_SPACE}({_TAG}))?){_SPACE}({_IRI}|{_LABEL})?{_SPACE}\.{_SPACE}(?:#[^\r\n]*+)?"
 )
 _GRAPH: Final = 6
 
