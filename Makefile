@@ -43,8 +43,8 @@ brokers: $(INSTALLED)
 $(INSTALLED): pyproject.toml scripts/bootstrap.sh
 	@sh scripts/bootstrap.sh
 
-clean: ## remove the environment, caches, fetched jars and output
-	rm -rf .venv .kafka .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+clean: ## remove the environment, caches and output; fetched jars stay in the user cache
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf build dist out spark-warehouse metastore_db artifacts derby.log
 	find src tests scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
