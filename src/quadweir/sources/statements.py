@@ -22,8 +22,8 @@ from quadweir.terms import (
 # White space between terms may be left out where nothing is unclear (`<s><p><o>.`). A blank node
 # label may hold dots but not end in one. Repetitions never give back what they took: a hostile line
 # of megabytes must not make the match take quadratic time. Only sets of characters are repeated with
-# `*+`, for Python before 3.11.5 (Debian 12 has 3.11.2) goes on at the wrong place after a group that
-# is; where a group is repeated, one character decides whether it goes on.
+# `*+`, for Python 3.11.2, which Debian 12 has, goes on at the wrong place after a group that is (3.11.7
+# does not); where a group is repeated, one character decides whether it goes on.
 _IRI: Final = r"<[^<>]*+>"
 _NAME_START: Final = (
     "A-Za-z0-9_:\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d"
