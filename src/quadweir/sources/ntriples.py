@@ -112,15 +112,18 @@ _TAIL: Final = "_nt_tail"
 
 
 def _is_canonical(line: Column) -> Column:
-    short = F.octet_length(line) <= MAX_LINE_BYTES
     # Escapes that are canonical wherever they stand in a literal; a brace stands nowhere else.
     braced = F.regexp_replace(line, r"\\[tbnrf\x22\x5c]", "{{")
-    escaped = line.contains("\\") & braced.rlike(_CANONICAL_ASCII)
     # Decoding hides bytes that are not UTF-8, so beyond ASCII the pattern alone is not enough.
     sound = F.is_valid_utf8(line) & ~line.contains("\ufffe") & ~line.contains("\uffff")
-    beyond_ascii = (F.octet_length(line) != F.length(line)) & sound & braced.rlike(_CANONICAL)
-    plain = line.rlike(_CANONICAL_ASCII)
-    return F.coalesce(short & (plain | escaped | beyond_ascii), F.lit(False))
+    # A chain of cases, since Spark computes what stands twice in a conjunction for every line.
+    return (
+        F.when(line.isNull() | (F.octet_length(line) > MAX_LINE_BYTES), F.lit(False))
+        .when(line.rlike(_CANONICAL_ASCII), F.lit(True))
+        .when(F.octet_length(line) != F.length(line), sound & braced.rlike(_CANONICAL))
+        .when(line.contains("\\"), braced.rlike(_CANONICAL_ASCII))
+        .otherwise(F.lit(False))
+    )
 
 
 def _canonicalise(line: Column) -> Column:
