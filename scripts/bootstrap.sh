@@ -28,10 +28,14 @@ make_venv() {
         DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$package" </dev/null >&2 || true
         try_venv "$1" && return
     fi
-    say "fetching pip for the environment, since $1 comes without it"
-    try_venv "$1" --without-pip && .venv/bin/python scripts/bootstrap_pip.py </dev/null >&2 && return
+    # A pip of the user's own can install another into the environment.
+    if "$1" -m pip --version >/dev/null 2>&1 && try_venv "$1" --without-pip; then
+        say "$1 cannot add pip to an environment by itself; installing one with $1 -m pip"
+        "$1" -m pip --quiet --disable-pip-version-check --python .venv/bin/python \
+            install pip </dev/null >&2 && return
+    fi
     rm -rf .venv
-    say "$1 cannot make virtual environments, and pip could not be fetched."
+    say "$1 cannot make virtual environments: it comes without ensurepip, and there is no pip."
     say "As root: apt-get install $package   Then run the same make command again."
     return 1
 }
