@@ -65,7 +65,7 @@ def connector(spark: str) -> tuple[Artifact, ...]:
 
 
 # Registries that do not carry the connector of Spark 4.3 yet do carry this older one, whose source
-# and sink the tests run on Spark 4.3 (docs/reference/sources.md). Each artifact stands alone: its
+# and sink the tests run on Spark 4.3 (docs/reference/source-kafka.md). Each artifact stands alone: its
 # parent names a mirror that some networks do not reach, and Spark brings the rest itself.
 OLDER_CONNECTOR = (
     Artifact("org.apache.spark", f"spark-sql-kafka-0-10_{SCALA}", "4.2.0", alone=True),

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from quadweir.errors import SourceError
+from quadweir import rows
+from quadweir.errors import SourceError, UsageError
+from quadweir.sinks.rdf_files import write_rdf
 from quadweir.sources.rdf_files import RdfFiles, read_rdf
 
 pytestmark = pytest.mark.spark
@@ -117,3 +119,22 @@ def test_nothing_there_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no such file or folder"):
         read_rdf(spark, tmp_path / "absent")
     assert _quads(read_rdf(spark, tmp_path)) == []
+
+
+@pytest.mark.parametrize("name", ["a.nt", "a.nq.gz", "a.ttl", "a.trig.gz", "a.rdf", "a.jsonld"])
+def test_what_is_written_reads_back(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    quads = [("<http://e.org/s>", "<http://e.org/p>", f'"o{i} é\\n"@en', None) for i in range(5)]
+    frame = spark.createDataFrame(quads, rows.QUAD_SCHEMA).repartition(2)
+    write_rdf(frame, tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    read = read_rdf(spark, tmp_path / name)
+    assert _letters(read) == set()
+    assert _quads(read) == sorted(" ".join(quad[:3]) for quad in quads)
+
+
+def test_graphs_are_not_written_where_they_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
+    quads = [("<urn:s>", "<urn:p>", "<urn:o>", "<urn:g>")]
+    frame = spark.createDataFrame(quads, rows.QUAD_SCHEMA)
+    with pytest.raises(UsageError, match="named graphs"):
+        write_rdf(frame, tmp_path / "a.ttl")
+    assert list(tmp_path.iterdir()) == []

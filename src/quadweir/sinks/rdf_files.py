@@ -1,0 +1,88 @@
+"""Quads as one RDF file of any format, written once, bounded."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from quadweir import rows
+from quadweir.errors import SourceError, UsageError
+from quadweir.sinks.lines import LineFormat, to_lines
+from quadweir.sources.conversion import Conversion, convert, format_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_LINES: Final = {"ntriples": LineFormat.NTRIPLES, "nquads": LineFormat.NQUADS}
+
+
+def write_rdf(quads: DataFrame, path: Path | str) -> None:
+    """Write quads to one file, which appears only when it is complete.
+
+    Spark writes N-Quads in parallel beside the target; these parts are then joined, or turned into
+    another format by pyoxigraph, quad by quad. Driver and executors must see the same folder.
+
+    Args:
+        quads: rows of `rows.QUAD_SCHEMA`, not a stream.
+        path: where to; the end of the name says the format, `.gz` packs.
+
+    Raises:
+        UsageError: the name says no format, or one without graphs for quads that have graphs.
+        SourceError: the file cannot be written.
+    """
+    target = Path(path)
+    syntax = format_of(target.name)
+    if quads.isStreaming:
+        raise UsageError(
+            "a stream has no end, and so no one file", hint="Use sinks.files.FileSink."
+        )
+    if (
+        syntax not in ("nquads", "trig", "jsonld")
+        and not quads.where(f"{rows.GRAPH} is not null").isEmpty()
+    ):
+        raise UsageError(
+            f"some quads are in named graphs, which {syntax} cannot hold",
+            hint="Write nquads, trig or jsonld.",
+        )
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
+            _write(quads, target, syntax, Path(scratch))
+    except OSError as error:
+        raise SourceError(
+            f"{target} cannot be written",
+            detail=str(error),
+            hint="Check the folder and its rights.",
+        ) from error
+
+
+def _write(quads: DataFrame, target: Path, syntax: str, scratch: Path) -> None:
+    packed = target.name.lower().endswith(".gz")
+    direct = syntax in _LINES
+    lines = to_lines(quads, _LINES.get(syntax, LineFormat.NQUADS))
+    # Gzip files that are joined are a gzip file.
+    options = {"compression": "gzip"} if packed and direct else {}
+    parts = scratch / "parts"
+    lines.write.options(**options).text(str(parts.absolute()))
+    joined = scratch / "joined"
+    with joined.open("wb") as file:
+        for part in _parts(parts):
+            with part.open("rb") as source:
+                shutil.copyfileobj(source, file)
+            part.unlink()
+    if direct:
+        joined.replace(target)
+        return
+    outcome = convert(
+        Conversion(source=joined, target=target, source_format="nquads", target_format=syntax)
+    )
+    if outcome.bad:
+        worst = outcome.first_bad[0]
+        raise SourceError(f"a quad cannot be written as {syntax}: {worst.reason}")
+
+
+def _parts(folder: Path) -> Iterator[Path]:
+    return iter(sorted(folder.glob("part-*")))
