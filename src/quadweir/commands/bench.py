@@ -45,6 +45,31 @@ def ntriples(
         print_rates(result)
 
 
+@app.command()
+def mapping(
+    records: Annotated[int, typer.Option(min=1000, help="How many records to map.")] = 2_000_000,
+    rounds: Annotated[int, typer.Option(min=1, help="How many measured rounds.")] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Records to triples by RML, beside a Spark job written by hand for the same lines."""
+    from quadweir.bench.mapping import run
+    from quadweir.runtime.session import build
+
+    console = stderr_console()
+    with console.status("starting Spark") as status:
+        spark = build(app_name="quadweir-bench")
+        try:
+            result = run(
+                spark, records=records, rounds=rounds, on_step=lambda name: status.update(name)
+            )
+        finally:
+            spark.stop()
+    if as_json:
+        print_json(result)
+    else:
+        print_rates(result)
+
+
 def print_rates(result: dict[str, Any]) -> None:
     """Print the rates of a result, each with what it measures, then the ratios."""
     machine, given = result["machine"], result["input"]

@@ -50,6 +50,7 @@ def run(mapping: Mapping, options: LiveOptions) -> None:
     """Map until Ctrl-C, or until a source fails."""
     from quadweir.mapping.check import check_mapping
     from quadweir.mapping.live import Streams, check_realtime, compile_live
+    from quadweir.mapping.run import keep_methods_short
     from quadweir.runtime.session import build
     from quadweir.sources.declare import load
 
@@ -77,6 +78,7 @@ def run(mapping: Mapping, options: LiveOptions) -> None:
         )
         spark = build(app_name="quadweir-map")
         stack.callback(spark.stop)
+        keep_methods_short(spark)
         compiled = compile_live(
             mapping,
             Streams(

@@ -47,6 +47,7 @@ _BAD: Final = "bad_records"
 _GOOD: Final = "records"
 _OBJECT: Final = "_quadweir_object"
 _REASON: Final = "_quadweir_reason"
+_TEXT: Final = "_quadweir_plain"
 
 Open: TypeAlias = Callable[[LogicalSource, Mapping[str, bool]], Records]
 """Opens a source for some references, each with whether the type of its value matters."""
@@ -141,7 +142,7 @@ def compile_mapping(
     for logical, triples_maps in _by_source(mapping).items():
         wanted = _references(mapping, logical, triples_maps)
         groups[logical] = _Group(
-            open_source(logical, wanted),
+            _prepared(open_source(logical, wanted)),
             logical,
             base,
             registry,
@@ -151,6 +152,28 @@ def compile_mapping(
     for triples_map in mapping.triples_maps:
         joins.extend(groups[triples_map.source].add(triples_map, mapping, groups))
     return Compiled(list(groups.values()), joins, targets)
+
+
+def _prepared(records: Records) -> Records:
+    """Give the reason and every text a column of its own.
+
+    Subjects ask for the reason, and encoding and escaping name a text several times; Spark would
+    copy the whole expression to each place, and run code that is too long for Java to compile.
+    What nobody uses, Spark leaves out again.
+    """
+    columns: dict[str, Column] = {}
+    values = dict(records.values)
+    for number, (reference, value) in enumerate(records.values.items()):
+        if not value.many:
+            name = f"{_TEXT}{number}"
+            columns[name] = value.text().column
+            values[reference] = replace(value, plain=F.col(name))
+    reason = records.reason
+    if reason is not None:
+        columns[_REASON] = reason.cast("string")
+        reason = F.col(_REASON)
+    frame = records.frame.withColumns(columns) if columns else records.frame
+    return replace(records, frame=frame, values=values, reason=reason)
 
 
 def _by_source(mapping: RmlMapping) -> dict[LogicalSource, list[TriplesMap]]:
@@ -231,6 +254,20 @@ class _Group:
         self._problems.extend(made.problems)
         return Terms(F.col(name), made.terms.many)
 
+    def subject(self, triples_map: TriplesMap) -> Terms:
+        """The column of a triples map's subjects; an unusable record has none."""
+        term_map = triples_map.subject.term
+        if self.records.reason is None:
+            return self.term(term_map, triples_map)
+        own = triples_map.name if _has_own_node(term_map) else None
+        key = ("subject", replace(term_map, targets=()), self._base(triples_map), own)
+        if key not in self._made:
+            made = self.generator(triples_map).term(term_map)
+            # Not a filter on the records: Spark would move it below the parsing, and parse twice.
+            guarded = F.when(self.records.reason.isNull(), made.terms.column)
+            self._made[key] = self._keep(replace(made, terms=Terms(guarded, made.terms.many)))
+        return self._made[key]
+
     def _number(self, *terms: TermMap | RefObjectMap | None) -> tuple[int | None, ...]:
         found: dict[int, None] = {}
         for term in terms:
@@ -252,7 +289,7 @@ class _Group:
         """Take in a triples map; give the joins that it needs."""
         joins: list[_Join] = []
         subject_map = triples_map.subject
-        subject = self.term(subject_map.term, triples_map)
+        subject = self.subject(triples_map)
         is_a = constant(IRI(RDF.type))
         for one in subject_map.classes:
             for graph in subject_map.graphs or (None,):
@@ -284,7 +321,7 @@ class _Group:
         if isinstance(item, TermMap):
             return self.term(item, triples_map)
         parent = mapping.triples_map(item.parent)
-        terms = self.term(parent.subject.term, parent)
+        terms = self.subject(parent)
         if item.condition is None:
             return terms
         return self._guarded(terms, item.condition, triples_map)
@@ -299,7 +336,7 @@ class _Group:
         self, triples_map: TriplesMap, pair: PredicateObjectMap, item: ObjectMap, objects: Terms
     ) -> Iterable[Entry]:
         subject_map = triples_map.subject
-        subject = self.term(subject_map.term, triples_map)
+        subject = self.subject(triples_map)
         graphs = tuple(dict.fromkeys((*subject_map.graphs, *pair.graphs))) or (None,)
         for predicate in pair.predicates:
             for graph in graphs:
@@ -340,7 +377,7 @@ class _Group:
             (mine.texts(condition.child).terms, theirs.texts(condition.parent).terms)
             for condition in item.conditions
         ]
-        found = other.term(parent.subject.term, parent)
+        found = other.subject(parent)
         placeholder = Terms(F.col(_OBJECT))
         guard = mine.condition(item.condition) if item.condition is not None else None
         return _Join(
@@ -355,11 +392,6 @@ class _Group:
         )
 
     # -- frames ----------------------------------------------------------------------------------
-
-    def usable(self) -> DataFrame:
-        """The records that can be used."""
-        reason = self.records.reason
-        return self.records.frame if reason is None else self.records.frame.where(reason.isNull())
 
     def quads(
         self, with_target: bool, observation: Observation | None, carry: Sequence[str]
@@ -379,8 +411,6 @@ class _Group:
             )
         if not self.entries:
             return None if observation is None else _nothing(frame, with_target)
-        if reason is not None:
-            frame = frame.where(reason.isNull())
         columns = [column.alias(name) for name, column in self._columns.items()]
         frame = frame.select(*carry, *(columns or [F.lit(1).alias("t")]))
         return explode(frame, self.entries, with_target, carry)
@@ -449,7 +479,7 @@ class _Join:
 
     def quads(self, with_target: bool, carry: Sequence[str] = ()) -> DataFrame:
         """The quads of the join."""
-        left = self.child.usable()
+        left = self.child.records.frame
         if self.guard is not None:
             left = left.where(self.guard)
         left = left.select(
@@ -457,14 +487,14 @@ class _Join:
             *[column.alias(name) for name, column in self.child._columns.items()],
             *[mine.column.alias(f"child{number}") for number, (mine, _) in enumerate(self.keys)],
         )
-        right = self.parent.usable().select(
+        right = self.parent.records.frame.select(
             *[column.alias(name) for name, column in self.parent._columns.items()],
             *[their.column.alias(f"parent{number}") for number, (_, their) in enumerate(self.keys)],
         )
         right = right.select(
             (F.explode(self.found.column) if self.found.many else self.found.column).alias(_OBJECT),
             *[f"parent{number}" for number in range(len(self.keys))],
-        ).where(F.col(_OBJECT).isNotNull())
+        )
         for number, (mine, their) in enumerate(self.keys):
             if mine.many:
                 left = left.withColumn(f"child{number}", F.explode(f"child{number}"))

@@ -127,13 +127,18 @@ def _by_fields(
             values[reference] = Value(column, form, nulls)
         else:
             # Only the text of an array or object can begin so, or a string that happens to.
-            nested = column.rlike("^[\\[{]") & F.schema_of_variant(
-                F.try_variant_get(F.try_parse_json(raw), _spell([head]), "variant")
-            ).rlike("^[AO]")
+            # A CASE, not an AND: Spark computes what several ANDs share before it needs it, and
+            # would parse every record twice.
+            nested = F.when(
+                column.rlike("^[\\[{]"),
+                F.schema_of_variant(
+                    F.try_variant_get(F.try_parse_json(raw), _spell([head]), "variant")
+                ).rlike("^[AO]"),
+            )
             plain = F.when(nested, F.lit(None)).otherwise(column)
             values[reference] = Value(plain, Form.TEXT, nulls, nested)
     suspicious = parts.getField(_BROKEN).isNotNull() | ~F.rtrim(raw).endswith("}")
-    reason = F.when(suspicious & F.try_parse_json(raw).isNull(), _fault(raw))
+    reason = F.when(suspicious, F.when(F.try_parse_json(raw).isNull(), _fault(raw)))
     return frame, values, reason
 
 

@@ -74,6 +74,8 @@ class Value:
     """For a TEXT of JSON: whether it is the text of an array or object."""
     datatype: str | None = None
     """For a TEXT from a typed column: the IRI of its natural datatype."""
+    plain: Column | None = None
+    """Where `text` has been computed already."""
 
     @property
     def many(self) -> bool:
@@ -82,6 +84,8 @@ class Value:
 
     def text(self) -> Terms:
         """The values as plain text."""
+        if self.plain is not None:
+            return Terms(self.plain, self.many)
         match self.form:
             case Form.TEXT | Form.TEXTS:
                 terms = Terms(self.column, self.many)
@@ -99,7 +103,10 @@ class Value:
             case Form.TEXT | Form.TEXTS:
                 return self.text().map(lambda text: literal(text, datatype=self.datatype))
             case Form.VARIANT | Form.VARIANTS:
-                terms = Terms(self.column, self.many).map(_variant_literal)
+                plain = self.plain
+                terms = Terms(self.column, self.many).map(
+                    lambda value: _variant_literal(value, plain)
+                )
             case Form.TYPED:
                 terms = Terms(F.transform(self.column, _typed_literal), many=True)
         if not self.nulls:
@@ -154,21 +161,23 @@ def _variant_text(value: Column) -> Column:
     kind = F.schema_of_variant(value)
     return (
         F.when(kind.rlike("^[AO]"), F.lit(None))
-        .when(kind.rlike(_FRACTION), value.cast("double").cast("string"))
+        .when(kind.rlike(_FRACTION), _double(value))
         .otherwise(value.cast("string"))
     )
 
 
-def _variant_literal(value: Column) -> Column:
+def _variant_literal(value: Column, plain: Column | None = None) -> Column:
     kind = F.schema_of_variant(value)
-    text = value.cast("string")
+    text = plain if plain is not None else value.cast("string")
     return (
         F.when(kind == "STRING", literal(text))
         .when(kind.rlike("^[AOV]"), F.lit(None))
         .when(
             kind.rlike(_FRACTION),
             F.concat(
-                F.lit('"'), canonical_double(value.cast("double").cast("string")), F.lit(_DOUBLE)
+                F.lit('"'),
+                canonical_double(plain if plain is not None else _double(value)),
+                F.lit(_DOUBLE),
             ),
         )
         .otherwise(
@@ -177,6 +186,10 @@ def _variant_literal(value: Column) -> Column:
             )
         )
     )
+
+
+def _double(value: Column) -> Column:
+    return value.cast("double").cast("string")
 
 
 def _typed_text(value: Column) -> Column:
