@@ -86,7 +86,18 @@ def test_frames_by_name(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("reference", ["$.v", "$..v"], ids=["by Spark", "in Python"])
 def test_both_evaluators_give_the_same_literals(spark: SparkSession, reference: str) -> None:
-    values = ["1", "1.0", "91.70", "1e10", "0.00001", '"1"', "true", '"a\\"b\\n\\\\"', "null", "-0.5"]
+    values = [
+        "1",
+        "1.0",
+        "91.70",
+        "1e10",
+        "0.00001",
+        '"1"',
+        "true",
+        '"a\\"b\\n\\\\"',
+        "null",
+        "-0.5",
+    ]
     values += ["12345678901234567890123", '"\\u007f\\u0001é"']
     frame = texts(spark, *[f'{{"id": {n}, "v": {v}}}' for n, v in enumerate(values)])
     quads = mapping_of("JSONPath", "$.id", reference).apply(frame)
@@ -120,10 +131,10 @@ def test_both_evaluators_give_the_same_literals(spark: SparkSession, reference: 
         ("$.missing[*]", "$.b", []),
     ],
 )
-def test_iterators(
-    spark: SparkSession, iterator: str, reference: str, expected: list[str]
-) -> None:
-    text = '{"a": [{"b": "x", "id": 1}, {"b": "y", "id": 2}], "o": {"k": {"b": "m"}, "l": {"b": "n"}}}'
+def test_iterators(spark: SparkSession, iterator: str, reference: str, expected: list[str]) -> None:
+    text = (
+        '{"a": [{"b": "x", "id": 1}, {"b": "y", "id": 2}], "o": {"k": {"b": "m"}, "l": {"b": "n"}}}'
+    )
     mapping = parse_mapping(
         f"""{PREFIXES}
         <#m> rml:logicalSource [ rml:source [ a rmls:KafkaStream; rmls:broker "localhost:9092";
@@ -153,7 +164,9 @@ def test_bad_records_are_told_and_the_others_mapped(spark: SparkSession) -> None
 
 
 def test_xml_and_csv_texts(spark: SparkSession) -> None:
-    xml = texts(spark, "<r><i id='1'><v>x</v><v>y</v></i><i id='2'/></r>", "<r>", "<!DOCTYPE r []><r/>")
+    xml = texts(
+        spark, "<r><i id='1'><v>x</v><v>y</v></i><i id='2'/></r>", "<r>", "<!DOCTYPE r []><r/>"
+    )
     compiled = compile_frames(mapping_of("XPath", "@id", "v", "/r/i"), xml)
     assert objects(compiled.quads()) == ['"x"', '"y"']
     assert sorted(row.place for row in compiled.dead_letters().collect()) == [
