@@ -84,19 +84,29 @@ def respell(term: Column) -> Column:
     In an IRI this leaves a backslash only where a character stands that no IRI can have.
     """
     inside = "\\x00-\\x1f\\x5c\\x7f\\x{fffe}\\x{ffff}"
-    return F.when(
-        term.rlike(f"[{inside}]"),
-        _join_tokens(
-            term,
-            f"{_ESCAPE_SEQUENCE}|[{inside}]|[^{inside}]++",
-            lambda token: (
-                F.when(token.rlike(r"^\\[uU]"), _spell(_decode_escape(token)))
-                .when(token == "\\'", "'")
-                .when(token.startswith("\\"), token)
-                .otherwise(_spell_control(token))
-            ),
+    tokens = F.regexp_extract_all(
+        term, F.lit(f"{_ESCAPE_SEQUENCE}|[{inside}]|[^{inside}]++"), F.lit(0)
+    )
+    decoded = F.transform(
+        tokens,
+        lambda token: (
+            # Of the quotes only this one stands inside a literal.
+            F.when(token.rlike(r"^\\(?:u|U0000)0022\z"), '\\"')
+            .when(token.rlike(r"^\\[uU]"), _decode_escape(token))
+            .when(token == "\\'", "'")
+            .otherwise(token)
         ),
-    ).otherwise(term)
+    )
+    # What still has two characters and begins with a backslash is a canonical escape.
+    spelled = F.transform(
+        decoded,
+        lambda token: (
+            F.when(token.rlike(r"^\\."), token)
+            .when(token == "\\", "\\\\")
+            .otherwise(_spell_control(token))
+        ),
+    )
+    return F.when(term.rlike(f"[{inside}]"), F.array_join(spelled, "")).otherwise(term)
 
 
 def has_bad_escape(term: Column) -> Column:

@@ -43,6 +43,17 @@ LOCAL_ONLY: Final[Mapping[str, str]] = {
     "spark.sql.streaming.checkpointFileManagerClass": LOCAL_CHECKPOINTS,
 }
 
+# Rows are many and short-lived, which the parallel collector is made for; and Spark's own patterns
+# make Java think that a pattern's character classes are of many kinds, so that it calls them one by
+# one unless it is told to go by the most frequent kind. Together a third off the time that parsing
+# N-Triples takes (docs/design/0005-ntriples-columns.md).
+_JVM_FOR_ROWS: Final = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "-XX:+UseParallelGC",
+    "-XX:TypeProfileWidth=8",
+    "-XX:TypeProfileMajorReceiverPercent=20",
+)
+
 _LOG4J2: Final = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -206,6 +217,8 @@ def _settings(
     # A query that is stopped in the middle of a `foreachBatch` has its error searched by Spark with a
     # pattern that recurses for each character, and a default stack overflows; stacks grow on demand.
     options = ["-Xss16m"]
+    if master.startswith("local"):
+        options += _JVM_FOR_ROWS
     if not verbose:
         options.append(f"-Dlog4j2.configurationFile={_quiet_logs()}")
     settings["spark.driver.extraJavaOptions"] = " ".join(options)

@@ -77,22 +77,27 @@ def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
     # Each select names what later ones use more than once, so that Spark computes it once.
     text = F.col(_TEXT)
     staged = frame.select(*kept, line.alias(_TEXT))
-    staged = staged.select(
-        *kept, F.when(_is_canonical(text), text).otherwise(_canonicalise(text)).alias(_TEXT)
-    )
-    staged = staged.select(*kept, _TEXT, F.split(_TEXT, " ", 3).alias(_PARTS))
-    failed = text.startswith(_FAILED)
+    staged = staged.select(*kept, _TEXT, _is_plain(text).alias(_PLAIN))
+    # Java does not compile methods of more than 8,000 bytes, and this expression makes one. It gets
+    # a projection, and so a method, of its own, which lets plain lines through at once; that it
+    # uses the flag twice keeps Spark from merging it with the one before.
+    plain = F.col(_PLAIN)
+    odd = F.when(plain, text).otherwise(_canonicalise(text))
+    staged = staged.select(*kept, odd.alias(_TEXT), _PLAIN)
+    staged = staged.select(*kept, _TEXT, _PLAIN, F.split(_TEXT, " ", 3).alias(_PARTS))
+    failed = ~plain & text.startswith(_FAILED)
     subject, predicate, last = (F.col(_PARTS)[index] for index in range(3))
     staged = staged.select(
         *kept,
         F.when(~failed, subject).alias(rows.SUBJECT),
         F.when(~failed, predicate).alias(rows.PREDICATE),
-        F.when(~failed, F.left(last, F.length(last) - 2)).alias(_REST),
+        # No term ends in a space or a full stop.
+        F.when(~failed, F.rtrim(last, F.lit(" ."))).alias(_REST),
         F.when(failed, F.substr(text, F.lit(2))).alias(rows.REASON),
     )
     rest = F.col(_REST)
-    # Neither a datatype, a language tag nor a graph name can hold a quote or a space.
-    tail = F.when(rest.startswith('"'), F.substring_index(rest, '"', -1)).otherwise(rest)
+    # After the last quote, if there is one, only the graph name has a space before it.
+    tail = F.substring_index(rest, '"', -1)
     others = (rows.SUBJECT, rows.PREDICATE, _REST, rows.REASON)
     staged = staged.select(*kept, *others, tail.alias(_TAIL))
     graph = F.when(F.col(_TAIL).contains(" "), F.substring_index(_TAIL, " ", -1))
@@ -106,24 +111,33 @@ def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
 
 # Names that no source can have, since they are taken off again before the frame is returned.
 _TEXT: Final = "_nt_text"
+_PLAIN: Final = "_nt_plain"
 _PARTS: Final = "_nt_parts"
 _REST: Final = "_nt_rest"
 _TAIL: Final = "_nt_tail"
 
 
-def _is_canonical(line: Column) -> Column:
-    # Escapes that are canonical wherever they stand in a literal; a brace stands nowhere else.
-    braced = F.regexp_replace(line, r"\\[tbnrf\x22\x5c]", "{{")
-    # Decoding hides bytes that are not UTF-8, so beyond ASCII the pattern alone is not enough.
-    sound = F.is_valid_utf8(line) & ~line.contains("\ufffe") & ~line.contains("\uffff")
+# Escapes that are canonical wherever they stand in a literal become braces, which stand nowhere
+# else.
+_SHORT_ESCAPE: Final = r"\\[tbnrf\x22\x5c]"
+
+
+def _is_plain(line: Column) -> Column:
     # A chain of cases, since Spark computes what stands twice in a conjunction for every line.
     return (
         F.when(line.isNull() | (F.octet_length(line) > MAX_LINE_BYTES), F.lit(False))
         .when(line.rlike(_CANONICAL_ASCII), F.lit(True))
-        .when(F.octet_length(line) != F.length(line), sound & braced.rlike(_CANONICAL))
-        .when(line.contains("\\"), braced.rlike(_CANONICAL_ASCII))
+        .when(
+            line.contains("\\"),
+            F.regexp_replace(line, _SHORT_ESCAPE, "{{").rlike(_CANONICAL_ASCII),
+        )
         .otherwise(F.lit(False))
     )
+
+
+def _is_canonical(line: Column) -> Column:
+    braced = F.regexp_replace(line, _SHORT_ESCAPE, "{{")
+    return braced.rlike(_CANONICAL) & ~line.contains("\ufffe") & ~line.contains("\uffff")
 
 
 def _canonicalise(line: Column) -> Column:
@@ -145,7 +159,9 @@ def _canonicalise(line: Column) -> Column:
     return (
         F.when(line.isNull() | line.rlike(_EMPTY), F.lit(None))
         .when(F.octet_length(line) > MAX_LINE_BYTES, f"!longer than {MAX_LINE_BYTES} bytes")
+        # Decoding hides bytes that are not UTF-8, so beyond ASCII a pattern is not enough.
         .when(~F.is_valid_utf8(line), "!not valid UTF-8")
+        .when(_is_canonical(line), line)
         .otherwise(_let(unquoted, cut))
     )
 
