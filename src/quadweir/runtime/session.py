@@ -45,8 +45,8 @@ LOCAL_ONLY: Final[Mapping[str, str]] = {
 
 # Rows are many and short-lived, which the parallel collector is made for; and Spark's own patterns
 # make Java think that a pattern's character classes are of many kinds, so that it calls them one by
-# one unless it is told to go by the most frequent kind. Together a third off the time that parsing
-# N-Triples takes (docs/design/0005-ntriples-columns.md).
+# one unless it is told to go by the most frequent kind. What that is worth for N-Triples is in
+# docs/design/0005-ntriples-columns.md.
 _JVM_FOR_ROWS: Final = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:+UseParallelGC",
