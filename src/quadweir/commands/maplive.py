@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir import rows
 from quadweir.commands.interrupts import Interrupts, quieten_gateway
@@ -17,10 +17,12 @@ from quadweir.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from quadweir.mapping.compile import Compiled
     from quadweir.mapping.files import Folders
     from quadweir.mapping.model import Mapping
+    from quadweir.sinks.kafka import KafkaSink
     from quadweir.sinks.start import Batch, Sink
 
 _ALL_ROWS: Final = 2**31 - 2
@@ -111,7 +113,7 @@ def run(mapping: Mapping, options: LiveOptions) -> None:
             query.stop()
 
 
-def _start(compiled: Compiled, options: LiveOptions, checkpoint: Path):  # type: ignore[no-untyped-def]
+def _start(compiled: Compiled, options: LiveOptions, checkpoint: Path) -> StreamingQuery:
     from quadweir.sinks.start import Split, start
 
     sink = _sink(options)
@@ -131,12 +133,14 @@ def _start(compiled: Compiled, options: LiveOptions, checkpoint: Path):  # type:
     )
 
 
-def start_realtime(compiled: Compiled, sink, checkpoint: Path):  # type: ignore[no-untyped-def]
+def start_realtime(compiled: Compiled, sink: KafkaSink, checkpoint: Path) -> StreamingQuery:
     """Start a query in Spark's real-time mode, from Kafka to Kafka."""
     sink.prepare()
     messages = sink.messages(compiled.quads())
-    return (
-        messages.writeStream.format("kafka")
+    # pyspark's own type hints do not know the real-time trigger.
+    writer: Any = messages.writeStream
+    query: StreamingQuery = (
+        writer.format("kafka")
         .option("kafka.bootstrap.servers", sink.servers)
         .option("topic", sink.topic)
         .option("checkpointLocation", str(checkpoint / "query"))
@@ -144,6 +148,7 @@ def start_realtime(compiled: Compiled, sink, checkpoint: Path):  # type: ignore[
         .trigger(realTime="5 minutes")
         .start()
     )
+    return query
 
 
 def _sink(options: LiveOptions) -> Sink:
