@@ -17,9 +17,11 @@ from quadweir.testing.answers import (
 )
 from quadweir.testing.elements import HandCrankedClock, MemoryStream, read_turtle
 from quadweir.testing.oracle import Oracle, Run, blank_label
+from quadweir.testing.watermark import Arrival
 
 __all__ = [
     "Answer",
+    "Arrival",
     "Element",
     "HandCrankedClock",
     "MemoryStream",

@@ -44,6 +44,7 @@ from quadweir.testing.sparql import (
     translate,
     window_graph,
 )
+from quadweir.testing.watermark import Arrival, Watermark
 from quadweir.vocab import XSD
 
 _BOOLEAN: Final = Variable("boolean")
@@ -52,6 +53,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 Solution: TypeAlias = tuple[tuple[str, Term], ...]
 # What ISTREAM and DSTREAM compare: a solution and, where derivations are compared, its elements.
 Row: TypeAlias = tuple[Solution, tuple[str, ...]]
+# A stream and the predicate that its event times are read from; None is the envelope's (S2).
+_Source: TypeAlias = tuple[str, IRI | None]
 
 
 @final
@@ -87,6 +90,9 @@ class Oracle:
         query: The query, as it was parsed, or its text.
         static: Static data; quads without a graph are its default graph.
         delay_ms: The allowed delay (S4). None means that no element is late, whatever the order.
+        idle_ms: After which time without an arrival a stream no longer holds the watermark back
+            (S4), for all streams or for each by its IRI; one that has none never falls idle. The
+            feed then says when its elements arrive.
         max_reports: How many report instants there may be before the oracle gives up.
     """
 
@@ -96,6 +102,7 @@ class Oracle:
         *,
         static: Iterable[Quad] = (),
         delay_ms: int | None = None,
+        idle_ms: int | Mapping[str, int] | None = None,
         max_reports: int = 100_000,
     ) -> None:
         if isinstance(query, str):
@@ -110,25 +117,28 @@ class Oracle:
         self.query = query
         self.static = tuple(static)
         self.delay_ms = delay_ms
+        self.idle_ms = idle_ms
         self.max_reports = max_reports
 
-    def answers(self, feed: Iterable[Element]) -> list[Answer]:
+    def answers(self, feed: Iterable[Element | Arrival]) -> list[Answer]:
         """Give the answers over a bounded feed; see `run`."""
         return self.run(feed).answers
 
-    def run(self, feed: Iterable[Element]) -> Run:
+    def run(self, feed: Iterable[Element | Arrival]) -> Run:
         """Replay a bounded feed and drain it (E3).
 
         Args:
-            feed: The elements of all streams in the order in which they arrive. The order matters
-                only if there is an allowed delay, and then only for which elements are late.
+            feed: The elements of all streams in the order in which they arrive, as an `Arrival`
+                each if streams can fall idle. The order and the times of arrival matter only if
+                there is an allowed delay, and then only for which elements are late.
 
         Raises:
             LimitError: if the query reports more than `max_reports` times.
+            ValueError: streams can fall idle, and an element has no time of arrival, or one
+                before that of the element before it.
         """
         run = Run()
-        elements = tuple(feed)
-        windows = self._open(elements, run)
+        windows = self._open(tuple(feed), run)
         evaluation = _Evaluation(self.query, windows, self.static)
         if not self.query.windows:
             # A plain SPARQL query: one report.
@@ -145,10 +155,10 @@ class Oracle:
 
     # --- streams to windows -----------------------------------------------------------------------
 
-    def _open(self, feed: Sequence[Element], run: Run) -> list[OpenWindow]:
+    def _open(self, feed: Sequence[Element | Arrival], run: Run) -> list[OpenWindow]:
         """Give every window its elements, timed as it wants them (S2), without the late ones (S4)."""
-        streams = sorted({element.stream for element in feed})
-        wanted: list[tuple[str, IRI | None]] = []
+        streams = sorted({element.stream for element, _ in map(_parts, feed)})
+        wanted: list[_Source] = []
         for window in self.query.windows:
             over = streams if isinstance(window.stream, Variable) else [window.stream.value]
             wanted += [(stream, window.event_time) for stream in over]
@@ -163,12 +173,21 @@ class Oracle:
         return opened
 
     def _accept(
-        self, feed: Sequence[Element], sources: Iterable[tuple[str, IRI | None]], run: Run
-    ) -> dict[tuple[str, IRI | None], list[Element]]:
+        self, feed: Sequence[Element | Arrival], sources: Iterable[_Source], run: Run
+    ) -> dict[_Source, list[Element]]:
         """Walk the feed as it arrives; a stream read with two event times counts as two (S4)."""
-        accepted: dict[tuple[str, IRI | None], list[Element]] = {each: [] for each in sources}
-        highest: dict[tuple[str, IRI | None], int] = {}
-        for element in feed:
+        accepted: dict[_Source, list[Element]] = {each: [] for each in sources}
+        watermark: Watermark[_Source] | None = None
+        if self.delay_ms is not None:
+            watermark = Watermark(
+                accepted, delay_ms=self.delay_ms, idle_ms=self._idle_times(accepted)
+            )
+        for each in feed:
+            element, arrived = _parts(each)
+            if self.idle_ms is None:
+                arrived = None
+            elif arrived is None:
+                raise ValueError("streams fall idle by times of arrival, and an element has none")
             for source in accepted:
                 if source[0] != element.stream:
                     continue
@@ -177,16 +196,20 @@ class Oracle:
                 except DataError as error:
                     run.dead.append((element, error.message))
                     continue
-                if self.delay_ms is not None and len(highest) == len(accepted):
-                    watermark = min(highest.values()) - self.delay_ms
-                    # The elements of the stream's newest instant are one tick (W7), which is not
-                    # over before a later one is seen: without delay, too, they come together.
-                    if time <= watermark and time < highest[source]:
-                        run.late.append(element)
-                        continue
-                highest[source] = max(time, highest.get(source, time))
+                if watermark is not None and watermark.is_late(source, time, arrived):
+                    run.late.append(element)
+                    continue
                 accepted[source].append(replace(element, event_time=time))
         return accepted
+
+    def _idle_times(self, sources: Iterable[_Source]) -> dict[_Source, int]:
+        match self.idle_ms:
+            case None:
+                return {}
+            case int(same):
+                return dict.fromkeys(sources, same)
+            case times:
+                return {source: times[source[0]] for source in sources if source[0] in times}
 
     # --- relations to streams ---------------------------------------------------------------------
 
@@ -206,6 +229,10 @@ class Oracle:
                     yield Answer(t, sign, graph=graph)
             else:
                 yield Answer(t, sign, solution)
+
+
+def _parts(fed: Element | Arrival) -> tuple[Element, int | None]:
+    return (fed.element, fed.at_ms) if isinstance(fed, Arrival) else (fed, None)
 
 
 def _minus(rows: list[Row], others: list[Row]) -> list[Row]:
