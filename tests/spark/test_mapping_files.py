@@ -15,7 +15,7 @@ from quadweir.errors import DataError, MappingError, SourceError, UsageError
 from quadweir.mapping.files import Folders
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.run import Job, Outcome, run_bounded
-from quadweir.mapping.serialize import Syntax
+from quadweir.sinks.rdf_documents import Syntax
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -142,8 +142,8 @@ def _bounded(
 ) -> None:
     from quadweir.mapping.check import check_mapping
     from quadweir.mapping.run import Job, run_bounded
-    from quadweir.mapping.serialize import Syntax
     from quadweir.runtime.session import build
+    from quadweir.sinks.rdf_documents import Syntax
 
     check_mapping(model)
     path = Path(output) if output is not None and output != "-" else None

@@ -20,8 +20,8 @@ from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.quads import TARGET
 from quadweir.mapping.records import DRIVER_CHARACTERS, Records, read_file
-from quadweir.mapping.serialize import Syntax, syntax_of, write_file, write_stream
 from quadweir.mapping.sources import FileSource, LogicalSource, LogicalTarget
+from quadweir.sinks.rdf_documents import Syntax, syntax_of, write_file, write_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

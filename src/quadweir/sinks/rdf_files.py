@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 from quadweir import rows
 from quadweir.errors import SourceError, UsageError
+from quadweir.mapping.sources import Compression
 from quadweir.sinks.lines import LineFormat, to_lines
-from quadweir.sources.conversion import Conversion, convert, format_of
+from quadweir.sinks.rdf_documents import Syntax, write_file
+from quadweir.sources.conversion import format_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_LINES: Final = {"ntriples": LineFormat.NTRIPLES, "nquads": LineFormat.NQUADS}
+_LINES: Final = {Syntax.NTRIPLES: LineFormat.NTRIPLES, Syntax.NQUADS: LineFormat.NQUADS}
+_CHUNK: Final = 2**20
 
 
 def write_rdf(quads: DataFrame, path: Path | str) -> None:
@@ -34,15 +36,12 @@ def write_rdf(quads: DataFrame, path: Path | str) -> None:
         SourceError: the file cannot be written.
     """
     target = Path(path)
-    syntax = format_of(target.name)
+    syntax = Syntax(format_of(target.name))
     if quads.isStreaming:
         raise UsageError(
             "a stream has no end, and so no one file", hint="Use sinks.files.FileSink."
         )
-    if (
-        syntax not in ("nquads", "trig", "jsonld")
-        and not quads.where(f"{rows.GRAPH} is not null").isEmpty()
-    ):
+    if not syntax.has_graphs and not quads.where(f"{rows.GRAPH} is not null").isEmpty():
         raise UsageError(
             f"some quads are in named graphs, which {syntax} cannot hold",
             hint="Write nquads, trig or jsonld.",
@@ -59,30 +58,21 @@ def write_rdf(quads: DataFrame, path: Path | str) -> None:
         ) from error
 
 
-def _write(quads: DataFrame, target: Path, syntax: str, scratch: Path) -> None:
+def _write(quads: DataFrame, target: Path, syntax: Syntax, scratch: Path) -> None:
     packed = target.name.lower().endswith(".gz")
-    direct = syntax in _LINES
     lines = to_lines(quads, _LINES.get(syntax, LineFormat.NQUADS))
     # Gzip files that are joined are a gzip file.
-    options = {"compression": "gzip"} if packed and direct else {}
+    options = {"compression": "gzip"} if packed and syntax.is_lines else {}
     parts = scratch / "parts"
     lines.write.options(**options).text(str(parts.absolute()))
-    joined = scratch / "joined"
-    with joined.open("wb") as file:
-        for part in _parts(parts):
-            with part.open("rb") as source:
-                shutil.copyfileobj(source, file)
-            part.unlink()
-    if direct:
-        joined.replace(target)
-        return
-    outcome = convert(
-        Conversion(source=joined, target=target, source_format="nquads", target_format=syntax)
-    )
-    if outcome.bad:
-        worst = outcome.first_bad[0]
-        raise SourceError(f"a quad cannot be written as {syntax}: {worst.reason}")
+    ready = Compression.NONE if syntax.is_lines else None
+    write_file(_chunks(parts), target, syntax, compression=ready)
 
 
-def _parts(folder: Path) -> Iterator[Path]:
-    return iter(sorted(folder.glob("part-*")))
+def _chunks(folder: Path) -> Iterator[bytes]:
+    """The parts that Spark wrote, in order, each gone once it is read."""
+    for part in sorted(folder.glob("part-*")):
+        with part.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                yield chunk
+        part.unlink()

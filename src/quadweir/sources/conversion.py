@@ -6,7 +6,6 @@ use `rdf_files.read_rdf` and a sink instead.
 
 from __future__ import annotations
 
-import gzip
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from typing import IO, Any, BinaryIO, Final, cast, final
 import pyoxigraph as ox
 
 from quadweir.errors import DataError, SourceError, UsageError
+from quadweir.sinks.rdf_documents import Syntax, opened, write_quads
 from quadweir.sources.lines import Fault, lines_of, open_bytes, read_blocks
 from quadweir.sources.rdfdocuments import BadQuad
 from quadweir.sources.statements import is_blank, parse_statement
@@ -136,7 +136,7 @@ def convert(
         first = next(quads, None)
         rest = quads if first is None else _chained(first, quads)
         try:
-            ox.serialize(rest, out, FORMATS[job.target_format], prefixes=prefixes or None)
+            write_quads(rest, out, Syntax(job.target_format), prefixes=prefixes)
         except ValueError as error:
             if "named graph" not in str(error):
                 raise SourceError(f"cannot write {job.target_format}: {error}") from error
@@ -258,25 +258,5 @@ def _written(target: Path | None) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    scratch = target.with_name(f".{target.name}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if target.name.lower().endswith(".gz"):
-            # No name and no time in the header: the same input gives the same bytes.
-            with (
-                scratch.open("wb") as file,
-                gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed,
-            ):
-                yield packed  # type: ignore[misc]
-        else:
-            with scratch.open("wb") as file:
-                yield file
-        scratch.replace(target)
-    except OSError as error:
-        raise SourceError(
-            f"{target} cannot be written",
-            detail=str(error),
-            hint="Check the folder and its rights.",
-        ) from error
-    finally:
-        scratch.unlink(missing_ok=True)
+    with opened(target) as out:
+        yield out

@@ -1,14 +1,20 @@
-"""N-Quads lines as files of any RDF syntax, encoding and packing, without Spark."""
+"""RDF documents of any syntax, encoding and packing, written quad by quad, without Spark.
+
+What comes in are quads, or N-Quads lines as Spark wrote them; what goes out is a file that appears
+only when it is complete. The one place where RDF documents are written: `convert`, `map`, logical
+targets and `write_rdf` all end here.
+"""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
 import lzma
 import tarfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -20,6 +26,7 @@ from quadweir.errors import MappingError, SourceError
 from quadweir.mapping.sources import Compression
 
 FORMATS: Final = "http://www.w3.org/ns/formats/"
+_PACKINGS: Final = (".gz", ".zip", ".tar.gz", ".tar.xz", ".tgz", ".txz", ".tar")
 
 
 class Syntax(StrEnum):
@@ -56,6 +63,8 @@ _BY_IRI: Final = {
     "N3": Syntax.N3,
 }
 _OXIGRAPH: Final = {
+    Syntax.NQUADS: ox.RdfFormat.N_QUADS,
+    Syntax.NTRIPLES: ox.RdfFormat.N_TRIPLES,
     Syntax.TURTLE: ox.RdfFormat.TURTLE,
     Syntax.TRIG: ox.RdfFormat.TRIG,
     Syntax.JSONLD: ox.RdfFormat.JSON_LD,
@@ -85,18 +94,73 @@ def write_file(
     syntax: Syntax,
     *,
     encoding: str = "UTF-8",
-    compression: Compression = Compression.NONE,
+    compression: Compression | None = None,
 ) -> None:
-    """Write N-Quads (chunks of whole lines) to a file, which appears only when it is complete."""
+    """Write N-Quads (chunks of whole lines) to a file, which appears only when it is complete.
+
+    Args:
+        lines: chunks of N-Quads; in a syntax without graphs, their graph names must be none.
+        path: the file.
+        syntax: how to write them.
+        encoding: characters that it lacks are written as escapes.
+        compression: how to pack; None goes by the end of the name (`.gz`).
+
+    Raises:
+        SourceError: the file cannot be written.
+    """
+    with opened(path, compression) as out:
+        write_stream(lines, out, syntax, encoding=encoding)
+
+
+def write_stream(
+    lines: Iterable[bytes], out: IO[bytes], syntax: Syntax, *, encoding: str = "UTF-8"
+) -> None:
+    """Write N-Quads (chunks of whole lines) to an open stream."""
+    is_utf8 = codecs.lookup(encoding).name == "utf-8"
+    sink = out if is_utf8 else cast("IO[bytes]", _Recoder(out, encoding))
+    if syntax.is_lines:
+        for chunk in lines:
+            sink.write(chunk)
+        return
+    quads = _quads(lines)
+    if not syntax.has_graphs:
+        quads = (ox.Quad(one.subject, one.predicate, one.object) for one in quads)
+    write_quads(quads, sink, syntax)
+
+
+def write_quads(
+    quads: Iterable[ox.Quad],
+    out: IO[bytes],
+    syntax: Syntax,
+    *,
+    prefixes: Mapping[str, str] | None = None,
+) -> None:
+    """Write quads to an open stream.
+
+    Raises:
+        ValueError: the syntax cannot hold them, as pyoxigraph words it.
+    """
+    if syntax is Syntax.RDFJSON:
+        out.write(_rdf_json(quads).encode())
+    else:
+        ox.serialize(quads, out, _OXIGRAPH[syntax], prefixes=dict(prefixes) if prefixes else None)
+
+
+@contextmanager
+def opened(path: Path, compression: Compression | None = None) -> Iterator[IO[bytes]]:
+    """Open a file for writing, packed; it appears under its name only when it is complete.
+
+    Raises:
+        SourceError: it cannot be written.
+    """
+    if compression is None:
+        is_gzip = path.name.lower().endswith(".gz")
+        compression = Compression.GZIP if is_gzip else Compression.NONE
     scratch = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _packed(scratch, path.name, compression) as out:
-            if syntax.is_lines and encoding.upper().replace("-", "") == "UTF8":
-                for chunk in lines:
-                    out.write(chunk)
-            else:
-                _serialize(lines, out, syntax, encoding)
+            yield out
         scratch.replace(path)
     except OSError as error:
         raise SourceError(
@@ -104,31 +168,6 @@ def write_file(
         ) from error
     finally:
         scratch.unlink(missing_ok=True)
-
-
-def write_stream(lines: Iterable[bytes], out: IO[bytes], syntax: Syntax) -> None:
-    """Write N-Quads (chunks of whole lines) to an open stream."""
-    if syntax.is_lines:
-        for chunk in lines:
-            out.write(chunk)
-    else:
-        _serialize(lines, out, syntax, "UTF-8")
-
-
-def _serialize(lines: Iterable[bytes], out: IO[bytes], syntax: Syntax, encoding: str) -> None:
-    utf8 = encoding.upper().replace("-", "") == "UTF8"
-    sink: IO[bytes] = out if utf8 else cast("IO[bytes]", _Recoder(out, encoding))
-    if syntax.is_lines:
-        for chunk in lines:
-            sink.write(chunk)
-    elif syntax is Syntax.RDFJSON:
-        sink.write(_rdf_json(_quads(lines)).encode())
-    else:
-        quads = _quads(lines)
-        if syntax.has_graphs:
-            ox.serialize(quads, sink, _OXIGRAPH[syntax])
-        else:
-            ox.serialize((quad.triple for quad in quads), sink, _OXIGRAPH[syntax])
 
 
 def _quads(lines: Iterable[bytes]) -> Iterator[ox.Quad]:
@@ -142,7 +181,7 @@ class _Chunks(io.RawIOBase):
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = iter(chunks)
-        self._held = b""
+        self._held = memoryview(b"")
 
     def readable(self) -> bool:
         return True
@@ -152,32 +191,17 @@ class _Chunks(io.RawIOBase):
             chunk = next(self._chunks, None)
             if chunk is None:
                 return 0
-            self._held = chunk
+            self._held = memoryview(chunk)
         size = min(len(buffer), len(self._held))
         buffer[:size] = self._held[:size]
         self._held = self._held[size:]
         return size
-
-    def read(self, size: int = -1) -> bytes:
-        if size < 0:
-            rest = self._held + b"".join(self._chunks)
-            self._held = b""
-            return rest
-        while len(self._held) < size:
-            chunk = next(self._chunks, None)
-            if chunk is None:
-                break
-            self._held += chunk
-        taken, self._held = self._held[:size], self._held[size:]
-        return taken
 
 
 class _Recoder:
     """Writes UTF-8 bytes in another encoding."""
 
     def __init__(self, out: IO[bytes], encoding: str) -> None:
-        import codecs
-
         self._out = out
         self._decode = codecs.getincrementaldecoder("utf-8")()
         self._encode = codecs.getincrementalencoder(encoding)("backslashreplace")
@@ -193,14 +217,18 @@ class _Recoder:
 @contextmanager
 def _packed(path: Path, name: str, compression: Compression) -> Iterator[IO[bytes]]:
     inner = name
-    for suffix in (".gz", ".zip", ".tar.gz", ".tar.xz", ".tgz", ".txz", ".tar"):
+    for suffix in _PACKINGS:
         inner = inner.removesuffix(suffix)
     match compression:
         case Compression.NONE:
             with path.open("wb") as plain:
                 yield plain
         case Compression.GZIP:
-            with gzip.open(path, "wb") as packed:
+            # No name and no time in the header: the same input gives the same bytes.
+            with (
+                path.open("wb") as file,
+                gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed,
+            ):
                 yield cast("IO[bytes]", packed)
         case Compression.ZIP:
             with (
@@ -227,7 +255,7 @@ def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
     return member
 
 
-def _rdf_json(quads: Iterator[ox.Quad]) -> str:
+def _rdf_json(quads: Iterable[ox.Quad]) -> str:
     """Spec: https://www.w3.org/TR/rdf-json/"""
     document: dict[str, dict[str, list[dict[str, str]]]] = {}
     for quad in quads:
