@@ -19,6 +19,13 @@ import pyoxigraph as ox
 
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import Answer, Solutions
+from quadweir.algebra.expressions import Expression
+from quadweir.algebra.moments import ExpressionError
+from quadweir.algebra.patterns import Distinct, OrderBy, OrderKey, Project, Reduced, Slice
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.scalar import evaluate_expression
+from quadweir.algebra.scopes import mentioned
+from quadweir.algebra.signatures import Context
 from quadweir.algebra.values import literal_of, value_of
 from quadweir.terms import IRI, BlankNode, Literal, Quad, Term, Variable, parse_term
 from quadweir.vocab import RDF, XSD
@@ -249,6 +256,9 @@ def _read_result_set(quads: tuple[Quad, ...]) -> Answer:
     def objects(subject: Term, local: str) -> list[Term]:
         return [q.object for q in quads if q.subject == subject and q.predicate.value == RS + local]
 
+    def place(solution: Term) -> int:
+        return min((int(index.lexical) for index in objects(solution, "index")), default=0)
+
     (root,) = {
         q.subject
         for q in quads
@@ -258,7 +268,7 @@ def _read_result_set(quads: tuple[Quad, ...]) -> Answer:
         return truth.lexical == "true"
     names = tuple(sorted(Variable(name.lexical) for name in objects(root, "resultVariable")))
     rows = []
-    for solution in objects(root, "solution"):
+    for solution in sorted(objects(root, "solution"), key=place):
         row = {}
         for binding in objects(solution, "binding"):
             (name,) = objects(binding, "variable")
@@ -294,6 +304,38 @@ def same_answer(left: Answer, right: Answer) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     return describe(left) == describe(right)
+
+
+def same_order(got: Solutions, expected: Solutions, query: ContinuousQuery) -> bool:
+    """Tell whether two answers to a query with ORDER BY give its keys in the same order.
+
+    Solutions with equal keys may stand in any order among themselves; so may blank nodes, since
+    SPARQL has no order for them.
+    """
+    return _keys(got, query) == _keys(expected, query)
+
+
+def order_keys(query: ContinuousQuery) -> tuple[OrderKey, ...]:
+    """Give the keys of a query's own ORDER BY; those of its subqueries are no order of answers."""
+    pattern = query.pattern
+    while isinstance(pattern, Slice | Distinct | Reduced | Project):
+        pattern = pattern.input
+    return pattern.keys if isinstance(pattern, OrderBy) else ()
+
+
+def _keys(answer: Solutions, query: ContinuousQuery) -> list[list[Term | None]]:
+    keys = [key.expression for key in order_keys(query)]
+    # A key that the answer does not show could not be looked at.
+    assert all(mentioned(key) <= set(answer.variables) for key in keys)
+    return [[_key(key, row) for key in keys] for row in answer.rows]
+
+
+def _key(expression: Expression, row: dict[Variable, Term]) -> Term | None:
+    try:
+        term = evaluate_expression(expression, row, Context(), lambda *_: False)
+    except ExpressionError:
+        return None
+    return BlankNode("any") if isinstance(term, BlankNode) else normal(term)
 
 
 def describe(answer: Answer) -> list[str]:

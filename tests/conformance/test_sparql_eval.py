@@ -13,10 +13,12 @@ from conformance.results import (
     Case,
     as_csv,
     describe,
+    order_keys,
     read_cases,
     read_dataset,
     read_result,
     same_answer,
+    same_order,
 )
 from quadweir.algebra.evaluate import Answer, Solutions, evaluate
 from quadweir.algebra.moments import from_epoch_ms
@@ -90,6 +92,7 @@ def check(got: Answer, case: Case, query: ContinuousQuery) -> None:
         got, expected = as_csv(got), as_csv(expected)
     if isinstance(got, Solutions) and isinstance(expected, Solutions):
         assert set(got.variables) == set(expected.variables)
+        assert same_order(got, expected, query)
     if not same_answer(got, expected):
         assert describe(got) == describe(expected)
 
@@ -97,6 +100,16 @@ def check(got: Answer, case: Case, query: ContinuousQuery) -> None:
 def test_the_suite_is_there(suites: Path) -> None:
     assert len(CASES) == 235
     assert {case.folder.name for case in CASES} == set(FOLDERS)
+
+
+def test_answers_are_compared_in_order_where_the_query_orders(suites: Path) -> None:
+    ordered = [case for case in CASES if order_keys(read_query(case))]
+    assert len(ordered) == 17
+    for case in ordered:
+        query = read_query(case)
+        got = answer(query, case)
+        assert isinstance(got, Solutions)
+        assert not same_order(got, Solutions(got.variables, got.rows[::-1]), query)
 
 
 def test_every_exception_names_a_case(suites: Path) -> None:

@@ -105,6 +105,7 @@ _VALUES = [
     "VALUES ?c { :s0 1 UNDEF }",
 ]
 _BINDS = ["STR(?a)", "?b + 1", "COALESCE(?c, ?a)", "IF(?a = ?b, 1, 0)", "1 / (?b - 1)", "?d"]
+_CUTS = ["LIMIT 2", "ORDER BY DESC(?b) LIMIT 2", "ORDER BY ?a OFFSET 1", "LIMIT 1 OFFSET 1"]
 _PATHS = [":p0/:p1", ":p0|:p1", "^:p0", ":p0+", ":p1*", ":p2?", "!(:p0|^:p1)", "(:p0|^:p1)+"]
 
 
@@ -170,7 +171,8 @@ def _group(
                 if "COUNT" in word:
                     fresh[0] += 1
                     word = word.replace("?k", f"?k{fresh[0]}").replace("?m)", f"?m{fresh[0]})")
-                parts.append(Block(word, (draw(inner),)))
+                cut = draw(st.sampled_from(["", *_CUTS])) if "slice" in kinds else ""
+                parts.append(Block(word, (draw(inner),), cut))
     if draw(st.integers(0, 3)) == 0 and not isinstance(parts[-1], Triples | Line):
         parts.append(draw(_triples(kinds, windows, False)))
     return tuple(parts)
@@ -189,6 +191,11 @@ _SLICES = [
     ("SELECT ?a ?b", "ORDER BY DESC(?b) LIMIT 2"),
     ("SELECT ?a ?b ?c", "LIMIT 3 OFFSET 1"),
     ("SELECT DISTINCT ?b", "ORDER BY ?b LIMIT 2"),
+    ("SELECT ?b ?a", "LIMIT 2"),
+    ("SELECT ?a ?c", "ORDER BY ?c OFFSET 2"),
+    ("SELECT DISTINCT ?c ?a", "ORDER BY DESC(?b) ?c LIMIT 2 OFFSET 1"),
+    ("SELECT ?a", "ORDER BY ?b ?a"),
+    ("SELECT ?b (COUNT(*) AS ?n)", "GROUP BY ?b ORDER BY ?n LIMIT 2"),
 ]
 
 
@@ -205,6 +212,7 @@ def dense_questions(
     depth: int = 1,
 ) -> Question:
     """A question whose windows `dialect` can write; most of them have answers."""
+    kinds = {*kinds, "slice"} if slices else kinds
     windows = draw(st.integers(min_windows, max_windows))
     parts = draw(_group(kinds, windows, depth, [0]))
     heads = _HEADS[: None if aggregates else 3] + (_SLICES if slices else [])

@@ -116,8 +116,36 @@ _values = st.one_of(
 )
 
 
+_TAILS = (
+    "LIMIT 2",
+    "OFFSET 1",
+    "LIMIT 2 OFFSET 1",
+    "ORDER BY ?y LIMIT 2",
+    "ORDER BY DESC(?x) ?z LIMIT 3",
+    "ORDER BY DESC(?z) LIMIT 2 OFFSET 1",
+    "ORDER BY (?y + 1) OFFSET 2",
+    "ORDER BY ?x",
+)
+tails = st.sampled_from(("", "", *_TAILS))
+
+
 def _group(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    element = st.one_of(
+    return st.lists(_elements(inner), min_size=1, max_size=4).map(" ".join)
+
+
+def _group_with_slices(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    cut = st.builds(
+        "{{ SELECT {} {{ {} }} {} }}".format,
+        st.sampled_from(("?x", "?y ?x", "?z", "DISTINCT ?y", "DISTINCT ?z ?x")),
+        inner,
+        st.sampled_from(_TAILS),
+    )
+    element = st.one_of(_elements(inner), _elements(inner), _elements(inner), cut)
+    return st.lists(element, min_size=1, max_size=4).map(" ".join)
+
+
+def _elements(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    return st.one_of(
         _block,
         _block,
         st.builds("OPTIONAL {{ {} }}".format, inner),
@@ -141,12 +169,16 @@ def _group(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         ),
         st.builds("{{ SELECT (COUNT({}) AS ?k) {{ {} }} }}".format, variables, inner),
     )
-    return st.lists(element, min_size=1, max_size=4).map(" ".join)
 
 
 groups = st.recursive(_block, _group, max_leaves=6)
+# With subqueries that keep some solutions only. SPARQL leaves open which; the rule is ours (A4).
+sliced_groups = st.recursive(_block, _group_with_slices, max_leaves=6)
 
 _heads = st.sampled_from(
     ("SELECT *", "SELECT ?x ?y ?z", "SELECT ?x ?n ?k", "SELECT DISTINCT ?y", "SELECT (?x AS ?o) ?y")
 )
 selects = st.builds("{} WHERE {{ {} }}".format, _heads, groups).map(PREFIXES.__add__)
+sliced_selects = st.builds("{} WHERE {{ {} }} {}".format, _heads, sliced_groups, tails).map(
+    PREFIXES.__add__
+)

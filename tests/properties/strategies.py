@@ -61,6 +61,7 @@ class Block:
 
     word: str
     groups: tuple[tuple[Part, ...], ...]
+    tail: str = ""  # solution modifiers of a subselect
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,8 @@ class Question:
                 return f"STREAM <{self.streams[window]}> {scope} {{ {inside} }}"
             case Block(word="UNION", groups=groups):
                 return " UNION ".join(self._group(group, dialect) for group in groups)
-            case Block(word=word, groups=(group,)) if word.startswith("SELECT"):
-                return f"{{ {word} WHERE {self._group(group, dialect)} }}"
+            case Block(word=word, groups=(group,), tail=tail) if word.startswith("SELECT"):
+                return f"{{ {word} WHERE {self._group(group, dialect)} {tail} }}"
             case Block(word=word, groups=(group,)):
                 return f"{word} {self._group(group, dialect)}"
         raise AssertionError(part)

@@ -8,7 +8,16 @@ import pyoxigraph as ox
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from properties.relations import PREFIXES, all_nodes, datasets, groups, selects, triples
+from properties.relations import (
+    PREFIXES,
+    all_nodes,
+    datasets,
+    selects,
+    sliced_groups,
+    sliced_selects,
+    tails,
+    triples,
+)
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import Solutions, evaluate
 from quadweir.algebra.query import ContinuousQuery
@@ -34,7 +43,7 @@ def bag(answer: object) -> Counter[object]:
     return Counter(key_of(row) for row in answer.rows)
 
 
-@given(selects, datasets)
+@given(sliced_selects, datasets)
 def test_optimized_equals_unoptimized(text: str, quads: list[Quad]) -> None:
     query = read(text)
     data = Dataset.of(quads)
@@ -49,11 +58,11 @@ elements = st.builds(
 )
 window_groups = st.lists(
     st.one_of(
-        st.builds("WINDOW :w {{ {} }}".format, groups),
-        st.builds("WINDOW :v {{ {} }}".format, groups),
-        st.builds("WINDOW ?w {{ {} }}".format, groups),
-        st.builds("OPTIONAL {{ WINDOW :w {{ {} }} }}".format, groups),
-        groups,
+        st.builds("WINDOW :w {{ {} }}".format, sliced_groups),
+        st.builds("WINDOW :v {{ {} }}".format, sliced_groups),
+        st.builds("WINDOW ?w {{ {} }}".format, sliced_groups),
+        st.builds("OPTIONAL {{ WINDOW :w {{ {} }} }}".format, sliced_groups),
+        sliced_groups,
     ),
     min_size=1,
     max_size=3,
@@ -63,6 +72,7 @@ window_groups = st.lists(
 @given(
     st.sampled_from(("SELECT *", "SELECT ?x ?y", "SELECT DISTINCT ?x")),
     window_groups,
+    tails,
     datasets,
     st.lists(elements, max_size=4),
     st.lists(elements, max_size=4),
@@ -71,6 +81,7 @@ window_groups = st.lists(
 def test_optimized_equals_unoptimized_over_windows(
     head: str,
     body: str,
+    tail: str,
     quads: list[Quad],
     one: list[Element],
     other: list[Element],
@@ -80,7 +91,7 @@ def test_optimized_equals_unoptimized_over_windows(
         f"{PREFIXES}REGISTER RSTREAM <http://example.org/out> AS {head}"
         " FROM NAMED WINDOW :w ON :s [RANGE PT10S STEP PT5S]"
         " FROM NAMED WINDOW :v ON :s [RANGE PT20S STEP PT5S]"
-        f" WHERE {{ {body} }}"
+        f" WHERE {{ {body} }} {tail}"
     )
     query = read(text, dialect="rspql", content=content)
     windows = {IRI("http://example.org/w"): one, IRI("http://example.org/v"): other}

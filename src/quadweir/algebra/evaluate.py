@@ -58,7 +58,7 @@ from quadweir.algebra.query import (
     TemplateTriple,
 )
 from quadweir.algebra.scalar import ExistsTest, evaluate_expression, holds
-from quadweir.algebra.scopes import windows_of
+from quadweir.algebra.scopes import in_scope, windows_of
 from quadweir.algebra.signatures import Context
 from quadweir.algebra.solutions import (
     Bag,
@@ -153,7 +153,24 @@ def _solve(
     evaluator = _Evaluator(
         query, data, windows or {}, context or Context(), timed=_timed_variables(query)
     )
-    return evaluator, evaluator.solve(query.pattern, _Scope(evaluator.default_graph()))
+    scope = _Scope(evaluator.default_graph())
+    return evaluator, evaluator.modified(query.pattern, scope, _selected(query))
+
+
+def _selected(query: ContinuousQuery) -> tuple[Variable, ...]:
+    """The variables that answers are made of, in the order in which they break ties (A4)."""
+    match query.form:
+        case SelectForm(variables=variables):
+            return variables
+        case ConstructForm(template=template):
+            terms = (
+                term for each in template for term in (each.subject, each.predicate, each.object)
+            )
+            return tuple(sorted({term for term in terms if isinstance(term, Variable)}))
+        case DescribeForm(targets=targets):
+            return tuple(target for target in targets if isinstance(target, Variable))
+        case AskForm():
+            return ()
 
 
 def _only(solution: Solution, variables: Iterable[Variable]) -> Solution:
@@ -293,19 +310,8 @@ class _Evaluator:
                 )
             case Group():
                 return self.group(pattern, scope)
-            case Project(input=source, variables=variables):
-                # A variable that a subquery does not give out is not the one outside (EXISTS).
-                inner = replace(scope, given=_only(scope.given, variables))
-                return [_only(solution, variables) for solution in self.solve(source, inner)]
-            case Distinct(input=source):
-                return distinct(self.solve(source, scope))
-            case Reduced(input=source):
-                return self.solve(source, scope)
-            case OrderBy(input=source, keys=keys):
-                return self.order_by(self.solve(source, scope), keys, scope)
-            case Slice(input=source, offset=offset, limit=limit):
-                end = None if limit is None else offset + limit
-                return self.solve(source, scope)[offset:end]
+            case Slice() | Distinct() | Reduced() | Project() | OrderBy():
+                return self.modified(pattern, scope)
             case _:
                 assert_never(pattern)
 
@@ -442,14 +448,55 @@ class _Evaluator:
             bag.append(row)
         return bag
 
-    def order_by(self, bag: Bag, keys: tuple[OrderKey, ...], scope: _Scope) -> Bag:
+    def modified(
+        self, pattern: Pattern, scope: _Scope, selected: tuple[Variable, ...] | None = None
+    ) -> Bag:
+        """Apply the solution modifiers of one SELECT, the innermost first.
+
+        Where there is an order or a cut, solutions that ORDER BY leaves equal go by the spelling
+        of the selected variables (A4).
+        """
+        slice_ = projection = order = None
+        is_distinct = False
+        rest = pattern
+        if isinstance(rest, Slice):
+            slice_, rest = rest, rest.input
+        if isinstance(rest, Distinct | Reduced):
+            is_distinct, rest = isinstance(rest, Distinct), rest.input
+        if isinstance(rest, Project):
+            projection, rest = rest, rest.input
+            selected = projection.variables if selected is None else selected
+            # A variable that a subquery does not give out is not the one outside (EXISTS).
+            scope = replace(scope, given=_only(scope.given, projection.variables))
+        if isinstance(rest, OrderBy):
+            order, rest = rest, rest.input
+        bag = self.solve(rest, scope)
+        if order is not None or slice_ is not None:
+            if selected is None:
+                selected = tuple(sorted(in_scope(rest, self.query)))
+            bag = self.order_by(bag, order.keys if order else (), selected, scope)
+        if projection is not None:
+            bag = [_only(solution, projection.variables) for solution in bag]
+        if is_distinct:
+            bag = distinct(bag)
+        if slice_ is not None:
+            bag = bag[slice_.offset :][: slice_.limit]
+        return bag
+
+    def order_by(
+        self, bag: Bag, keys: tuple[OrderKey, ...], ties: tuple[Variable, ...], scope: _Scope
+    ) -> Bag:
         def key(expression: Expression, solution: Solution) -> tuple[object, ...]:
             try:
                 return order_key(self.value(expression, solution, scope))
             except ExpressionError:
                 return order_key(None)
 
-        ordered = list(bag)
+        def spelling(solution: Solution) -> tuple[str, ...]:
+            # No term is spelt as the empty text, so what is unbound comes first.
+            return tuple(str(solution[each]) if each in solution else "" for each in ties)
+
+        ordered = sorted(bag, key=spelling)
         # Python's sort is stable, so the last key is sorted by first.
         for each in reversed(keys):
             ordered.sort(key=lambda s, e=each.expression: key(e, s), reverse=each.descending)  # type: ignore[misc]

@@ -114,7 +114,10 @@ def _share(left: Solution, right: Solution) -> bool:
 
 def distinct(bag: Bag) -> Bag:
     """Each solution once, at the place where it came first."""
-    return list({key_of(solution): solution for solution in reversed(bag)}.values())[::-1]
+    first: dict[frozenset[tuple[Variable, Term]], Solution] = {}
+    for solution in bag:
+        first.setdefault(key_of(solution), solution)
+    return list(first.values())
 
 
 def key_of(solution: Solution) -> frozenset[tuple[Variable, Term]]:

@@ -37,8 +37,8 @@ def prune_projections(query: ContinuousQuery) -> ContinuousQuery:
     """Drop columns of subqueries, BINDs and aggregates whose value is never looked at.
 
     What must stay: whatever the answer shows, an expression names or two inputs are joined on;
-    below DISTINCT everything, since a column less makes fewer solutions different. Patterns
-    inside EXISTS are left alone.
+    below DISTINCT everything, since a column less makes fewer solutions different; and below LIMIT,
+    since all columns decide which of two equals is kept (A4). Patterns inside EXISTS are left alone.
     """
     form = query.form
     match form:
@@ -114,14 +114,12 @@ def _prune(pattern: Pattern, wanted: _Variables, query: ContinuousQuery) -> Patt
             if kept == variables and source is pattern.input:
                 return pattern
             return replace(pattern, variables=kept, input=source)
-        case Distinct() | Reduced():
+        case Distinct() | Reduced() | Slice():
             source = pattern.input
             return _with_input(pattern, _prune(source, wanted | in_scope(source, query), query))
         case OrderBy(keys=keys):
             named = wanted.union(*(variables_of(key, query) for key in keys))
             return _with_input(pattern, _prune(pattern.input, named, query))
-        case Slice():
-            return _with_input(pattern, _prune(pattern.input, wanted, query))
         case _:
             assert_never(pattern)
 

@@ -289,6 +289,48 @@ def test_order_by_several_keys_and_slice() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("head", "tail", "expected"),
+    [
+        # Without ORDER BY all are equal: the spelling of the selected variables decides.
+        ("?v ?w", "LIMIT 2", "- 3, 1 1"),
+        ("?w ?v", "LIMIT 2", "1 1, 1 2"),
+        ("?w ?v", "OFFSET 3", "3 -, 3 1"),
+        ("?w", "LIMIT 3", "1, 1, 2"),
+        # With it, among those that it leaves equal.
+        ("?v ?w", "ORDER BY DESC(?w) LIMIT 1", "- 3"),
+        ("?v ?w", "ORDER BY DESC(?v)", "2 1, 1 1, 1 2, 1 3, - 3"),
+        ("?w", "ORDER BY DESC(?v) LIMIT 3", "1, 1, 2"),
+        # A solution that is there twice counts where it came first.
+        ("DISTINCT ?w", "ORDER BY DESC(?v) DESC(?w)", "1, 3, 2"),
+        ("DISTINCT ?w", "ORDER BY ?v ?w LIMIT 2", "3, 1"),
+        ("DISTINCT ?w", "LIMIT 1 OFFSET 1", "2"),
+    ],
+)
+def test_ties_are_broken_by_spelling(head: str, tail: str, expected: str) -> None:
+    data = "(1 3) (2 1) (1 2) (UNDEF 3) (1 1)"
+    query = parse(f"SELECT {head} {{ VALUES (?v ?w) {{ {data} }} }} {tail}")
+    answer = evaluate(query)
+    assert isinstance(answer, Solutions)
+    found = [
+        " ".join(getattr(row.get(each), "lexical", "-") for each in answer.variables)
+        for row in answer.rows
+    ]
+    assert ", ".join(found) == expected
+
+
+def test_ties_in_a_subquery_are_broken_by_what_it_selects() -> None:
+    query = parse("SELECT ?v { { SELECT ?w ?v { VALUES (?v ?w) { (1 3) (2 1) (3 2) } } LIMIT 1 } }")
+    assert rows(query) == [("2",)]
+
+
+def test_ties_under_construct_are_broken_by_the_variables_of_the_template() -> None:
+    query = parse(
+        PREFIX + "CONSTRUCT { :s :p ?w } { VALUES (?v ?w) { (1 3) (2 1) (3 2) } } LIMIT 1"
+    )
+    assert evaluate(query) == frozenset({Quad(ex("s"), ex("p"), integer(1))})
+
+
 def test_quads_of_an_element_are_matched_whatever_graph_they_name() -> None:
     triple = Quad(ex("a"), ex("p"), integer(1), ex("g"))
     element = Element("http://example.org/s", 1, 0, (triple,))

@@ -53,6 +53,9 @@ TRAPS = {
     "exists-in-subquery": "SELECT * { ?x :q ?y FILTER EXISTS { SELECT ?x { ?x :p ?y } } }",
     "subquery-distinct": "SELECT ?x { { SELECT DISTINCT ?x ?v { ?x :p ?v } } }",
     "subquery-limit": "SELECT * { { SELECT ?x ?v { ?x :p ?v } ORDER BY ?v ?x LIMIT 2 } FILTER(?x = :b) }",
+    # Columns that nobody looks at still decide which of two equals LIMIT keeps.
+    "subquery-limit-unused": "SELECT ?x { { SELECT ?v ?x { ?x :p ?v } LIMIT 2 } }",
+    "subquery-limit-bind": "SELECT ?x { { SELECT ?w ?x { ?x :p ?v BIND(-?v AS ?w) } LIMIT 2 } }",
     "subquery-bind-unused": "SELECT ?x { { SELECT ?x (?v + 1 AS ?w) { ?x :p ?v } } }",
     # Groups: an empty one still answers; filters on what is no key stay.
     "group-empty": "SELECT * { { SELECT (COUNT(*) AS ?k) { ?x :p ?v } } FILTER(1 = 2 || ?k > 99) }",
