@@ -99,6 +99,9 @@ _TESTS = [
     "STR(?a) < STR(?b) && ?a != :s3",
     "IF(isNumeric(?b), ?b - 1 > 0, true)",
 ]
+# Only where times are asked for: an engine may refuse them.
+_TIME_TESTS = ["timestamp(?a, :p0, ?b) > 8", "!(timestamp(?a, :p1, ?c) < 12)"]
+_TIME_BINDS = ["timestamp(?a, :p0, ?b)", "timestamp(?b, :p1, :s1)"]
 _VALUES = [
     "VALUES ?a { :s0 :s1 :s2 }",
     "VALUES (?a ?b) { (:s0 UNDEF) (UNDEF :s1) (:s2 2) }",
@@ -139,10 +142,12 @@ def _group(
         inner = _group(kinds, windows, depth - 1, fresh)
         match kind:
             case "filter":
-                parts.append(Line(f"FILTER({draw(st.sampled_from(_TESTS))})"))
+                tests = _TESTS + (_TIME_TESTS * 2 if "times" in kinds else [])
+                parts.append(Line(f"FILTER({draw(st.sampled_from(tests))})"))
             case "bind":
                 fresh[0] += 1
-                parts.append(Line(f"BIND({draw(st.sampled_from(_BINDS))} AS ?n{fresh[0]})"))
+                values = _BINDS + (_TIME_BINDS * 2 if "times" in kinds else [])
+                parts.append(Line(f"BIND({draw(st.sampled_from(values))} AS ?n{fresh[0]})"))
             case "values":
                 parts.append(Line(draw(st.sampled_from(_VALUES))))
             case "optional" | "minus":
@@ -180,7 +185,7 @@ def _group(
 
 _HEADS = [
     ("SELECT ?a ?b ?c", ""),
-    ("SELECT ?a", ""),
+    ("SELECT ?a ?n1", ""),
     ("SELECT DISTINCT ?a ?c", ""),
     ("SELECT ?b (COUNT(*) AS ?n)", "GROUP BY ?b"),
     ("SELECT ?a (SUM(?b) AS ?n) (MIN(?c) AS ?m)", "GROUP BY ?a"),

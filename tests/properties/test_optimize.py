@@ -138,6 +138,8 @@ def oxigraph(text: str, quads: list[Quad]) -> Counter[object]:
 @given(selects, datasets)
 def test_the_evaluator_agrees_with_oxigraph(text: str, quads: list[Quad]) -> None:
     quads = [*quads, *all_nodes]
+    # Oxigraph leaves ?g unbound where a GRAPH holds no triple to match.
+    text = text.replace("GRAPH ?g {", "GRAPH ?g { :a :node :a .")
     answer = evaluate(read(text), Dataset.of(quads))
     assert isinstance(answer, Solutions)
     ours = Counter(

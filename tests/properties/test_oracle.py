@@ -43,7 +43,9 @@ def _content(query: ContinuousQuery, name: IRI, feed: Feed, t: int) -> tuple[Ele
 
 @pytest.mark.parametrize("dialect", ["rspql", "csparql", "cqels"])
 @pytest.mark.parametrize(
-    "kinds", [EVERYTHING - {"path"}, MONOTONIC | {"path"}], ids=["operators", "paths"]
+    "kinds",
+    [(EVERYTHING - {"path"}) | {"times"}, MONOTONIC | {"path"}],
+    ids=["operators", "paths"],
 )
 @given(data=st.data(), feed=feeds(), static=static_data())
 def test_the_oracle_agrees_with_our_evaluator(
@@ -68,7 +70,8 @@ def test_what_comes_and_what_goes_adds_up(
     data: st.DataObject, feed: Feed, static: list[Quad]
 ) -> None:
     """ISTREAM minus DSTREAM up to a report is RSTREAM at that report, whatever is compared."""
-    text = data.draw(dense_questions("cqels")).text("cqels")
+    question = data.draw(dense_questions("cqels", kinds=EVERYTHING | {"times"}))
+    text = question.text("cqels")
     query = parse(text, dialect="cqels", allow=ALLOW)
     runs = {
         output: Oracle(replace(query, output=output), static=static).run(feed)

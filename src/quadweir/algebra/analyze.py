@@ -99,6 +99,8 @@ def windows_read(pattern: Pattern, query: ContinuousQuery) -> frozenset[IRI]:
 def _windows_read(
     pattern: Pattern, query: ContinuousQuery, active: frozenset[IRI]
 ) -> Iterator[IRI]:
+    if _at_pattern_asks_for_triple_times(pattern):
+        yield from (window.name for window in query.windows)
     match pattern:
         case BasicPattern():
             if pattern.patterns:
@@ -154,6 +156,30 @@ def _reads_data(pattern: Pattern) -> bool:
     )
 
 
+def asks_for_triple_times(node: Node) -> bool:
+    """Tell whether a tree asks for `timestamp(s, p, o)`, whose value rests on all windows.
+
+    It can change while the elements that made a solution stay: when another one brings the same
+    triple, or takes it along as it leaves.
+    """
+    return any(_is_triple_time(each) for each in walk(node))
+
+
+def _is_triple_time(node: Node) -> bool:
+    return isinstance(node, Call) and node.function == "TIMESTAMP" and len(node.arguments) == 3
+
+
+def _at_pattern_asks_for_triple_times(pattern: Pattern) -> bool:
+    """Tell whether it stands in an expression of a pattern itself, not of its parts."""
+    return any(_asks_outside_patterns(child) for child in children(pattern))
+
+
+def _asks_outside_patterns(node: Node) -> bool:
+    if isinstance(node, PATTERN_CLASSES):
+        return False
+    return _is_triple_time(node) or any(map(_asks_outside_patterns, children(node)))
+
+
 def _is_volatile(node: Node) -> bool:
     return any(isinstance(each, Call) and each.function in VOLATILE for each in walk(node))
 
@@ -173,6 +199,8 @@ def is_monotonic(pattern: Pattern, query: ContinuousQuery) -> bool:
 def _is_monotonic(pattern: Pattern, query: ContinuousQuery, active: frozenset[IRI]) -> bool:
     if not any(True for _ in _windows_read(pattern, query, active)):
         return True
+    if _at_pattern_asks_for_triple_times(pattern):
+        return False
     for each in exists_in(pattern):
         if any(True for _ in _windows_read(each.pattern, query, active)):
             return False
@@ -333,7 +361,7 @@ def _stateless(query: ContinuousQuery) -> bool:
 
 def _counts_only(query: ContinuousQuery) -> bool:
     """Tell whether the only thing to remember is one row of running totals."""
-    if len(query.windows) != 1:
+    if len(query.windows) != 1 or asks_for_triple_times(query.pattern):
         return False
     groups = [each for each in subpatterns(query.pattern) if isinstance(each, Group)]
     if len(groups) != 1 or groups[0].keys:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias, assert_never, final
 
 from quadweir.algebra.aggregates import evaluate_aggregate
+from quadweir.algebra.analyze import asks_for_triple_times
 from quadweir.algebra.dataset import (
     Dataset,
     Occurrence,
@@ -150,9 +151,10 @@ def _solve(
     data = dataset if dataset is not None else Dataset()
     if query.default_graphs or query.named_graphs or query.default_graph_windows:
         data = data.restricted(query.default_graphs, query.named_graphs)
-    evaluator = _Evaluator(
-        query, data, windows or {}, context or Context(), timed=_timed_variables(query)
-    )
+    context = context or Context()
+    if asks_for_triple_times(query.pattern):
+        context.triple_times = _triple_times(query, windows or {})
+    evaluator = _Evaluator(query, data, windows or {}, context, timed=_timed_variables(query))
     scope = _Scope(evaluator.default_graph())
     return evaluator, evaluator.modified(query.pattern, scope, _selected(query))
 
@@ -185,13 +187,20 @@ def _timed_variables(query: ContinuousQuery) -> frozenset[Variable]:
             match node.arguments:
                 case (VariableExpression(variable=variable),):
                     found.add(variable)
-                case _:
-                    raise UnsupportedError(
-                        "timestamp() takes one variable here",
-                        hint="Give it a variable that a stream pattern binds.",
-                        span=node.span,
-                    )
     return frozenset(found)
+
+
+def _triple_times(
+    query: ContinuousQuery, windows: WindowContents
+) -> dict[tuple[Term, Term, Term], int]:
+    """When each triple was last carried by an element that some window of the query holds."""
+    latest: dict[tuple[Term, Term, Term], int] = {}
+    for window in query.windows:
+        for element in windows.get(window.name, ()):
+            for quad in element.quads:
+                triple = (quad.subject, quad.predicate, quad.object)
+                latest[triple] = max(element.event_time, latest.get(triple, element.event_time))
+    return latest
 
 
 @final

@@ -129,7 +129,9 @@ class In(Node):
 class Call(Node):
     """A built-in function by its upper-case name, or a cast or extension function by its IRI.
 
-    C-SPARQL's `timestamp(...)` is the built-in TIMESTAMP.
+    C-SPARQL's `timestamp()` is the built-in TIMESTAMP. Of one variable it is the event time of the
+    latest element that bound it; of the three parts of a triple, that of the latest element in any
+    window of the query that carries the triple (rule A1 of the semantics page).
 
     Spec: https://www.w3.org/TR/sparql11-query/#SparqlOps
     """

@@ -503,9 +503,13 @@ FUNCTIONS: Final[Mapping[str | IRI, Function]] = MappingProxyType(
     }
 )
 
-# TIMESTAMP looks at the element that bound its variable, not at the variable's value, so it has
-# a type and a determinism but no implementation over terms; whoever holds the elements gives one.
-TIMESTAMP: Final = Function("TIMESTAMP", (Signature((_TERM,), _INTEGER, None),))
+# TIMESTAMP looks at the element that bound its variable, not at the variable's value, or at the
+# elements that carry a triple. So it has a type and a determinism but no implementation over terms;
+# whoever holds the elements gives one.
+TIMESTAMP: Final = Function(
+    "TIMESTAMP",
+    (Signature((_TERM,), _INTEGER, None), Signature((_TERM, _TERM, _TERM), _INTEGER, None)),
+)
 
 
 def call(name: str | IRI, arguments: tuple[Term, ...], context: Context) -> Term:

@@ -29,7 +29,7 @@ from quadweir.algebra.functions import call
 from quadweir.algebra.moments import ExpressionError
 from quadweir.algebra.patterns import Pattern
 from quadweir.algebra.signatures import Context
-from quadweir.algebra.solutions import Solution, time_variable
+from quadweir.algebra.solutions import Solution, time_term, time_variable
 from quadweir.algebra.values import effective_boolean_value, equal, literal_of
 from quadweir.terms import Term
 
@@ -80,6 +80,9 @@ def evaluate_expression(
             found = not _all_true(choices, lambda part: not equal(wanted, value(part)))
             return literal_of(found != negated)
         case Call(function="TIMESTAMP", arguments=arguments):
+            if len(arguments) == 3:
+                subject, predicate, object_ = map(value, arguments)
+                return _triple_time((subject, predicate, object_), context)
             return _timestamp(arguments, solution)
         case Call(function=function, arguments=arguments):
             return call(function, tuple(value(part) for part in arguments), context)
@@ -123,7 +126,15 @@ def _timestamp(arguments: tuple[Expression, ...], solution: Solution) -> Term:
                 return time
             raise ExpressionError(f"{variable} was bound by no element of a stream")
         case _:
-            raise ExpressionError("timestamp() asks for one variable")
+            raise ExpressionError("timestamp() asks for a variable or a triple")
+
+
+def _triple_time(triple: tuple[Term, Term, Term], context: Context) -> Term:
+    """The event time of the latest element in the query's windows that carries a triple."""
+    time = context.triple_times.get(triple)
+    if time is None:
+        raise ExpressionError("no element in the query's windows carries this triple")
+    return time_term(time)
 
 
 def holds(expression: Expression, solution: Solution, context: Context, exists: ExistsTest) -> bool:

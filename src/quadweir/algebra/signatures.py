@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, final
@@ -147,7 +147,8 @@ class Context:
     """What a call may know beside its arguments.
 
     `now` is the report instant, never the machine's clock. `blank_nodes` maps the labels given to
-    BNODE to the nodes made for them, and is emptied for every solution.
+    BNODE to the nodes made for them, and is emptied for every solution. `triple_times` gives, for
+    `timestamp(s, p, o)`, the latest event time of each triple that some window holds.
     """
 
     now: Moment = field(default_factory=lambda: from_epoch_ms(0))
@@ -155,6 +156,7 @@ class Context:
     blank_nodes: dict[str, BlankNode] = field(default_factory=dict)
     scope: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
     made: int = 0
+    triple_times: Mapping[tuple[Term, Term, Term], int] = field(default_factory=dict)
 
     def fresh_blank_node(self) -> BlankNode:
         """Make a blank node that neither the data nor another context has."""

@@ -252,15 +252,37 @@ class ExpressionBuilder(TripleBuilder):
                     ):
                         return Constant(term=IRI(resolve(text, self.base)), span=place)
                 return Call(function=name, arguments=arguments, span=place)
-            case "TIMESTAMP" if len(arguments) == 2 or not isinstance(
-                arguments[0], VariableExpression
-            ):
-                raise self.error(
-                    "timestamp() takes a variable, or the subject, predicate and object of a pattern",
-                    tree,
-                )
+            case "TIMESTAMP":
+                self._check_timestamp(arguments, tree)
+                return Call(function=name, arguments=arguments, span=place)
             case _:
                 return Call(function=name, arguments=arguments, span=place)
+
+    def _check_timestamp(self, arguments: tuple[Expression, ...], tree: Branch) -> None:
+        """Refuse what can be no variable that an element binds and no triple that one carries."""
+        match arguments:
+            case (VariableExpression(),):
+                return
+            case (_,):
+                raise self.error(
+                    "timestamp() asks about something that is no variable",
+                    tree,
+                    hint="Give it a variable that a stream pattern binds, or the subject, predicate "
+                    "and object of a triple: timestamp(?s, ?p, ?o).",
+                )
+            case (_, _):
+                raise self.error(
+                    "timestamp() takes a variable, or the subject, predicate and object of a triple",
+                    tree,
+                    hint="Write timestamp(?v) or timestamp(?s, ?p, ?o).",
+                )
+        for part, argument in zip(("subject", "predicate"), arguments, strict=False):
+            if isinstance(argument, Constant) and isinstance(argument.term, Literal):
+                raise self.error(
+                    f"timestamp() asks about a triple whose {part} is a literal",
+                    tree,
+                    hint=f"No triple has such a {part}; give an IRI or a variable.",
+                )
 
     def _exists(self, tree: Branch) -> Expression:
         outer, self.aggregations = self.aggregations, None

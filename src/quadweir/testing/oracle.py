@@ -39,6 +39,7 @@ from quadweir.testing.sparql import (
     SPELLING,
     STATIC,
     TIME,
+    TRIPLE_TIME,
     Translation,
     element_graph,
     translate,
@@ -322,6 +323,7 @@ class _Evaluation:
         functions: dict[ox.NamedNode, Callable[..., Any]] = {
             ox.NamedNode(SPELLING): _spelling,
             ox.NamedNode(LATEST): _latest,
+            ox.NamedNode(TRIPLE_TIME): self._triple_time,
             ox.NamedNode(NOW): lambda: _moment(t),
         }
         solutions = self._store.query(
@@ -339,6 +341,20 @@ class _Evaluation:
             return [(((_BOOLEAN.name, answer),), ())]
         # Where the query gives no order, the same answers still come in the same order.
         return rows if self._is_ordered else sorted(rows, key=str)
+
+    def _triple_time(self, subject: Any, predicate: Any, end: Any) -> ox.Literal | None:
+        """Give the latest time of the elements in all windows that carry a triple (A1)."""
+        if isinstance(subject, ox.Literal) or not isinstance(predicate, ox.NamedNode):
+            return None
+        times = [
+            _milliseconds(time.object)
+            for quad in self._store.quads_for_pattern(subject, predicate, end, None)
+            if isinstance(quad.graph_name, ox.NamedNode)
+            for time in self._store.quads_for_pattern(
+                quad.graph_name, ox.NamedNode(TIME), None, ox.NamedNode(META)
+            )
+        ]
+        return _integer(max(times)) if times else None
 
     def _contents(self, t: int) -> Iterator[ox.Quad]:
         for index, opened in enumerate(self._windows):
@@ -484,6 +500,11 @@ def _meta(subject: str, predicate: str, value: ox.NamedNode | ox.Literal) -> ox.
 
 def _integer(number: int) -> ox.Literal:
     return ox.Literal(str(number), datatype=ox.NamedNode(XSD.integer))
+
+
+def _milliseconds(term: object) -> int:
+    assert isinstance(term, ox.Literal)
+    return int(term.value)
 
 
 def _moment(t: int) -> ox.Literal:

@@ -82,6 +82,7 @@ MERGED: Final = f"{BASE}merged"
 STATIC: Final = f"{BASE}static"
 SPELLING: Final = f"{BASE}spelling"
 LATEST: Final = f"{BASE}latest"
+TRIPLE_TIME: Final = f"{BASE}triple-time"
 NOW: Final = f"{BASE}now"
 # What an argument of GROUP_CONCAT that has no value is called.
 ERROR: Final = f"{BASE}error"
@@ -159,7 +160,9 @@ class _Writer(ExpressionWriter):
         self._timed: dict[Variable, list[str]] = {}
         for node in walk(query.pattern):
             if isinstance(node, Call) and node.function == "TIMESTAMP":
-                self._timed.setdefault(self._timestamped(node), [])
+                match node.arguments:
+                    case (VariableExpression(variable=variable),):
+                        self._timed.setdefault(variable, [])
         self._active = self._outermost()
 
     def top(self, columns: Sequence[Variable]) -> Translation:
@@ -207,21 +210,16 @@ class _Writer(ExpressionWriter):
     def call(self, call: Call) -> str:
         if call.function == "NOW":
             return f"<{NOW}>()"
+        if call.function == "TIMESTAMP" and len(call.arguments) == 3:
+            return f"<{TRIPLE_TIME}>({', '.join(map(self.expression, call.arguments))})"
         if call.function == "TIMESTAMP":
-            times = self._timed[self._timestamped(call)]
+            (argument,) = call.arguments
+            # HAVING may ask for the time of a computed value, which no element ever bound.
+            times = []
+            if isinstance(argument, VariableExpression):
+                times = self._timed[argument.variable]
             return f"<{LATEST}>({', '.join(f'COALESCE({time}, false)' for time in times)})"
         return super().call(call)
-
-    def _timestamped(self, call: Call) -> Variable:
-        match call.arguments:
-            case (VariableExpression(variable=variable),):
-                return variable
-            case _:
-                raise UnsupportedError(
-                    "timestamp() takes one variable",
-                    hint="Give it a variable that a stream pattern binds.",
-                    span=call.span,
-                )
 
     def aggregate(self, call: AggregateCall) -> str:
         if call.function in ("SAMPLE", "GROUP_CONCAT"):

@@ -163,9 +163,18 @@ def test_a_join_keeps_the_later_time_and_a_filter_sees_it() -> None:
     assert found == [("1", "2", "4"), ("1", "9", "4")]
 
 
-def test_timestamp_of_a_whole_triple_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="one variable"):
-        csparql("(timestamp(?x, ?p, ?v) AS ?t)", "?x ?p ?v", Content.GRAPH)
+@pytest.mark.parametrize("content", Content)
+def test_timestamp_of_a_triple_is_that_of_its_latest_carrier(content: Content) -> None:
+    found = csparql("DISTINCT ?v (timestamp(?x, :p, ?v) AS ?t)", "?x :p ?v", content)
+    assert found == [("1", "4"), ("2", "3"), ("9", "-")]
+    # The parts of the triple are terms, whatever bound them and wherever the call stands.
+    assert csparql("?n", "BIND(timestamp(:b, :q, 2 + 3) AS ?n)", content) == [("4",)]
+    assert csparql("?n", "BIND(timestamp(:b, :q, 6) AS ?n)", content) == [("-",)]
+
+
+def test_timestamp_of_what_is_no_triple_is_an_error() -> None:
+    body = "BIND('b' AS ?x) BIND(COALESCE(timestamp(?x, :q, 5), timestamp(?none, :q, 5), 0) AS ?n)"
+    assert csparql("?n", body, Content.GRAPH) == [("0",)]
 
 
 # --- datasets and forms -----------------------------------------------------------------------

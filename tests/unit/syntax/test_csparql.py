@@ -9,6 +9,8 @@ from quadweir.algebra.streams import EVERY_INSTANT, OutputOperator, Report, Repo
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.windows import Content, CountScope, CountUnit, Scope, TimeScope
 from quadweir.errors import QuerySyntaxError
+from quadweir.syntax import parse
+from quadweir.syntax.write import TARGETS, write
 from quadweir.terms import IRI
 from trees import asked, tree
 
@@ -112,6 +114,38 @@ def test_timestamp(function: str) -> None:
     assert call.function == "TIMESTAMP"
 
 
+@pytest.mark.parametrize("function", ["timestamp", "TimeStamp", "f:timestamp"])
+def test_timestamp_of_a_triple(function: str) -> None:
+    query = asked(
+        "PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#> SELECT ?a"
+        f" FROM STREAM :s [RANGE 1s STEP 1s] {{ ?a :p ?b FILTER({function}(?a, :p, ?b) > 5) }}"
+    )
+    assert query.pattern == tree(
+        "(project (?a) (filter (> (TIMESTAMP ?a :p ?b) 5)"
+        " (window <urn:quadweir:window:1> (bgp (triple ?a :p ?b)))))"
+    )
+    for dialect in TARGETS:
+        written = write(query, dialect).text
+        assert parse(written, dialect=dialect).pattern == query.pattern, written
+
+
+@pytest.mark.parametrize(
+    ("call", "message", "hint"),
+    [
+        ("timestamp('a', :p, ?b)", "whose subject is a literal", "No triple has such a subject"),
+        ("timestamp(?a, 1, ?b)", "whose predicate is a literal", "No triple has such a predicate"),
+        ("timestamp(?a, ?b)", "takes a variable, or the subject", "timestamp(?s, ?p, ?o)"),
+        ("timestamp(:a)", "something that is no variable", "timestamp(?s, ?p, ?o)"),
+    ],
+)
+def test_a_timestamp_that_means_nothing_is_explained(call: str, message: str, hint: str) -> None:
+    with pytest.raises(QuerySyntaxError) as caught:
+        asked(f"SELECT * FROM STREAM :s [RANGE 1s STEP 1s] {{ ?a :p ?b FILTER({call} > 5) }}")
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+    assert caught.value.span is not None
+
+
 def test_a_range_alone_is_explained() -> None:
     with pytest.raises(QuerySyntaxError) as caught:
         asked("SELECT * FROM STREAM :s [RANGE 10s] { ?a ?b ?c }")
@@ -127,7 +161,9 @@ def test_a_range_alone_is_explained() -> None:
         "SELECT * FROM STREAM :s {}",
         "SELECT * FROM NAMED STREAM :s [RANGE 1s TUMBLING] FROM NAMED STREAM :s [RANGE 2s TUMBLING] {}",
         "REGISTER QUERY q COMPUTED EVERY 0s AS SELECT * FROM STREAM :s [RANGE 1s TUMBLING] {}",
+        "SELECT * FROM STREAM :s [RANGE 1s TUMBLING] { FILTER(timestamp()) }",
         "SELECT * FROM STREAM :s [RANGE 1s TUMBLING] { FILTER(timestamp(1)) }",
+        "SELECT * FROM STREAM :s [RANGE 1s TUMBLING] { FILTER(timestamp(?a, ?b, ?c, ?d)) }",
         "SELECT * FROM STREAM :s [RANGE 1s TUMBLING] { FILTER(timestamp(?a, ?b)) }",
     ],
 )
