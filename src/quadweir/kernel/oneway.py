@@ -1,0 +1,292 @@
+"""The one-way index: from a key to a counter and to cells that belong to it.
+
+Paper 001, sections 3.2 to 3.4. A key is any number of integers. Each key has an entry; the number
+of the entry stays the same as long as its counter is not 0, so that other arrays can be kept beside
+it. Open addressing over one array of entry numbers: the keys lie in a second array, so that the
+first stays small and growing it moves no entry.
+
+Deletion is lazy and in batches, as in section 3.4: an entry whose counter is 0 stays in the index
+until room is needed, and comes back to life if its key comes back before. Where the paper keeps a
+list of the keys to be deleted, the pass that makes room looks at all of them: it has to place those
+that stay anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from quadweir.kernel.arrays import Ints, combine, ints, power_of_two
+
+# Columns of the entries; the key follows, then the cells of the owner.
+HASH: Final = 0
+COUNT: Final = 1
+FIRST_KEY: Final = 2
+
+
+def plain(array: NDArray[Any]) -> Ints:
+    """Give an array in the one form that compiled functions are called with."""
+    return np.require(array, np.int64, ["C", "W"])
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def hash_key(keys: Ints, at: int) -> int:
+    """Hash the key in one row; never 0."""
+    hashed = np.int64(1)
+    for place in range(keys.shape[1]):
+        hashed = combine(hashed, keys[at, place])
+    return hashed
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def find_entry(table: Ints, cells: Ints, keys: Ints, at: int) -> int:
+    """Give the entry of the key in row `at` of `keys`, or -1; its counter may be 0."""
+    hashed = hash_key(keys, at)
+    mask = len(table) - 1
+    place = hashed & mask
+    while True:
+        entry = table[place] - 1
+        if entry < 0:
+            return -1
+        if cells[entry, HASH] == hashed:
+            same = True
+            for each in range(keys.shape[1]):
+                if cells[entry, FIRST_KEY + each] != keys[at, each]:
+                    same = False
+                    break
+            if same:
+                return entry
+        place = (place + 1) & mask
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def add_entry(table: Ints, cells: Ints, free: Ints, used: Ints, keys: Ints, at: int) -> int:
+    """Give the entry of a key, a new one with counter 0 if there is none; room was reserved."""
+    hashed = hash_key(keys, at)
+    mask = len(table) - 1
+    place = hashed & mask
+    while True:
+        entry = table[place] - 1
+        if entry < 0:
+            break
+        if cells[entry, HASH] == hashed:
+            same = True
+            for each in range(keys.shape[1]):
+                if cells[entry, FIRST_KEY + each] != keys[at, each]:
+                    same = False
+                    break
+            if same:
+                return entry
+        place = (place + 1) & mask
+    used[0] -= 1
+    entry = free[used[0]]
+    table[place] = entry + 1
+    cells[entry, :] = 0
+    cells[entry, HASH] = hashed
+    for each in range(keys.shape[1]):
+        cells[entry, FIRST_KEY + each] = keys[at, each]
+    return entry
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def place_entries(old: Ints, table: Ints, cells: Ints, free: Ints, used: Ints) -> None:
+    """Move the entries of an old table to a new one; those with counter 0 become free."""
+    mask = len(table) - 1
+    for each in range(len(old)):
+        entry = old[each] - 1
+        if entry < 0:
+            continue
+        if cells[entry, COUNT] == 0:
+            free[used[0]] = entry
+            used[0] += 1
+            continue
+        place = cells[entry, HASH] & mask
+        while table[place] != 0:
+            place = (place + 1) & mask
+        table[place] = entry + 1
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def find_entries(table: Ints, cells: Ints, keys: Ints, found: Ints) -> None:
+    """Look up many keys."""
+    for at in range(len(found)):
+        found[at] = find_entry(table, cells, keys, at)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def count_entries(
+    table: Ints, cells: Ints, free: Ints, used: Ints, keys: Ints, change: Ints, found: Ints
+) -> None:
+    """Add to the counters of many keys, in order.
+
+    What `change` says is replaced by what becomes of the key: +1 where it comes, its counter having
+    been 0, -1 where it goes, else 0.
+    """
+    for at in range(len(found)):
+        entry = add_entry(table, cells, free, used, keys, at)
+        before = cells[entry, COUNT]
+        after = before + change[at]
+        cells[entry, COUNT] = after
+        change[at] = (after > 0) - (before > 0)
+        found[at] = entry
+
+
+class OneWay:
+    """Keys with counters, and `extra` cells for each key, which are 0 when it is new.
+
+    >>> index = OneWay(1)
+    >>> keys = np.array([[7], [8], [7]])
+    >>> entries = index.add(keys, np.array([1, 1, 1]))
+    >>> index.cells[index.find(np.array([[7]])), COUNT].tolist()
+    [2]
+    """
+
+    def __init__(self, key_width: int, extra: int = 0, capacity: int = 16) -> None:
+        capacity = power_of_two(capacity)
+        self.key_width = key_width
+        self.first_extra = FIRST_KEY + key_width
+        self.cells: Ints = np.zeros((capacity, self.first_extra + extra), dtype=np.int64)
+        self.table = ints(2 * capacity)
+        self.free = np.arange(capacity - 1, -1, -1, dtype=np.int64)
+        # One cell, so that compiled code can change it: how many entries are free.
+        self.used = np.array([capacity], dtype=np.int64)
+
+    @property
+    def capacity(self) -> int:
+        return len(self.cells)
+
+    @property
+    def size(self) -> int:
+        """How many entries there are, those of counter 0 included."""
+        return self.capacity - int(self.used[0])
+
+    def reserve(self, count: int) -> None:
+        """Make room for `count` new keys; entries whose counter is 0 may go."""
+        if self.used[0] >= count:
+            return
+        place_entries(self.table, table := ints(len(self.table)), self.cells, self.free, self.used)
+        self.table = table
+        # At least as much room again as is taken, so that the next pass comes after as many keys.
+        needed = power_of_two(2 * self.size + count)
+        if needed > self.capacity:
+            self._grow(needed)
+
+    def _grow(self, capacity: int) -> None:
+        old, left = self.capacity, int(self.used[0])
+        cells = np.zeros((capacity, self.cells.shape[1]), dtype=np.int64)
+        cells[:old] = self.cells
+        free = ints(capacity)
+        free[: capacity - old] = np.arange(capacity - 1, old - 1, -1)
+        free[capacity - old : capacity - old + left] = self.free[:left]
+        self.cells, self.free = cells, free
+        self.used[0] = left + capacity - old
+        table = ints(2 * capacity)
+        place_entries(self.table, table, self.cells, self.free, self.used)
+        self.table = table
+
+    def find(self, keys: NDArray[Any]) -> Ints:
+        """Give the entries of keys; -1 where there is none or its counter is 0."""
+        found = ints(len(keys))
+        find_entries(self.table, self.cells, plain(keys), found)
+        found[(found >= 0) & (self.cells[found, COUNT] == 0)] = -1
+        return found
+
+    def add(self, keys: NDArray[Any], change: NDArray[Any]) -> Ints:
+        """Add to the counters of keys, in order, and give their entries."""
+        return self.transitions(keys, change)[0]
+
+    def transitions(self, keys: NDArray[Any], change: NDArray[Any]) -> tuple[Ints, Ints]:
+        """Add to counters like `add`; tell also where a key came (+1) and went (-1)."""
+        self.reserve(len(keys))
+        found = ints(len(keys))
+        became = np.array(change, dtype=np.int64)
+        count_entries(self.table, self.cells, self.free, self.used, plain(keys), became, found)
+        return found, became
+
+    def live(self) -> Ints:
+        """Give the entries whose counter is not 0."""
+        entries = self.table[self.table > 0] - 1
+        return np.sort(entries[self.cells[entries, COUNT] != 0])
+
+    def arrays(self) -> dict[str, Ints]:
+        entries = self.live()
+        return {
+            "entries": entries,
+            "cells": self.cells[entries],
+            "capacity": np.array([self.capacity], dtype=np.int64),
+        }
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None:
+        capacity = int(arrays["capacity"][0])
+        entries = plain(arrays["entries"])
+        self.cells = np.zeros((capacity, self.cells.shape[1]), dtype=np.int64)
+        self.cells[entries] = np.asarray(arrays["cells"]).reshape(-1, self.cells.shape[1])
+        is_free = np.ones(capacity, dtype=bool)
+        is_free[entries] = False
+        rest = np.flatnonzero(is_free)[::-1]
+        self.free = ints(capacity)
+        self.free[: len(rest)] = rest
+        self.used = np.array([len(rest)], dtype=np.int64)
+        self.table = ints(2 * capacity)
+        place_entries(entries + 1, self.table, self.cells, self.free, self.used)
+
+
+class RowMap:
+    """From the rows of an input to numbers of one's own.
+
+    >>> slots = RowMap()
+    >>> slots.put(np.array([5, 9]), np.array([0, 1]))
+    >>> slots.get(np.array([9, 4])).tolist()
+    [1, -1]
+    """
+
+    def __init__(self) -> None:
+        self._index = OneWay(1, extra=1)
+
+    def put(self, rows: Ints, values: Ints) -> None:
+        """Remember a number for each row, each row once."""
+        self._index.reserve(len(rows))
+        entries = self._index.add(rows.reshape(-1, 1), np.ones(len(rows), dtype=np.int64))
+        self._index.cells[entries, COUNT] = 1
+        self._index.cells[entries, self._index.first_extra] = values
+
+    def get(self, rows: Ints) -> Ints:
+        """Give the numbers of rows; -1 for a row that is not there."""
+        entries = self._index.find(rows.reshape(-1, 1))
+        values = self._index.cells[entries, self._index.first_extra]
+        return np.where(entries >= 0, values, -1)
+
+    def remove(self, rows: Ints) -> Ints:
+        """Forget rows and give the numbers that they had; -1 for a row that is not there."""
+        entries = self._index.find(rows.reshape(-1, 1))
+        values = self._index.cells[entries, self._index.first_extra]
+        self._index.cells[entries[entries >= 0], COUNT] = 0
+        return np.where(entries >= 0, values, -1)
+
+    def __len__(self) -> int:
+        return len(self._index.live())
+
+    def arrays(self) -> dict[str, Ints]:
+        return self._index.arrays()
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None:
+        self._index.restore(arrays)
+
+
+def prefixed(prefix: str, arrays: Mapping[str, Ints]) -> dict[str, Ints]:
+    """Name the arrays of a part as those of its whole."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def part(prefix: str, arrays: Mapping[str, Ints]) -> dict[str, Ints]:
+    """Give the arrays of a part, as it named them.
+
+    >>> part("a", prefixed("a", {"x": ints(1)})).keys()
+    dict_keys(['x'])
+    """
+    start = len(prefix) + 1
+    return {name[start:]: each for name, each in arrays.items() if name.startswith(f"{prefix}.")}
