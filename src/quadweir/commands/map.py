@@ -15,6 +15,7 @@ from quadweir.errors import MappingError, UsageError
 if TYPE_CHECKING:
     from quadweir.mapping.files import Folders
     from quadweir.mapping.model import Mapping
+    from quadweir.mapping.run import Job
 
 
 class Format(StrEnum):
@@ -76,13 +77,15 @@ def map(  # noqa: A001 - the verb's own name
     ] = None,
     allow_net: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="HOST", help="Let the mapping connect to this host; repeatable. With --live."
-        ),
+        typer.Option(metavar="HOST", help="Let the mapping connect to this host; repeatable."),
     ] = None,
     dead_letters: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Keep what cannot be used here, as JSON Lines."),
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep what cannot be used here, as JSON Lines: a file; with --live a folder, or "
+            "kafka:BROKERS/TOPIC.",
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
@@ -97,13 +100,12 @@ def map(  # noqa: A001 - the verb's own name
 
     if not mapping.is_file():
         raise UsageError(f"there is no mapping file {mapping}", hint="Check the path.")
-    if output is None and as_json:
-        raise UsageError("--json and the quads both want standard output", hint="Add -o FILE.")
     model = Mapping.read(mapping)
     folders = Folders(mapping=mapping.resolve().parent, allowed=tuple(allow_dir or ()))
     if validate:
         _validate(model, folders, as_json)
         return
+    _check_together(live or realtime, output, form, dead_letters, checkpoint, as_json)
     if live or realtime:
         from quadweir.commands.maplive import LiveOptions, run
 
@@ -125,27 +127,10 @@ def map(  # noqa: A001 - the verb's own name
             ),
         )
         return
-    _bounded(model, folders, output, form, distinct, base, strict, dead_letters, explain, as_json)
-
-
-def _bounded(
-    model: Mapping,
-    folders: Folders,
-    output: str | None,
-    form: Format | None,
-    distinct: bool,
-    base: str | None,
-    strict: bool,
-    dead_letters: Path | None,
-    explain: bool,
-    as_json: bool,
-) -> None:
-    from quadweir.mapping.check import check_mapping
-    from quadweir.mapping.run import Job, run_bounded
-    from quadweir.runtime.session import build
+    from quadweir.mapping.run import Job
     from quadweir.sinks.rdf_documents import Syntax
+    from quadweir.sources.declare import load
 
-    check_mapping(model)
     path = Path(output) if output is not None and output != "-" else None
     job = Job(
         folders=folders,
@@ -154,8 +139,45 @@ def _bounded(
         distinct=distinct,
         base=base,
         strict=strict,
-        dead_letters=dead_letters,
+        dead_letters=Path(dead_letters) if dead_letters is not None else None,
+        declarations=load(streams) if streams is not None else {},
+        hosts=tuple(allow_net or ()),
     )
+    _bounded(model, job, explain, as_json)
+
+
+def _check_together(
+    live: bool,
+    output: str | None,
+    form: Format | None,
+    dead_letters: str | None,
+    checkpoint: Path | None,
+    as_json: bool,
+) -> None:
+    """Refuse options that do not go together, before Spark starts."""
+    if live:
+        if as_json:
+            raise UsageError("a live run has no summary, since it has no end", hint="Drop --json.")
+        return
+    if as_json and output in (None, "-"):
+        raise UsageError("--json and the quads both want standard output", hint="Add -o FILE.")
+    for option, value in (("-o", output), ("--dead-letters", dead_letters)):
+        if value is not None and value.startswith("kafka:"):
+            raise UsageError(f"{option} {value} needs --live", hint="Name a file, or add --live.")
+    if checkpoint is not None:
+        raise UsageError(
+            "a run to the end has no checkpoint", hint="Drop --checkpoint, or add --live."
+        )
+    if form is None and output not in (None, "-"):
+        _format_of(Path(str(output)))
+
+
+def _bounded(model: Mapping, job: Job, explain: bool, as_json: bool) -> None:
+    from quadweir.mapping.check import check_mapping
+    from quadweir.mapping.run import run_bounded
+    from quadweir.runtime.session import build
+
+    check_mapping(model)
     console = stderr_console()
     with console.status("starting Spark") as status:
         spark = build(app_name="quadweir-map")
@@ -167,10 +189,13 @@ def _bounded(
     sys.stdout.flush()
     if explain:
         console.print(printable(outcome.explanation), markup=False)
+    kept = str(job.dead_letters) if job.dead_letters and outcome.bad_records else None
     if outcome.bad_records:
-        kept = f"; see {dead_letters}" if dead_letters is not None else ""
         console.print(
-            f"{outcome.bad_records} of {outcome.records} records could not be used{kept}",
+            printable(
+                f"{outcome.bad_records} of {outcome.records} records could not be used"
+                + (f"; see {kept}" if kept else "")
+            ),
             markup=False,
         )
     if as_json:
@@ -179,20 +204,27 @@ def _bounded(
                 "records": outcome.records,
                 "bad_records": outcome.bad_records,
                 "outputs": [str(one) for one in outcome.outputs],
-                "dead_letters": str(dead_letters) if dead_letters and outcome.bad_records else None,
+                "dead_letters": kept,
             }
         )
 
 
-def _format_of(path: Path | None) -> Format:
+def _format_of(path: Path | None) -> str:
     """What the name of a file says about its format; N-Quads if it says nothing."""
-    suffixes = {
-        ".nt": Format.NTRIPLES,
-        ".ttl": Format.TURTLE,
-        ".trig": Format.TRIG,
-        ".jsonld": Format.JSONLD,
-    }
-    return suffixes.get(path.suffix.lower(), Format.NQUADS) if path is not None else Format.NQUADS
+    if path is None:
+        return Format.NQUADS
+    from quadweir.sources.conversion import format_of
+
+    try:
+        found = format_of(path.name)
+    except UsageError:
+        return Format.NQUADS
+    if found not in list(Format):
+        raise UsageError(
+            f"{found} is not a format of `quadweir map`",
+            hint="Write nquads, ntriples, turtle, trig or jsonld; `quadweir convert` does the rest.",
+        )
+    return found
 
 
 def _validate(model: Mapping, folders: Folders, as_json: bool) -> None:

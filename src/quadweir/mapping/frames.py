@@ -108,7 +108,12 @@ def _json(
 
 def _placed(records: Records) -> Records:
     place, is_placed = _place(records.frame)
-    return replace(records, place=with_position(records.frame, place), is_placed=is_placed)
+    return replace(
+        records,
+        place=with_position(records.frame, place),
+        is_placed=is_placed,
+        how=(f"{records.shown}: texts of a DataFrame", *records.how),
+    )
 
 
 # -- columns ----------------------------------------------------------------------------------

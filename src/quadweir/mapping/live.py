@@ -1,26 +1,32 @@
-"""The streams that a mapping names, opened as frames of records.
+"""The streams that a mapping names, opened as frames of records: as they come, or to their end.
 
 A mapping is untrusted, so it may connect only to this machine and to hosts that the run allows by
-name. Files that it names beside its streams are read once, at the start.
+name. Files that it names beside its streams are read once, at the start. Read to their end, streams
+give what they hold at the start: the messages of a topic, the files of a folder, a recording.
 """
 
 from __future__ import annotations
 
 import hashlib
 import ipaddress
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 from urllib.parse import urlsplit
 
-from quadweir.errors import MappingError, NotImplementedYetError, UnsupportedError
+from pyspark.sql import functions as F
+
+from quadweir import rows
+from quadweir.errors import MappingError, NotImplementedYetError, UnsupportedError, UsageError
 from quadweir.mapping.compile import Compiled, compile_mapping
 from quadweir.mapping.files import Folders, missing
 from quadweir.mapping.frames import from_frame
+from quadweir.mapping.functions.compile import uses_python
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.model import FunctionExecution, TriplesMap
 from quadweir.mapping.model import Mapping as RmlMapping
-from quadweir.mapping.records import Records, read_file
+from quadweir.mapping.records import Records, describe, read_file
 from quadweir.mapping.sources import (
     DatabaseSource,
     DeclaredStream,
@@ -48,6 +54,7 @@ from quadweir.sources.filesource import open_records
 from quadweir.sources.kafka import read_kafka
 from quadweir.sources.live import open_live
 from quadweir.sources.mqtt import read_mqtt
+from quadweir.sources.raw import NOT_UTF8
 from quadweir.sources.replaysource import open_replay
 from quadweir.sources.tcp import read_tcp
 from quadweir.spans import Span
@@ -61,6 +68,9 @@ _FORMATS: Final = {
     FormulationKind.JSONPATH: Format.JSONL,
     FormulationKind.XPATH: Format.XML,
 }
+# A declaration with a place counts as checked. Those made here would not pass, since nothing says
+# the time of a record; but nothing asks for it either: quads have no times.
+_CHECKED: Final = Span(1, 1)
 
 
 @final
@@ -72,18 +82,20 @@ class Streams:
         spark: the session.
         folders: which files may be read.
         spool: where sources that cannot be asked again keep what they received; it belongs to the
-            run's checkpoint.
+            run's checkpoint. A bounded run needs none.
         declarations: the streams that are declared elsewhere, by IRI.
         hosts: the hosts besides this one that may be connected to.
         frames: frames of the caller's, by name.
+        bounded: read what is there now, and no more.
     """
 
     spark: SparkSession
     folders: Folders
-    spool: Path
+    spool: Path | None = None
     declarations: Mapping[str, StreamDeclaration] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
     frames: Mapping[str, DataFrame] = field(default_factory=dict)
+    bounded: bool = False
 
     def open(self, logical: LogicalSource, references: Mapping[str, bool]) -> Records:
         """Open a source for `compile_mapping`."""
@@ -96,26 +108,25 @@ class Streams:
         match source:
             case KafkaStream():
                 self._check_hosts(source.brokers, span)
-                return read_kafka(
-                    self.spark,
-                    servers=source.brokers,
-                    topic=source.topic,
-                    starting=source.offset or "earliest",
-                    options={"groupIdPrefix": source.group_id} if source.group_id else None,
-                )
+                options = {"groupIdPrefix": source.group_id} if source.group_id else None
+                return self._kafka(source.brokers, source.topic, source.offset, options)
             case TcpStream():
                 self._check_hosts(source.host, span)
+                self._check_endless("the lines of a TCP server", span)
+                self._check_csv(logical)
                 return read_tcp(
                     self.spark, host=source.host, port=source.port, spool=self._spool(logical)
                 )
             case MqttStream():
                 self._check_hosts(source.host, span)
+                self._check_endless("the messages of an MQTT broker", span)
                 return read_mqtt(
                     self.spark,
                     host=source.host,
                     port=source.port,
                     topic=source.topic,
                     tls=source.tls,
+                    qos=quality(source, span),
                     spool=self._spool(logical),
                 )
             case FileStream():
@@ -153,13 +164,25 @@ class Streams:
                 hint=f"Declare it in the file given with --streams. Declared are: {known}.",
                 span=logical.span,
             )
+        _check_format(logical, declaration)
         match declaration.source:
-            case KafkaSource() | TcpSource() | MqttSource():
+            case KafkaSource() as kafka if self.bounded:
+                return self._kafka(kafka.servers, kafka.topic, kafka.starting, kafka.options)
+            case TcpSource() | MqttSource() | KafkaSource() as live:
+                if not isinstance(live, KafkaSource):
+                    self._check_endless(f"<{source.iri}>", logical.span)
+                if isinstance(live, TcpSource):
+                    self._check_csv(logical)
                 return open_live(self.spark, declaration, spool=self._spool(logical))
+            case ReplaySource() as recording if self.bounded:
+                return self._recording(logical, declaration, recording)
             case ReplaySource():
                 return open_replay(self.spark, declaration)
-            case DeclaredFile() | FolderSource():
-                return open_records(self.spark, declaration, index=self._spool(logical))
+            case DeclaredFile() | FolderSource() as files:
+                watched = isinstance(files, FolderSource) and files.watch and not self.bounded
+                if isinstance(files, FolderSource):
+                    files = replace(files, watch=watched)
+                return self._records(logical, replace(declaration, source=files))
             case _:
                 raise NotImplementedYetError(
                     f"<{source.iri}> is fed by a Python program, which a mapping alone cannot be",
@@ -167,31 +190,105 @@ class Streams:
                     span=logical.span,
                 )
 
+    def _kafka(
+        self, servers: str, topic: str, starting: str | None, options: Mapping[str, str] | None
+    ) -> DataFrame:
+        # To the end means from the beginning, unless the offsets are spelled out.
+        if self.bounded and starting == "latest":
+            starting = None
+        return read_kafka(
+            self.spark,
+            servers=servers,
+            topic=topic,
+            starting=starting or "earliest",
+            options=options,
+            bounded=self.bounded,
+        )
+
+    def _recording(
+        self, logical: LogicalSource, declaration: StreamDeclaration, recording: ReplaySource
+    ) -> DataFrame:
+        if recording.limit is not None:
+            raise UsageError(
+                f"<{declaration.iri}> plays only a part of its recording, which has no meaning "
+                "in a run that plays nothing",
+                hint="Run it with --live, or declare the files without a limit.",
+                span=logical.span,
+            )
+        files: FolderSource | DeclaredFile = DeclaredFile(path=recording.path)
+        if recording.path.is_dir():
+            files = FolderSource(path=recording.path, pattern=recording.pattern)
+        return self._records(
+            logical, replace(declaration, source=files, span=declaration.span or _CHECKED)
+        )
+
     def _files(self, logical: LogicalSource, source: FileStream) -> DataFrame:
         path = self.folders.resolve(source.path, source.root, span=logical.span)
         if not path.exists():
             raise missing(path, source.path, logical.span)
-        if logical.formulation.kind not in _FORMATS:
-            raise UnsupportedError(
-                f"files of {logical.formulation.kind} cannot be watched", span=logical.span
-            )
-        watched: FolderSource | DeclaredFile
-        if path.is_dir():
-            watched = FolderSource(path=path, watch=True)
-        else:
-            watched = FolderSource(path=path.parent, pattern=path.name, watch=True)
-        declaration = StreamDeclaration(
-            iri=path.as_uri(),
-            source=watched,
-            format=_FORMATS[logical.formulation.kind],
-            # A declaration with a place counts as checked. This one would not pass, since nothing
-            # says the time of a record; but nothing asks for it either: quads have no times.
-            span=logical.span or Span(1, 1),
+        kind = logical.formulation.kind
+        if kind not in _FORMATS:
+            raise UnsupportedError(f"files of {kind} cannot be watched", span=logical.span)
+        files = (
+            FolderSource(path=path, watch=not self.bounded)
+            if path.is_dir()
+            else FolderSource(path=path.parent, pattern=path.name, watch=not self.bounded)
         )
-        return open_records(self.spark, declaration, index=self._spool(logical) / "index")
+        declaration = StreamDeclaration(
+            iri=path.as_uri(), source=files, format=_FORMATS[kind], span=logical.span or _CHECKED
+        )
+        return self._records(logical, declaration)
+
+    def _records(self, logical: LogicalSource, declaration: StreamDeclaration) -> DataFrame:
+        if declaration.format is Format.XML:
+            return self._xml(declaration)
+        source = declaration.source
+        watch = isinstance(source, FolderSource) and source.watch
+        index = self._spool(logical) / "index" if watch else None
+        return open_records(self.spark, declaration, index=index)
+
+    def _xml(self, declaration: StreamDeclaration) -> DataFrame:
+        """Read files of one XML document each; Spark itself remembers which it has read."""
+        source = declaration.source
+        assert isinstance(source, FolderSource | DeclaredFile)
+        watch = isinstance(source, FolderSource) and source.watch
+        reader: Any = self.spark.readStream if watch else self.spark.read
+        reader = reader.format("text").option("wholetext", "true")
+        if isinstance(source, FolderSource):
+            reader = reader.option("pathGlobFilter", source.pattern)
+        text = F.col(rows.VALUE)
+        frame: DataFrame = reader.load(str(source.path.absolute())).select(
+            F.lit(declaration.iri).alias(rows.SOURCE),
+            F.col("_metadata.file_name").alias(rows.PLACE),
+            F.lit(0).cast("bigint").alias(rows.ARRIVAL),
+            F.make_valid_utf8(text).alias(rows.VALUE),
+            F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8)).alias(rows.REASON),
+        )
+        return frame
+
+    def _check_endless(self, what: str, span: Span | None) -> None:
+        if self.bounded:
+            raise UsageError(
+                f"the mapping reads {what}, which have no end",
+                detail="Nobody keeps what was sent, so there is nothing to read to its end.",
+                hint="Run it with --live.",
+                span=span,
+            )
+
+    def _check_csv(self, logical: LogicalSource) -> None:
+        if logical.formulation.kind is FormulationKind.CSV:
+            raise UnsupportedError(
+                "the mapping reads the lines of a TCP server as CSV",
+                detail="A record is a line, and a line of CSV lacks the names of its columns.",
+                hint="Send JSON, a document in each line.",
+                span=logical.span,
+            )
 
     def _spool(self, logical: LogicalSource) -> Path:
-        name = hashlib.sha256(repr(logical.source).encode()).hexdigest()[:16]
+        assert self.spool is not None, "a live run has a folder for its spools"
+        # Two readings of one source must not share what they received.
+        key = (logical.source, logical.formulation, logical.iterator, logical.nulls)
+        name = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
         folder = self.spool / name
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -205,6 +302,54 @@ class Streams:
                     hint=f"Allow it with --allow-net {host}.",
                     span=span,
                 )
+
+
+def quality(source: MqttStream, span: Span | None = None) -> int:
+    """The quality of service that a form asks for, as a subscriber can have it.
+
+    >>> quality(MqttStream(host="h", topic="t", options=(("qos", "0"),)))
+    0
+
+    Raises:
+        MappingError: an option is not known, or its value is none.
+    """
+    found = 1
+    for name, value in source.options:
+        match name.lower():
+            case "qos":
+                if value not in ("0", "1", "2"):
+                    raise MappingError(
+                        f"the MQTT option qos is {value!r}", hint="Use 0, 1 or 2.", span=span
+                    )
+                # What is sent with 2 is kept at least once, as with 1: see `read_mqtt`.
+                found = min(int(value), 1)
+            case "dup" | "retain":
+                pass  # For publishers; a subscriber has no use for them.
+            case _:
+                raise MappingError(
+                    f"the MQTT option {name!r} is not known",
+                    hint="Known are qos, retain and dup.",
+                    span=span,
+                )
+    return found
+
+
+def _check_format(logical: LogicalSource, declaration: StreamDeclaration) -> None:
+    wanted = _FORMATS.get(logical.formulation.kind)
+    if declaration.format is wanted:
+        return
+    if declaration.format.is_rdf:
+        raise MappingError(
+            f"<{declaration.iri}> is declared as {declaration.format}, which is RDF already",
+            hint="Only records need a mapping.",
+            span=logical.span,
+        )
+    raise MappingError(
+        f"<{declaration.iri}> is declared as {declaration.format}, but read as "
+        f"{logical.formulation.kind}",
+        hint="Let the declaration and the reference formulation agree.",
+        span=logical.span,
+    )
 
 
 def is_local(host: str) -> bool:
@@ -232,38 +377,103 @@ def compile_live(
     return compile_mapping(mapping, streams.open, base=base, registry=registry)
 
 
-def check_realtime(mapping: RmlMapping, compiled: Compiled) -> None:
+def kafka_topics(
+    mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]
+) -> list[tuple[str, str]]:
+    """The Kafka topics that a mapping reads, each as (brokers, topic), one for each pass."""
+    found: dict[LogicalSource, tuple[str, str]] = {}
+    for triples_map in mapping.triples_maps:
+        kafka = _kafka_of(triples_map.source, declarations)
+        if kafka is not None:
+            found[triples_map.source] = kafka
+    return list(found.values())
+
+
+def _kafka_of(
+    logical: LogicalSource, declarations: Mapping[str, StreamDeclaration]
+) -> tuple[str, str] | None:
+    match logical.source:
+        case KafkaStream(brokers=brokers, topic=topic):
+            return brokers, topic
+        case DeclaredStream(iri=iri) if iri in declarations:
+            declared = declarations[iri].source
+            if isinstance(declared, KafkaSource):
+                return declared.servers, declared.topic
+    return None
+
+
+def check_realtime(
+    mapping: RmlMapping,
+    compiled: Compiled,
+    declarations: Mapping[str, StreamDeclaration] | None = None,
+) -> None:
     """Refuse what Spark's real-time mode cannot run, and say which part it is.
 
     Raises:
-        UnsupportedError: a source is not Kafka, or Python or a join takes part.
+        UnsupportedError: a source is not Kafka, a topic is read twice, Python or a join takes part,
+            or there are logical targets.
     """
-    from quadweir.mapping.functions.compile import uses_python
-    from quadweir.mapping.model import FunctionExecution
-
     hint = "Run it with --live instead: micro-batches take all of this."
     for triples_map in mapping.triples_maps:
-        source = triples_map.source.source
-        if not isinstance(source, KafkaStream):
+        if _kafka_of(triples_map.source, declarations or {}) is None:
             raise UnsupportedError(
                 f"real-time mode reads Kafka only; triples map {triples_map.name} reads "
-                f"{type(source).__name__}",
+                f"{describe(triples_map.source)} ({_kind(triples_map.source)})",
                 hint=hint,
                 span=triples_map.span,
             )
-        for term in triples_map.term_maps():
-            expression = term.expression
-            if isinstance(expression, FunctionExecution) and uses_python(expression):
+        for execution in _executions(triples_map):
+            if uses_python(execution):
                 raise UnsupportedError(
                     f"real-time mode runs no Python; triples map {triples_map.name} calls "
-                    f"{expression.function}",
+                    f"{execution.function}",
                     hint=hint,
-                    span=term.span or triples_map.span,
+                    span=execution.span or triples_map.span,
                 )
     for group in compiled.groups:
         if group.records.uses_python:
             raise UnsupportedError(
-                f"real-time mode runs no Python; {group.records.how[-1]}", hint=hint
+                f"real-time mode runs no Python; over {group.records.shown}, "
+                f"{group.records.how[-1]}",
+                hint=hint,
+                span=group.logical.span,
             )
     if compiled.joins:
         raise UnsupportedError(f"real-time mode has no joins; {compiled.joins[0].how}", hint=hint)
+    if compiled.targets:
+        raise UnsupportedError(
+            f"real-time mode writes to Kafka only; there is a logical target, "
+            f"{compiled.targets[0].path}",
+            hint=hint,
+            span=compiled.targets[0].span,
+        )
+    topics = kafka_topics(mapping, declarations or {})
+    for number, topic in enumerate(topics):
+        if topic in topics[:number]:
+            raise UnsupportedError(
+                f"real-time mode reads a topic once; {topic[1]} is read as several logical sources",
+                hint="Give its triples maps the same iterator and formulation, or run it with "
+                "--live instead.",
+            )
+
+
+def _kind(logical: LogicalSource) -> str:
+    return {
+        "FileSource": "a file",
+        "FileStream": "a folder",
+        "TcpStream": "a TCP server",
+        "MqttStream": "an MQTT broker",
+        "FrameSource": "a DataFrame",
+        "DeclaredStream": "a stream that is not declared as Kafka",
+    }.get(type(logical.source).__name__, "a source of another kind")
+
+
+def _executions(triples_map: TriplesMap) -> Iterator[FunctionExecution]:
+    for term in triples_map.term_maps():
+        if isinstance(term.expression, FunctionExecution):
+            yield term.expression
+        if term.condition is not None:
+            yield term.condition
+    for item in triples_map.ref_object_maps():
+        if item.condition is not None:
+            yield item.condition

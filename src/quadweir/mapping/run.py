@@ -8,15 +8,16 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, final
+from typing import IO, TYPE_CHECKING, Final, final
 
 from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.errors import DataError, UsageError
-from quadweir.mapping.compile import Compiled, compile_mapping, counts
+from quadweir.mapping.compile import Compiled, Open, compile_mapping, counts
 from quadweir.mapping.files import Folders
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.live import Streams
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.quads import TARGET
 from quadweir.mapping.records import DRIVER_CHARACTERS, Records, read_file
@@ -25,6 +26,8 @@ from quadweir.sinks.rdf_documents import Syntax, syntax_of, write_file, write_st
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from quadweir.sources.declare import StreamDeclaration
 
 _SHOWN_LETTERS: Final = 5
 _CHUNK: Final = 2**20
@@ -56,6 +59,8 @@ class Job:
         folders: which files the mapping may touch.
         strict: stop if some record cannot be used.
         dead_letters: the file for records that cannot be used, as JSON Lines.
+        declarations: the streams that are declared elsewhere, by IRI.
+        hosts: the hosts besides this one that may be connected to.
     """
 
     folders: Folders
@@ -67,21 +72,25 @@ class Job:
     dead_letters: Path | None = None
     driver_characters: int = DRIVER_CHARACTERS
     registry: Registry = field(default=FUNCTIONS)
+    declarations: Mapping[str, StreamDeclaration] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
 
 
-def open_files(
-    spark: SparkSession, folders: Folders, driver_characters: int = DRIVER_CHARACTERS
-) -> Any:
-    """Make what opens the files of a mapping for `compile_mapping`."""
+def open_bounded(spark: SparkSession, job: Job) -> Open:
+    """Make what opens the sources of a mapping for `compile_mapping`, to read them to their end."""
+    streams = Streams(
+        spark=spark,
+        folders=job.folders,
+        declarations=job.declarations,
+        hosts=job.hosts,
+        bounded=True,
+    )
 
     def open_source(logical: LogicalSource, references: Mapping[str, bool]) -> Records:
         if not isinstance(logical.source, FileSource):
-            raise UsageError(
-                "the mapping reads a stream, which has no end",
-                hint="Run it with --live, or read a file instead.",
-                span=logical.span,
-            )
-        return read_file(spark, logical, references, folders, driver_characters=driver_characters)
+            return streams.open(logical, references)
+        limit = job.driver_characters
+        return read_file(spark, logical, references, job.folders, driver_characters=limit)
 
     return open_source
 
@@ -101,7 +110,7 @@ def run_bounded(
     paths = [job.folders.resolve(target.path, target.root, span=target.span) for target in targets]
     compiled = compile_mapping(
         mapping,
-        open_files(spark, job.folders, job.driver_characters),
+        open_bounded(spark, job),
         base=job.base,
         registry=job.registry,
     )
@@ -255,7 +264,7 @@ __all__ = [
     "Outcome",
     "check_graphs",
     "keep_methods_short",
-    "open_files",
+    "open_bounded",
     "run_bounded",
     "write_letters",
 ]

@@ -11,7 +11,7 @@ import socket
 import struct
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quadweir.errors import EnvironmentProblem, SourceError, UsageError
 
@@ -63,6 +63,7 @@ def read_kafka(
     starting: str = "earliest",
     max_record_bytes: int = 4 * 2**20,
     options: Mapping[str, str] | None = None,
+    bounded: bool = False,
 ) -> DataFrame:
     """Read a topic as a stream of records: `raw.RAW_SCHEMA` with event time and position.
 
@@ -81,6 +82,7 @@ def read_kafka(
         options: any option of Spark's connector, such as `maxOffsetsPerTrigger`,
             `kafka.security.protocol`, or `failOnDataLoss` (default true: a query ends when
             messages expired before it read them).
+        bounded: read what the topic holds now, to its end, and not as a stream.
 
     Raises:
         SourceError: no broker answers, or the topic does not exist.
@@ -91,14 +93,16 @@ def read_kafka(
     if not any(name.startswith(("kafka.security.", "kafka.sasl.")) for name in given):
         check_broker(servers, topic=topic)
     wanted = {"subscribe": topic, "startingOffsets": starting, "kafka.bootstrap.servers": servers}
-    return _raw(_load(spark, {**wanted, **given}), max_record_bytes)
+    return _raw(_load(spark, {**wanted, **given}, bounded), max_record_bytes)
 
 
-def _load(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+def _load(spark: SparkSession, options: Mapping[str, str], bounded: bool) -> DataFrame:
     from pyspark.errors import AnalysisException, IllegalArgumentException
 
+    reader: Any = spark.read if bounded else spark.readStream
     try:
-        return spark.readStream.format("kafka").options(**options).load()
+        frame: DataFrame = reader.format("kafka").options(**options).load()
+        return frame
     except AnalysisException as error:
         if not is_missing(error):
             raise

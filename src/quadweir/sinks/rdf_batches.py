@@ -1,0 +1,106 @@
+"""RDF documents of a stream: a whole one for each micro-batch, exactly once.
+
+A document has an end and a stream has none, so every batch gets a document of its own, named after
+the batch. A batch that is repeated after a crash writes the same rows under the same name, and a
+name appears only with its document complete.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+from quadweir.errors import SourceError
+from quadweir.mapping.sources import Compression
+from quadweir.sinks.lines import LineFormat, to_lines
+from quadweir.sinks.rdf_documents import Syntax, write_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from quadweir.sinks.start import Batch
+
+_CHUNK: Final = 2**20
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class DocumentSink:
+    """Documents `NAME-BATCH.ENDING` beside where `NAME.ENDING` would be.
+
+    Guarantee: exactly once.
+
+    >>> DocumentSink(Path("out/dump.nt.gz"), Syntax.NTRIPLES).path_of(7)
+    PosixPath('out/dump-00000007.nt.gz')
+
+    Attributes:
+        path: what the documents are named after; driver and executors share its disk.
+        syntax: how they are written.
+        encoding: in which characters.
+        compression: how they are packed.
+    """
+
+    path: Path
+    syntax: Syntax
+    encoding: str = "UTF-8"
+    compression: Compression = Compression.NONE
+
+    def path_of(self, batch: int) -> Path:
+        """The document of a batch."""
+        name, dot, ending = self.path.name.partition(".")
+        return self.path.with_name(f"{name}-{batch:08d}{dot}{ending}")
+
+    def prepare(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SourceError(
+                f"cannot write to {self.path.parent}",
+                detail=str(error),
+                hint="Choose another folder.",
+            ) from error
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        self._claim(batch.query)
+        form = LineFormat.NTRIPLES if self.syntax is Syntax.NTRIPLES else LineFormat.NQUADS
+        scratch = self.path.with_name(f".{self.path.name}-{batch.number}.scratch").absolute()
+        try:
+            to_lines(frame, form).write.mode("overwrite").text(str(scratch))
+            parts = [part for part in sorted(scratch.glob("part-*")) if part.stat().st_size]
+            if parts:
+                write_file(
+                    _chunks(parts),
+                    self.path_of(batch.number),
+                    self.syntax,
+                    encoding=self.encoding,
+                    compression=self.compression,
+                )
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def _claim(self, query: str) -> None:
+        """Note whose documents these are, before the first is there."""
+        log = self.path.with_name(f".{self.path.name}.quadweir-sink.json")
+        if log.is_file():
+            if json.loads(log.read_text(encoding="utf-8"))["query"] == query:
+                return
+            raise SourceError(
+                f"{self.path} names the output of another query",
+                detail="Batches are numbered from 0 for each new checkpoint, so they would be "
+                "mixed up.",
+                hint="Remove that output, or start with the checkpoint that it belongs to.",
+            )
+        scratch = log.with_name(f"{log.name}.new")
+        scratch.write_text(json.dumps({"query": query}), encoding="utf-8")
+        scratch.replace(log)
+
+
+def _chunks(parts: list[Path]) -> Iterator[bytes]:
+    for part in parts:
+        with part.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                yield chunk
