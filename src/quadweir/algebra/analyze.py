@@ -363,6 +363,8 @@ def _counts_only(query: ContinuousQuery) -> bool:
     """Tell whether the only thing to remember is one row of running totals."""
     if len(query.windows) != 1 or asks_for_triple_times(query.pattern):
         return False
+    if isinstance(query.form, DescribeForm):
+        return False  # descriptions are made of what the window holds
     groups = [each for each in subpatterns(query.pattern) if isinstance(each, Group)]
     if len(groups) != 1 or groups[0].keys:
         return False
@@ -440,6 +442,8 @@ def analyze(query: ContinuousQuery) -> Analysis:
     """
     check_windows(query)
     read = windows_read(query.pattern, query)
+    if isinstance(query.form, DescribeForm):
+        read = frozenset(window.name for window in query.windows)
     return Analysis(
         variables=visible(in_scope(query.pattern, query)),
         always_bound=visible(always_bound(query.pattern, query)),

@@ -24,6 +24,7 @@ from quadweir.algebra.dataset import (
     window_source,
 )
 from quadweir.algebra.expressions import Call, Expression, VariableExpression
+from quadweir.algebra.forms import construct, describe
 from quadweir.algebra.moments import ExpressionError
 from quadweir.algebra.paths import connected
 from quadweir.algebra.patterns import (
@@ -56,7 +57,6 @@ from quadweir.algebra.query import (
     ContinuousQuery,
     DescribeForm,
     SelectForm,
-    TemplateTriple,
 )
 from quadweir.algebra.scalar import ExistsTest, evaluate_expression, holds
 from quadweir.algebra.scopes import in_scope, windows_of
@@ -77,7 +77,7 @@ from quadweir.algebra.traverse import walk
 from quadweir.algebra.values import order_key
 from quadweir.algebra.windows import Content, Window
 from quadweir.errors import UnsupportedError
-from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term, Variable
+from quadweir.terms import IRI, Quad, Resource, Term, Variable
 
 WindowContents: TypeAlias = Mapping[IRI, Sequence[StreamElement]]
 
@@ -124,11 +124,25 @@ def evaluate(
         case AskForm():
             return bool(bag)
         case ConstructForm(template=template):
-            return frozenset(_construct(template, bag, evaluator.context))
+            return frozenset(construct(template, bag, evaluator.context))
         case DescribeForm(targets=targets):
-            return frozenset(_describe(targets, bag, evaluator.default_graph()))
+            described = describe(targets, bag, evaluator.described_graph())
+            return frozenset().union(*described.values())
         case _:
             assert_never(query.form)
+
+
+def descriptions(
+    query: ContinuousQuery,
+    dataset: Dataset | None = None,
+    *,
+    windows: WindowContents | None = None,
+    context: Context | None = None,
+) -> dict[Resource, frozenset[Quad]]:
+    """Answer a DESCRIBE resource by resource, as a report puts it out (A5)."""
+    assert isinstance(query.form, DescribeForm)
+    evaluator, bag = _solve(query, dataset, windows, context)
+    return describe(query.form.targets, bag, evaluator.described_graph())
 
 
 def solve(
@@ -241,6 +255,11 @@ class _Evaluator:
             window = self.query.window(name)
             parts.append((self.window(window, None), window.content))
         return merge_sources(parts)
+
+    def described_graph(self) -> TripleSource:
+        """What DESCRIBE looks at: the default graph and what all windows hold, as one graph (A5)."""
+        held = [(self.window(window, None), Content.GRAPH) for window in self.query.windows]
+        return merge_sources([(self.default_graph(), Content.GRAPH), *held])
 
     def window(self, window: Window, stream: IRI | None) -> TripleSource:
         """The content of a window, or of its part over one stream."""
@@ -536,57 +555,3 @@ def _bind(
         if isinstance(place, Variable) and extended.setdefault(place, term) != term:
             return None
     return extended
-
-
-# --- forms ------------------------------------------------------------------------------------
-
-
-def _construct(template: tuple[TemplateTriple, ...], bag: Bag, context: Context) -> Iterator[Quad]:
-    for solution in bag:
-        made: dict[BlankNode, BlankNode] = {}
-
-        def fill(
-            place: IRI | Literal | BlankNode | Variable,
-            solution: Solution = solution,
-            made: dict[BlankNode, BlankNode] = made,
-        ) -> Term | None:
-            if isinstance(place, Variable):
-                return solution.get(place)
-            if isinstance(place, BlankNode):
-                if place not in made:
-                    made[place] = context.fresh_blank_node()
-                return made[place]
-            return place
-
-        for triple in template:
-            subject, predicate = fill(triple.subject), fill(triple.predicate)
-            object_ = fill(triple.object)
-            # A triple that is incomplete, or no RDF, is left out.
-            if (
-                isinstance(subject, IRI | BlankNode)
-                and isinstance(predicate, IRI)
-                and object_ is not None
-            ):
-                yield Quad(subject, predicate, object_)
-
-
-def _describe(targets: tuple[IRI | Variable, ...], bag: Bag, graph: TripleSource) -> Iterator[Quad]:
-    """The triples about the targets, and about the blank nodes these lead to."""
-    waiting: list[Term] = []
-    for target in targets:
-        if isinstance(target, Variable):
-            waiting += [solution[target] for solution in bag if target in solution]
-        else:
-            waiting.append(target)
-    seen: set[Term] = set()
-    while waiting:
-        node = waiting.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        for occurrence in graph.match(node, None, None):
-            subject, predicate = occurrence.subject, occurrence.predicate
-            assert isinstance(subject, Resource) and isinstance(predicate, IRI)
-            yield Quad(subject, predicate, occurrence.object)
-            if isinstance(occurrence.object, BlankNode):
-                waiting.append(occurrence.object)

@@ -56,7 +56,9 @@ class AskForm(Node):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeForm(Node):
-    """Answers are graphs about these resources and the values of these variables.
+    """Answers are graphs about these resources and the values of these variables, one for each.
+
+    Which triples describe a resource is said by rule A5 of the semantics page.
 
     Spec: https://www.w3.org/TR/sparql11-query/#describe
     """

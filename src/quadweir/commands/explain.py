@@ -97,7 +97,7 @@ def explanation(query: ContinuousQuery, dialect: str, *, steps: bool = False) ->
 
 
 def _answers(query: ContinuousQuery) -> str:
-    from quadweir.algebra.query import AskForm, ConstructForm, SelectForm
+    from quadweir.algebra.query import AskForm, ConstructForm, DescribeForm, SelectForm
 
     match query.form:
         case SelectForm(variables=variables):
@@ -106,8 +106,8 @@ def _answers(query: ContinuousQuery) -> str:
             return f"CONSTRUCT of {len(template)} triple{'' if len(template) == 1 else 's'}"
         case AskForm():
             return "ASK"
-        case _:
-            return "DESCRIBE"
+        case DescribeForm(targets=targets):
+            return "DESCRIBE " + (" ".join(map(str, targets)) or "*")
 
 
 def _report(query: ContinuousQuery) -> str:

@@ -76,6 +76,7 @@ class QueryBuilder(ExpressionBuilder):
         self.content = content
         self.default_graphs: list[IRI] = []
         self.named_graphs: list[IRI] = []
+        self.describes = False
         # How many GRAPH, SERVICE, WINDOW or STREAM blocks are open around the current group.
         self.blocks = 0
 
@@ -128,6 +129,7 @@ class QueryBuilder(ExpressionBuilder):
         main = tree.children[0]
         assert isinstance(main, Tree)
         values = find(tree, "values_clause")
+        self.describes = main.data == "describe_query"
         for clause in trees(main, "from_graph", "from_named"):
             self._dataset_clause(clause)
         for clause in trees(main, "from_window", "from_stream"):

@@ -90,6 +90,8 @@ class CsparqlBuilder(WindowBuilder):
 
     def _sole_window(self) -> IRI | None:
         """Give the window that is the whole default graph, if there is one."""
+        if self.describes:
+            return None  # what is described is the default graph, which has to be known as such
         unnamed = self._unnamed()
         alone = len(unnamed) == 1 == len(self.windows) and not self.default_graphs
         return unnamed[0] if alone else None

@@ -38,6 +38,7 @@ class CqelsWriter(WindowWriter):
 
     def check(self) -> None:
         super().check()
+        self.lose_described()
         query = self.query
         if query.output is not OutputOperator.ISTREAM:
             self.warn("output", f"CQELS-QL always puts out ISTREAM, not {query.output.name}", query)

@@ -13,7 +13,7 @@ from typing import Final, assert_never
 
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import BasicPattern, Graph, Pattern, Service, WindowPattern
-from quadweir.algebra.query import ConstructForm, ContinuousQuery
+from quadweir.algebra.query import ConstructForm, ContinuousQuery, DescribeForm
 from quadweir.algebra.streams import OutputOperator, Report, ReportPolicy
 from quadweir.algebra.traverse import children
 from quadweir.algebra.windows import (
@@ -181,6 +181,8 @@ def _stands_alone(query: ContinuousQuery) -> bool:
     """Tell whether a query has one window, under a name of its own, and reads nothing else by default."""
     if len(query.windows) != 1 or query.default_graphs or query.default_graph_windows:
         return False
+    if isinstance(query.form, DescribeForm):
+        return False  # its default graph, which is static, is described too
     window = query.windows[0]
     if window.name == window.stream or isinstance(window.stream, Variable):
         return False

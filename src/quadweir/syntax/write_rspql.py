@@ -39,6 +39,7 @@ class RspqlWriter(WindowWriter):
 
     def check(self) -> None:
         super().check()
+        self.lose_described()
         if self.query.tick.every_ms is not None:
             self.warn("tick", "RSP-QL has no COMPUTED EVERY; the windows' steps decide", self.query)
 

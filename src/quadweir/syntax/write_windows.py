@@ -8,7 +8,7 @@ from typing import Final, final
 
 from quadweir.algebra.analyze import windows_read
 from quadweir.algebra.patterns import BasicPattern, PathPattern, Pattern
-from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.query import ContinuousQuery, DescribeForm
 from quadweir.algebra.scopes import windows_of
 from quadweir.algebra.streams import Report, ReportPolicy
 from quadweir.algebra.windows import Content, PastScope, TimeScope, Window
@@ -78,6 +78,20 @@ class WindowWriter(SparqlWriter):
             )
         if isinstance(window.scope, TimeScope | PastScope) and window.scope.origin_ms:
             self.warn("origin", f"{window.name} has its close instants moved", window)
+
+    def lose_described(self) -> None:
+        """Warn that more is described: in C-SPARQL, windows can be the whole default graph."""
+        query = self.query
+        if (
+            isinstance(query.form, DescribeForm)
+            and query.default_graph_windows
+            and not (query.default_graphs or query.named_graphs)
+        ):
+            self.warn(
+                "merged-default-graph",
+                f"in {self.title} DESCRIBE also shows what the static data says of a resource",
+                query.form,
+            )
 
     def lose_event_time(self, window: Window) -> None:
         """Warn that the window's event time has to be declared with the stream."""

@@ -11,7 +11,6 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias, final
 
 import pyoxigraph as ox
@@ -19,16 +18,34 @@ import pyoxigraph as ox
 from quadweir.algebra.analyze import check_windows, compares_derivations
 from quadweir.algebra.expressions import AggregateCall
 from quadweir.algebra.patterns import Distinct, OrderBy, Pattern, Project, Reduced, Slice
-from quadweir.algebra.query import AskForm, ConstructForm, ContinuousQuery, SelectForm
+from quadweir.algebra.query import (
+    AskForm,
+    ConstructForm,
+    ContinuousQuery,
+    DescribeForm,
+    SelectForm,
+)
 from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.windows import Content
-from quadweir.errors import DataError, PlanError, UnsupportedError
+from quadweir.errors import DataError, PlanError
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term, Variable
 from quadweir.testing.answers import Answer
 from quadweir.testing.contents import OpenWindow, report_instants
-from quadweir.testing.elements import distinct_triples, event_time, from_oxigraph
+from quadweir.testing.elements import (
+    distinct_triples,
+    event_time,
+    from_oxigraph,
+    from_oxigraph_quad,
+)
+from quadweir.testing.oxigraph_terms import (
+    integer_literal,
+    milliseconds,
+    moment_literal,
+    to_oxigraph,
+    to_oxigraph_quad,
+)
 from quadweir.testing.sparql import (
     ERROR,
     IN,
@@ -49,11 +66,11 @@ from quadweir.testing.watermark import Arrival, Watermark
 from quadweir.vocab import XSD
 
 _BOOLEAN: Final = Variable("boolean")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Solution: TypeAlias = tuple[tuple[str, Term], ...]
-# What ISTREAM and DSTREAM compare: a solution and, where derivations are compared, its elements.
-Row: TypeAlias = tuple[Solution, tuple[str, ...]]
+# What ISTREAM and DSTREAM compare: a solution and, where derivations are compared, its elements; or
+# a resource and the triples that describe it.
+Row: TypeAlias = tuple[Solution, tuple[str | Quad, ...]]
 # A stream and the predicate that its event times are read from; None is the envelope's (S2).
 _Source: TypeAlias = tuple[str, IRI | None]
 
@@ -109,12 +126,6 @@ class Oracle:
         if isinstance(query, str):
             query = parse(query, allow=("FROM",))
         check_windows(query)
-        if not isinstance(query.form, SelectForm | ConstructForm | AskForm):
-            raise UnsupportedError(
-                "DESCRIBE has no continuous meaning here",
-                hint="Use CONSTRUCT and say which triples are wanted.",
-                span=query.span,
-            )
         self.query = query
         self.static = tuple(static)
         self.delay_ms = delay_ms
@@ -223,13 +234,17 @@ class Oracle:
                 sign, rows = "+", _minus(now, before)
             case OutputOperator.DSTREAM:
                 sign, rows = "-", _minus(before, now)
-        for number, (solution, _) in enumerate(rows):
-            if isinstance(self.query.form, ConstructForm):
-                graph = _fill(self.query.form, dict(solution), f"{t}-{number}")
-                if graph:
-                    yield Answer(t, sign, graph=graph)
-            else:
-                yield Answer(t, sign, solution)
+        for number, (solution, more) in enumerate(rows):
+            match self.query.form:
+                case ConstructForm() as form:
+                    graph = _fill(form, dict(solution), f"{t}-{number}")
+                    if graph:
+                        yield Answer(t, sign, graph=graph)
+                case DescribeForm():
+                    triples = frozenset(each for each in more if isinstance(each, Quad))
+                    yield Answer(t, sign, graph=triples)
+                case _:
+                    yield Answer(t, sign, solution)
 
 
 def _parts(fed: Element | Arrival) -> tuple[Element, int | None]:
@@ -292,12 +307,12 @@ class _Evaluation:
                 # A window is there even while it is empty: OPTIONAL inside has a solution then.
                 self._store.add_graph(ox.NamedNode(window_graph(index)))
         for quad in default:
-            self._store.add(_oxigraph_quad(quad, None))
+            self._store.add(to_oxigraph_quad(quad, None))
             if self._merges_bags:
-                self._store.add(_oxigraph_quad(quad, STATIC))
-                self._store.add(_oxigraph_quad(quad, MERGED))
+                self._store.add(to_oxigraph_quad(quad, STATIC))
+                self._store.add(to_oxigraph_quad(quad, MERGED))
         for graph, quads in named.items():
-            self._store.extend(_oxigraph_quad(quad, graph.value) for quad in quads)
+            self._store.extend(to_oxigraph_quad(quad, graph.value) for quad in quads)
         if self._merges_bags:
             self._store.add(_meta(STATIC, IN, ox.NamedNode(MERGED)))
         self._held: set[ox.Quad] = set()
@@ -324,7 +339,7 @@ class _Evaluation:
             ox.NamedNode(SPELLING): _spelling,
             ox.NamedNode(LATEST): _latest,
             ox.NamedNode(TRIPLE_TIME): self._triple_time,
-            ox.NamedNode(NOW): lambda: _moment(t),
+            ox.NamedNode(NOW): lambda: moment_literal(t),
         }
         solutions = self._store.query(
             translation.text,
@@ -340,21 +355,53 @@ class _Evaluation:
             answer = Literal("true" if rows else "false", datatype=IRI(XSD.boolean))
             return [(((_BOOLEAN.name, answer),), ())]
         # Where the query gives no order, the same answers still come in the same order.
-        return rows if self._is_ordered else sorted(rows, key=str)
+        rows = rows if self._is_ordered else sorted(rows, key=str)
+        if isinstance(self._query.form, DescribeForm):
+            return list(self._described(self._query.form, rows))
+        return rows
+
+    def _described(self, form: DescribeForm, rows: list[Row]) -> Iterator[Row]:
+        """Describe every resource that was asked for, each once (A5)."""
+        wanted: dict[Term, None] = {}
+        for target in form.targets:
+            if isinstance(target, IRI):
+                wanted[target] = None
+            else:
+                for solution, _ in rows:
+                    wanted.update((term, None) for name, term in solution if name == target.name)
+        for resource in wanted:
+            if isinstance(resource, Literal):
+                continue
+            triples = self._about(to_oxigraph(resource), set())
+            if triples:
+                yield (("resource", resource),), tuple(sorted(triples, key=str))
+
+    def _about(self, node: Any, seen: set[Any]) -> set[Quad]:
+        """Gather the triples about a node, and about the blank nodes that these lead to."""
+        seen.add(node)
+        held = (ox.NamedNode(window_graph(index)) for index in range(len(self._windows)))
+        graphs: list[ox.NamedNode | ox.DefaultGraph] = [ox.DefaultGraph(), *held]
+        found: set[Quad] = set()
+        for graph in graphs:
+            for quad in self._store.quads_for_pattern(node, None, None, graph):
+                found.add(replace(from_oxigraph_quad(quad), graph=None))
+                if isinstance(quad.object, ox.BlankNode) and quad.object not in seen:
+                    found |= self._about(quad.object, seen)
+        return found
 
     def _triple_time(self, subject: Any, predicate: Any, end: Any) -> ox.Literal | None:
         """Give the latest time of the elements in all windows that carry a triple (A1)."""
         if isinstance(subject, ox.Literal) or not isinstance(predicate, ox.NamedNode):
             return None
         times = [
-            _milliseconds(time.object)
+            milliseconds(time.object)
             for quad in self._store.quads_for_pattern(subject, predicate, end, None)
             if isinstance(quad.graph_name, ox.NamedNode)
             for time in self._store.quads_for_pattern(
                 quad.graph_name, ox.NamedNode(TIME), None, ox.NamedNode(META)
             )
         ]
-        return _integer(max(times)) if times else None
+        return integer_literal(max(times)) if times else None
 
     def _contents(self, t: int) -> Iterator[ox.Quad]:
         for index, opened in enumerate(self._windows):
@@ -375,18 +422,18 @@ class _Evaluation:
         in_default = opened.window.name in self._merged
         is_bag = opened.window.content is Content.BAG
         yield _meta(name, IN, ox.NamedNode(graph))
-        yield _meta(name, TIME, _integer(element.event_time))
+        yield _meta(name, TIME, integer_literal(element.event_time))
         # A graph window's elements are only looked at for their times.
         if in_default and (is_bag or not self._merges_bags):
             yield _meta(name, IN, ox.NamedNode(MERGED))
         for triple in distinct_triples(element):
             scoped = _of_stream(triple, opened.stream)
-            yield _oxigraph_quad(scoped, graph)
-            yield _oxigraph_quad(scoped, name)
+            yield to_oxigraph_quad(scoped, graph)
+            yield to_oxigraph_quad(scoped, name)
             if in_default and self._merges_bags:
-                yield _oxigraph_quad(scoped, MERGED)
+                yield to_oxigraph_quad(scoped, MERGED)
             elif in_default and scoped not in self._static_default:
-                yield _oxigraph_quad(scoped, None)
+                yield to_oxigraph_quad(scoped, None)
 
     def _number(self, opened: OpenWindow, element: Element) -> int:
         # The same element has one number in all windows that time it the same way.
@@ -412,6 +459,8 @@ def _columns(query: ContinuousQuery) -> tuple[Variable, ...]:
                 if isinstance(term, Variable)
             }
             return tuple(sorted(found))
+        case DescribeForm():
+            return tuple(each for each in query.form.targets if isinstance(each, Variable))
         case _:
             return ()
 
@@ -475,44 +524,8 @@ def _without_graph(quad: Quad) -> Quad:
     return replace(quad, graph=None)
 
 
-def _oxigraph_quad(quad: Quad, graph: str | None) -> ox.Quad:
-    name = ox.DefaultGraph() if graph is None else ox.NamedNode(graph)
-    subject = _oxigraph(quad.subject)
-    assert isinstance(subject, ox.NamedNode | ox.BlankNode)
-    return ox.Quad(subject, ox.NamedNode(quad.predicate.value), _oxigraph(quad.object), name)
-
-
-def _oxigraph(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal:
-    match term:
-        case IRI():
-            return ox.NamedNode(term.value)
-        case BlankNode():
-            return ox.BlankNode(term.label)
-        case Literal():
-            if term.language is not None:
-                return ox.Literal(term.lexical, language=term.language)
-            return ox.Literal(term.lexical, datatype=ox.NamedNode(term.datatype.value))
-
-
 def _meta(subject: str, predicate: str, value: ox.NamedNode | ox.Literal) -> ox.Quad:
     return ox.Quad(ox.NamedNode(subject), ox.NamedNode(predicate), value, ox.NamedNode(META))
-
-
-def _integer(number: int) -> ox.Literal:
-    return ox.Literal(str(number), datatype=ox.NamedNode(XSD.integer))
-
-
-def _milliseconds(term: object) -> int:
-    assert isinstance(term, ox.Literal)
-    return int(term.value)
-
-
-def _moment(t: int) -> ox.Literal:
-    """Give the report instant as NOW() has it."""
-    moment = (_EPOCH + timedelta(milliseconds=t)).replace(tzinfo=None)
-    return ox.Literal(
-        moment.isoformat(timespec="milliseconds") + "Z", datatype=ox.NamedNode(XSD.dateTime)
-    )
 
 
 def _row(solution: ox.QuerySolution, translation: Translation) -> Row:
@@ -536,7 +549,7 @@ def _spelling(term: Any) -> ox.Literal:
 def _latest(*times: Any) -> ox.Literal | None:
     """Give the latest of some times; what is not known is false."""
     known = [int(time.value) for time in times if time.datatype.value != XSD.boolean]
-    return _integer(max(known)) if known else None
+    return integer_literal(max(known)) if known else None
 
 
 def _aggregate(call: AggregateCall) -> Callable[[], Any]:
