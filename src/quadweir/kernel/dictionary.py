@@ -1,0 +1,370 @@
+"""Terms as numbers, and forgetting the terms that nobody needs any more.
+
+Equal terms have equal numbers and different terms different ones, so that operators compare, hash
+and join integers only. A small canonical `xsd:integer` is its own number and takes no room; every
+other term has an entry: its spelling in one store of bytes, found by hash, and how many hold it.
+An entry that nobody holds when the step is settled is forgotten, and its number is used again.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from quadweir.algebra.values import Value, value_of
+from quadweir.errors import InternalError
+from quadweir.kernel import interning, typed
+from quadweir.kernel.arrays import Ints, address, ints, power_of_two
+from quadweir.kernel.interning import (
+    APPROXIMATE,
+    COUNT,
+    FREE,
+    FRESH,
+    HASH,
+    HIGH,
+    INLINE_LIMIT,
+    INTEGER_SUFFIX,
+    KIND,
+    LENGTH,
+    LIVE,
+    LOW,
+    PENDING,
+    START,
+    TAIL,
+    WIDTH,
+    ZERO,
+)
+from quadweir.kernel.typed import Typed
+from quadweir.terms import Literal, Term, parse_term
+
+_FIRST_SLOTS: Final = 64
+_FIRST_BYTES: Final = 4096
+_MOST_SLOTS: Final = 2**31
+# No sum of holders comes near it, nor can repeated keeping overflow it.
+_FOREVER: Final = 2**60
+
+
+class Dictionary:
+    """The terms of one shard.
+
+    State: the spellings held, 64 bytes and a place in a hash table for each.
+    Forgets: at `settle`, what is new or was dropped and is not held.
+
+    >>> dictionary = Dictionary()
+    >>> dictionary.numbers(["<urn:a>", '"b"@en', "<urn:a>"]).tolist()
+    [1, 2, 1]
+    >>> dictionary.decode(np.array([2, 0])).to_pylist()
+    ['"b"@en', None]
+    """
+
+    def __init__(self) -> None:
+        self.generation = 0  # how often it was restored: constants have to be numbered anew
+        self._clear(_FIRST_SLOTS, _FIRST_BYTES)
+        # An adversary who knew the seed could choose terms that all fall on one place of the
+        # table. Numbers do not depend on it.
+        self._seed = secrets.randbits(62)
+
+    def _clear(self, slots: int, size: int) -> None:
+        self._cells: Ints = np.zeros((slots, WIDTH), dtype=np.int64)
+        self._floats: NDArray[np.float64] = self._cells.view(np.float64)
+        self._table = ints(2 * slots)
+        self._free = ints(slots)
+        self._pending = ints(slots)
+        self._state = ints(5)
+        self._state[FRESH] = 1  # slot 0 stays empty: the number 0 is no term
+        self._use_store(np.zeros(size, dtype=np.uint8))
+
+    def _use_store(self, store: NDArray[np.uint8]) -> None:
+        self._store = store
+        self._place = address(store)
+
+    def __len__(self) -> int:
+        return int(self._state[FRESH] - 1 - self._state[FREE])
+
+    @property
+    def size(self) -> int:
+        """How many bytes the dictionary takes."""
+        arrays = (self._cells, self._table, self._free, self._pending, self._store)
+        return sum(each.nbytes for each in arrays)
+
+    # --- from terms to numbers ----------------------------------------------------------------
+
+    def number(self, term: Term) -> int:
+        """Give the number of a term."""
+        return int(self.numbers((str(term),))[0])
+
+    def numbers(self, spellings: Sequence[str]) -> Ints:
+        """Give the numbers of canonical spellings; 0 for one that is empty."""
+        encoded = [spelling.encode("utf-8", "surrogatepass") for spelling in spellings]
+        lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+        data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        starts = np.cumsum(lengths) - lengths
+        return self._intern(address(data), starts, lengths)
+
+    def encode(self, column: pa.Array | pa.ChunkedArray) -> Ints:
+        """Give the numbers of an Arrow column of canonical spellings; 0 for null.
+
+        A column with a dictionary of its own costs what the dictionary costs.
+        """
+        if isinstance(column, pa.ChunkedArray):
+            if column.num_chunks == 1:
+                return self.encode(column.chunk(0))
+            return np.concatenate([ints(0), *(self.encode(each) for each in column.chunks)])
+        if pa.types.is_dictionary(column.type):
+            # One place more, for null.
+            distinct = np.append(self.encode(column.dictionary), 0)
+            indices = column.indices
+            if indices.null_count:
+                indices = pc.fill_null(indices.cast(pa.int64()), len(distinct) - 1)
+            places: NDArray[np.int64] = indices.to_numpy(zero_copy_only=False)
+            return distinct[places]
+        if pa.types.is_null(column.type):
+            return ints(len(column))
+        return self._encode_plain(column)
+
+    def _encode_plain(self, column: pa.Array) -> Ints:
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+            width: Any = np.int32
+        elif pa.types.is_large_string(column.type) or pa.types.is_large_binary(column.type):
+            width = np.int64
+        elif pa.types.is_string_view(column.type):
+            return self._encode_plain(column.cast(pa.large_string()))
+        else:
+            raise InternalError(f"a column of terms came as {column.type}")
+        if len(column) == 0:
+            return ints(0)
+        _, offsets_buffer, data_buffer = column.buffers()
+        offsets = np.frombuffer(offsets_buffer, dtype=width)
+        offsets = offsets[column.offset : column.offset + len(column) + 1].astype(np.int64)
+        lengths = np.diff(offsets)
+        if column.null_count:
+            lengths[column.is_null().to_numpy(zero_copy_only=False)] = 0
+        data = 0 if data_buffer is None else data_buffer.address
+        return self._intern(data, np.ascontiguousarray(offsets[:-1]), lengths)
+
+    def _intern(self, data: int, starts: Ints, lengths: Ints) -> Ints:
+        """Number the spellings that lie at `data`, which the caller keeps alive."""
+        numbers = ints(len(starts))
+        done = 0
+        while True:
+            done = interning.intern(
+                data,
+                starts,
+                lengths,
+                done,
+                numbers,
+                self._cells,
+                self._table,
+                self._free,
+                self._pending,
+                self._state,
+                self._place,
+                len(self._store),
+                self._seed,
+            )
+            if done == len(starts):
+                return numbers
+            if not self._state[FREE] and self._state[FRESH] == len(self._cells):
+                self._widen()
+            if self._state[TAIL] + lengths[done] > len(self._store):
+                self._pack(int(lengths[done]))
+
+    def _widen(self) -> None:
+        """Double the slots."""
+        slots = 2 * len(self._cells)
+        if slots > _MOST_SLOTS:
+            raise InternalError("the dictionary of a shard would pass two thousand million terms")
+        cells = np.zeros((slots, WIDTH), dtype=np.int64)
+        cells[: len(self._cells)] = self._cells
+        self._cells, self._floats = cells, cells.view(np.float64)
+        self._free = np.concatenate([self._free, ints(slots // 2)])
+        self._pending = np.concatenate([self._pending, ints(slots // 2)])
+        self._refill()
+
+    def _refill(self) -> None:
+        self._table = ints(2 * len(self._cells))
+        interning.fill_table(
+            self._cells, int(self._state[FRESH]), self._table, self._place, self._seed
+        )
+
+    def _pack(self, wanted: int) -> None:
+        """Move the spellings together, into a store that leaves as much room as they take.
+
+        The store shrinks by half at most, and never below what makes the next move worth looking
+        at every slot.
+        """
+        fresh = int(self._state[FRESH])
+        live = np.flatnonzero(self._cells[:fresh, LENGTH])
+        enough = max(2 * (int(self._state[LIVE]) + wanted), len(self._store) // 2, 16 * fresh)
+        room = power_of_two(max(_FIRST_BYTES, enough))
+        store = np.empty(room, dtype=np.uint8)
+        ends = self._gather(live, store)
+        self._cells[live, START] = ends[:-1]
+        self._state[TAIL] = ends[-1]
+        self._use_store(store)
+
+    def _gather(self, slots: Ints, target: NDArray[np.uint8]) -> Ints:
+        ends = ints(len(slots) + 1)
+        interning.gather(slots, self._cells, self._place, ends, address(target))
+        return ends
+
+    # --- from numbers to terms ----------------------------------------------------------------
+
+    def spell(self, number: int) -> str:
+        """Give the canonical spelling of a term."""
+        if number >= INLINE_LIMIT:
+            return f'"{number - ZERO}{INTEGER_SUFFIX}'
+        if not 0 < number < self._state[FRESH] or not self._cells[number, LENGTH]:
+            raise InternalError(f"the dictionary has no term {number}")
+        start = self._cells[number, START]
+        end = start + self._cells[number, LENGTH]
+        return str(self._store[start:end].tobytes(), "utf-8", "surrogatepass")
+
+    def term(self, number: int) -> Term:
+        """Give a term."""
+        return _parsed(self.spell(int(number)))
+
+    def value(self, number: int) -> Value | None:
+        """Give the value of a literal; None for one that has none, and for other terms."""
+        term = self.term(number)
+        return value_of(term) if isinstance(term, Literal) else None
+
+    def decode(self, numbers: Ints) -> pa.Array:
+        """Give the spellings as an Arrow column of strings; null for 0."""
+        codes, distinct = distinct_of(numbers)
+        return self._texts(distinct).take(pa.array(codes))
+
+    def _texts(self, numbers: Ints) -> pa.Array:
+        """Spell numbers, each once."""
+        is_inline = numbers >= INLINE_LIMIT
+        is_entry = (numbers > 0) & ~is_inline
+        slots = numbers[is_entry]
+        if len(slots) and (
+            slots.max() >= self._state[FRESH] or not self._cells[slots, LENGTH].all()
+        ):
+            raise InternalError("the dictionary was asked for a term that it has forgotten")
+        store = np.empty(int(self._cells[slots, LENGTH].sum()), dtype=np.uint8)
+        ends = self._gather(slots, store).astype(np.int32)
+        entries = pa.StringArray.from_buffers(len(slots), pa.py_buffer(ends), pa.py_buffer(store))
+        if len(slots) == len(numbers):
+            return entries
+        digits = pa.array(numbers[is_inline] - ZERO).cast(pa.string())
+        inline = pc.binary_join_element_wise('"', digits, INTEGER_SUFFIX, "")
+        places = ints(len(numbers))
+        places[is_entry] = np.arange(len(slots))
+        places[is_inline] = np.arange(len(slots), len(slots) + len(digits))
+        return pa.concat_arrays([entries, inline]).take(pa.array(places, mask=numbers == 0))
+
+    def typed(self, numbers: Ints) -> Typed:
+        """Give what terms are worth, as arrays."""
+        self.look_at(numbers)
+        count = len(numbers)
+        found = Typed(ints(count), np.empty(count), ints(count), ints(count), ints(count))
+        typed.read_typed(np.ascontiguousarray(numbers), self._cells, self._floats, *found)
+        return found
+
+    @property
+    def entries(self) -> tuple[Ints, NDArray[np.float64]]:
+        """The entries as compiled functions read them; good until the next term is added."""
+        return self._cells, self._floats
+
+    def look_at(self, numbers: Ints) -> None:
+        """Make sure that the kind and value of each term are known to `entries`."""
+        found = ints(len(numbers))
+        count = typed.unknown(np.ascontiguousarray(numbers), self._cells, found)
+        for slot in found[:count].tolist():
+            kind, approximate, high, low = typed.describe(self.value(slot))
+            self._cells[slot, KIND] = kind
+            self._floats[slot, APPROXIMATE] = approximate
+            self._cells[slot, HIGH] = high
+            self._cells[slot, LOW] = low
+
+    # --- forgetting ---------------------------------------------------------------------------
+
+    def hold(self, numbers: Ints) -> None:
+        """Count one more holder for each number, as often as it stands there."""
+        self._count(numbers, 1)
+
+    def drop(self, numbers: Ints) -> None:
+        """Count one holder less for each number, as often as it stands there."""
+        self._count(numbers, -1)
+
+    def _count(self, numbers: Ints, sign: int) -> None:
+        flat = np.ascontiguousarray(numbers).reshape(-1)
+        if not interning.count(flat, sign, self._cells, self._pending, self._state):
+            raise InternalError("a term was held that is forgotten, or dropped by one who had none")
+
+    def keep(self, numbers: Ints) -> None:
+        """Hold forever."""
+        self.hold(np.unique(numbers))
+        slots = np.unique(numbers[(numbers > 0) & (numbers < INLINE_LIMIT)])
+        slots = slots[self._cells[slots, COUNT] < _FOREVER]
+        self._cells[slots, COUNT] += _FOREVER
+
+    def settle(self) -> None:
+        """Forget what is new or was dropped and is held by nobody."""
+        interning.forget(self._cells, self._table, self._free, self._pending, self._state)
+        if not self._state[LIVE]:
+            self._state[TAIL] = 0
+
+    # --- snapshots ----------------------------------------------------------------------------
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give all terms and numbers, for a snapshot; only between steps."""
+        fresh = int(self._state[FRESH])
+        lengths = self._cells[:fresh, LENGTH].copy()
+        spellings = np.empty(int(lengths.sum()), dtype=np.uint8)
+        self._gather(np.arange(fresh, dtype=np.int64), spellings)
+        return {
+            "spellings": spellings,
+            "lengths": lengths,
+            "counts": self._cells[:fresh, COUNT].copy(),
+            "free": self._free[: self._state[FREE]].copy(),
+            "pending": self._pending[: self._state[PENDING]].copy(),
+        }
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `arrays` gave; every term has the number it had."""
+        lengths = np.asarray(arrays["lengths"], dtype=np.int64)
+        spellings = np.asarray(arrays["spellings"], dtype=np.uint8)
+        fresh = len(lengths)
+        self._clear(
+            power_of_two(max(_FIRST_SLOTS, fresh)), power_of_two(max(_FIRST_BYTES, len(spellings)))
+        )
+        self._store[: len(spellings)] = spellings
+        self._cells[:fresh, START] = np.cumsum(lengths) - lengths
+        self._cells[:fresh, LENGTH] = lengths
+        self._cells[:fresh, COUNT] = arrays["counts"]
+        self._cells[:fresh, HASH] = -1
+        self._free[: len(arrays["free"])] = arrays["free"]
+        self._pending[: len(arrays["pending"])] = arrays["pending"]
+        self._state[FRESH] = fresh
+        self._state[FREE] = len(arrays["free"])
+        self._state[PENDING] = len(arrays["pending"])
+        self._state[TAIL] = self._state[LIVE] = len(spellings)
+        self._refill()
+        self.generation += 1
+
+
+# Terms are parsed for expressions that no array can answer; those see the same terms again.
+_parsed = lru_cache(maxsize=65_536)(parse_term)
+
+
+def distinct_of(numbers: Ints) -> tuple[Ints, Ints]:
+    """Give the distinct numbers in the order they come, and the place of each number among them.
+
+    >>> [each.tolist() for each in distinct_of(np.array([7, 5, 7]))]
+    [[0, 1, 0], [7, 5]]
+    """
+    encoded = pa.array(np.ascontiguousarray(numbers)).dictionary_encode()
+    return (
+        encoded.indices.to_numpy().astype(np.int64),
+        encoded.dictionary.to_numpy(),
+    )
