@@ -77,6 +77,23 @@ _PLAIN_WORDS: Final = {
 _UPDATE: Final = frozenset(
     ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
 )
+# What CQELS 2 has words for and Quadweir has not, and what to write instead.
+_EVENTS: Final = {
+    "SEQ": (
+        "SEQ, CQELS 2's pattern of events one after the other,",
+        "Join STREAM blocks, and compare when their variables were bound: "
+        "FILTER(timestamp(?first) < timestamp(?second)).",
+    ),
+    "PAST": (
+        "PAST, a stretch of a stream before an event,",
+        "A stretch before now is a window in RSP-QL: [FROM NOW-20s TO NOW-10s].",
+    ),
+    "FUTURE": (
+        "FUTURE, a stretch of a stream after an event,",
+        "A window holds what has happened: take one that is long enough for both events, and "
+        "compare when they came: FILTER(timestamp(?event) < timestamp(?later)).",
+    ),
+}
 _SHOWN: Final = 8
 
 
@@ -170,6 +187,16 @@ def _explain(problem: UnexpectedInput, source: SourceText, dialect: str) -> Exce
             hint="Write a SELECT, CONSTRUCT, ASK or DESCRIBE query.",
             span=span,
         )
+    if not ended and dialect in ("csparql", "cqels", "cqels2"):
+        event = _EVENTS.get(_word_at(text, start))
+        if event is not None:
+            what, instead = event
+            return UnsupportedError(
+                f"{what} is not supported",
+                detail="Quadweir evaluates relations over windows; it has no event patterns.",
+                hint=instead,
+                span=span,
+            )
     what = "the query ends too early" if ended else f"unexpected {_shorten(shown)!r}"
     detail = f"Expected {expected_words(expected)}." if expected else None
     return QuerySyntaxError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quadweir.algebra.streams import ON_CHANGE, ON_CLOSE, OutputOperator
+from quadweir.algebra.streams import ON_CHANGE, ON_CLOSE, OutputOperator, ReportPolicy
 from quadweir.algebra.windows import (
     AllScope,
     Content,
@@ -17,7 +17,7 @@ from quadweir.algebra.windows import (
 from quadweir.errors import QuerySyntaxError, UnsupportedError
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Variable
-from trees import asked, tree
+from trees import PREFIX, asked, tree
 
 EX = "http://example.org/"
 
@@ -132,6 +132,47 @@ def test_cqels_2_binds_bare_patterns_to_the_only_stream() -> None:
     assert static.pattern == tree(
         "(project (?a) (join (bgp (triple ?a :p 1)) (window <urn:quadweir:window:1> (bgp))))"
     )
+
+
+@pytest.mark.parametrize("dialect", [None, "cqels2"])
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("SELECT ?a FROM STREAM :s [RANGE 9s] { SEQ({ ?a :p 1 } ; { ?a :p 2 }) }", "SEQ"),
+        ("SELECT ?a FROM STREAM :s [RANGE 9s] { STREAM :s { ?a :p 1 } seq { ?a :p 2 } }", "SEQ"),
+        ("SELECT ?a FROM STREAM :s [PAST 9s] { STREAM :s { ?a :p 1 } }", "PAST"),
+        ("SELECT ?a FROM STREAM :s [RANGE 9s FUTURE 2s] { ?a :p 1 }", "FUTURE"),
+    ],
+)
+def test_cqels_2_event_patterns_are_explained(text: str, word: str, dialect: str | None) -> None:
+    with pytest.raises(UnsupportedError) as caught:
+        asked(text, dialect)
+    assert caught.value.message.startswith(word)
+    assert caught.value.hint
+    span = caught.value.span
+    assert span is not None
+    line = (PREFIX + text).splitlines()[span.line - 1]
+    assert line[span.column - 1 : span.end_column - 1].upper() == word
+
+
+def test_what_the_hint_about_events_says_can_be_written() -> None:
+    query = asked(
+        "SELECT ?a FROM STREAM :s [RANGE 9s] { STREAM :s { ?a :p ?x } STREAM :s { ?a :q ?y }"
+        " FILTER(timestamp(?x) < timestamp(?y)) }",
+        "cqels2",
+    )
+    assert query.windows[0].scope == TimeScope(range_ms=9_000, step_ms=9_000)
+
+
+@pytest.mark.parametrize("text", ["[RANGE 10s]", "[RANGE PT10S]", "[range 10000 ms]"])
+def test_a_cqels_2_range_tumbles(text: str) -> None:
+    for body in ("{ ?a :p 1 }", "{ STREAM :s { ?a :p 1 } }"):
+        query = asked(f"SELECT ?a FROM STREAM :s {text} {body}", "cqels2")
+        assert query.windows[0].scope == TimeScope(range_ms=10_000, step_ms=10_000)
+        assert query.report.policy is ReportPolicy.ON_CLOSE
+    # The same words in CQELS-QL 1 slide.
+    first = asked(f"SELECT ?a {{ STREAM :s {text} {{ ?a :p 1 }} }}", "cqels")
+    assert first.windows[0].scope == TimeScope(range_ms=10_000)
 
 
 @pytest.mark.parametrize(
