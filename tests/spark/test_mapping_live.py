@@ -19,7 +19,7 @@ import pyoxigraph as ox
 import pytest
 
 from brokers import KafkaBroker, MqttBroker, until
-from quadweir.commands.maplive import LiveOptions, begin, check_options, start_realtime
+from quadweir.commands.maplive import LiveOptions, begin, check_options
 from quadweir.errors import (
     DataError,
     MappingError,
@@ -30,6 +30,7 @@ from quadweir.errors import (
 )
 from quadweir.mapping.files import Folders
 from quadweir.mapping.live import Streams, check_realtime, compile_live
+from quadweir.mapping.live_run import start_realtime
 from quadweir.mapping.model import Mapping
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.run import Job, run_bounded

@@ -70,6 +70,39 @@ def mapping(
         print_rates(result)
 
 
+@app.command("mapping-latency")
+def mapping_latency(
+    kafka: Annotated[str, typer.Option(metavar="HOST:PORT", help="A broker; see `make kafka`.")],
+    rate: Annotated[int, typer.Option(min=1, help="Records a second.")] = 1000,
+    seconds: Annotated[int, typer.Option(min=1, help="How long to measure.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """From Kafka to Kafka through a mapping: real-time mode beside micro-batches."""
+    from quadweir.bench.latency import SLOTS, run
+    from quadweir.runtime.session import build
+    from quadweir.sources.kafka import check_broker
+
+    check_broker(kafka)
+    console = stderr_console()
+    with console.status("starting Spark") as status:
+        spark = build(app_name="quadweir-bench", master=f"local[{SLOTS}]", shards=2)
+        try:
+            result = run(
+                spark, kafka, rate=rate, seconds=seconds, on_step=lambda name: status.update(name)
+            )
+        finally:
+            spark.stop()
+    if as_json:
+        print_json(result)
+        return
+    print(f"{result['benchmark']}: " + ", ".join(f"{k} {v:,}" for k, v in result["input"].items()))
+    print(", ".join(f"{key} {value}" for key, value in result["machine"].items()))
+    for name, found in result["latency"].items():
+        print(f"  {name:<12}" + ", ".join(f"{key} {value:,}" for key, value in found.items()))
+    for name, ratio in result["ratios"].items():
+        print(f"  {name:<40}{ratio:>8}")
+
+
 def print_rates(result: dict[str, Any]) -> None:
     """Print the rates of a result, each with what it measures, then the ratios."""
     machine, given = result["machine"], result["input"]

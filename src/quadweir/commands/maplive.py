@@ -6,35 +6,31 @@ import os
 import sys
 import tempfile
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Final, final
 
-from quadweir import rows
 from quadweir.commands.interrupts import Interrupts, quieten_gateway
 from quadweir.commands.output import printable, stderr_console
-from quadweir.errors import DataError, UsageError
+from quadweir.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping as Declarations
 
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import SparkSession
 
-    from quadweir.mapping.compile import Compiled
     from quadweir.mapping.files import Folders
+    from quadweir.mapping.live_run import Run
     from quadweir.mapping.model import Mapping
     from quadweir.sinks.kafka import KafkaSink
-    from quadweir.sinks.start import Batch, Sink
+    from quadweir.sinks.start import Sink
     from quadweir.sources.declare import StreamDeclaration
 
 _ALL_ROWS: Final = 2**31 - 2
 _POLL: Final = timedelta(seconds=1)
 _KAFKA: Final = "kafka:"
 _DEAD: Final = "-dead-letters"
-# How often a real-time query notes its progress: what a restart may send again.
-REAL_TIME: Final = timedelta(minutes=1)
 
 
 @final
@@ -54,31 +50,6 @@ class LiveOptions:
     explain: bool = False
     hosts: tuple[str, ...] = ()
     dead_letters: str | None = None
-
-
-@final
-@dataclass(slots=True)
-class Run:
-    """A live run that has begun."""
-
-    query: StreamingQuery
-    letters: _Letters | None = None
-
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait until it ends; tell whether it did.
-
-        Raises:
-            DataError: it was to be strict, and a record could not be used.
-            SourceError: a source or sink failed.
-        """
-        from quadweir.sinks.start import wait
-
-        try:
-            return wait(self.query, timeout)
-        except Exception:
-            if self.letters is not None and self.letters.failure is not None:
-                raise self.letters.failure from None
-            raise
 
 
 def run(mapping: Mapping, options: LiveOptions) -> None:
@@ -137,6 +108,7 @@ def begin(
 ) -> Run:
     """Start mapping in a session."""
     from quadweir.mapping.live import Streams, check_realtime, compile_live
+    from quadweir.mapping.live_run import Letters, Run, start_batches, start_realtime
     from quadweir.mapping.run import check_graphs, keep_methods_short
     from quadweir.sinks.rdf_documents import Syntax
 
@@ -160,52 +132,17 @@ def begin(
     if options.realtime:
         check_realtime(mapping, compiled, declarations)
         return Run(start_realtime(compiled, *_topics(own, options), checkpoint))
-    return _start(compiled, own, options, checkpoint)
+    letters = Letters(_letter_sink(options), options.strict, _tell)
+    return start_batches(compiled, own, checkpoint, folders=options.folders, letters=letters)
 
 
-# -- micro-batches ----------------------------------------------------------------------------
-
-
-def _start(compiled: Compiled, own: Sink, options: LiveOptions, checkpoint: Path) -> Run:
-    from quadweir.mapping.quads import TARGET
-    from quadweir.sinks.rdf_batches import DocumentSink
-    from quadweir.sinks.rdf_documents import syntax_of
-    from quadweir.sinks.start import Split, start
-
-    letters = _Letters(_letter_sink(options), options.strict)
-    targets = [
-        DocumentSink(
-            options.folders.resolve(target.path, target.root, span=target.span),
-            syntax_of(target.serialization),
-            target.encoding,
-            target.compression,
-        )
-        for target in compiled.targets
-    ]
-
-    def split(frame: DataFrame) -> list[DataFrame]:
-        from pyspark.sql import functions as F
-
-        is_letter = F.col(rows.REASON).isNotNull()
-        # Dead letters first: a strict run stops before it writes what came with them.
-        found = [frame.where(is_letter).select(*rows.DEAD_LETTER_SCHEMA.names)]
-        quads = frame.where(~is_letter)
-        if targets:
-            found.append(quads.where(F.col(TARGET).isNull()).select(*rows.TERMS))
-            found.extend(
-                quads.where(F.col(TARGET) == number).select(*rows.TERMS)
-                for number in range(len(targets))
-            )
-        else:
-            found.append(quads.select(*rows.TERMS))
-        return found
-
-    query = start(
-        compiled.tagged(),
-        Split(split, (letters, own, *targets)),
-        checkpoint=checkpoint / "query",
+def _tell(count: int, told: str) -> None:
+    stderr_console().print(
+        printable(f"{count} records could not be used so far; one of them: {told}"), markup=False
     )
-    return Run(query, letters)
+
+
+# -- where to write ---------------------------------------------------------------------------
 
 
 def _sink(options: LiveOptions) -> Sink:
@@ -244,46 +181,6 @@ def _kafka(target: str, form: str) -> KafkaSink:
     return KafkaSink(servers, topic, LineFormat(form), name="map")
 
 
-@final
-@dataclass(slots=True)
-class _Letters:
-    """Counts the records that cannot be used, and keeps them if a place is named."""
-
-    sink: Sink | None
-    strict: bool
-    count: int = 0
-    failure: DataError | None = field(default=None)
-
-    def prepare(self) -> None:
-        if self.sink is not None:
-            self.sink.prepare()
-
-    def write(self, frame: DataFrame, batch: Batch) -> None:
-        found = frame.count()
-        if self.sink is not None:
-            self.sink.write(frame, batch)
-        if not found:
-            return
-        self.count += found
-        first = frame.first()
-        assert first is not None
-        told = f"{first.source}, {first.place}: {first.reason}"
-        if self.strict:
-            # Kept here as well: Spark hands on only the text of what ended a query.
-            self.failure = DataError(
-                f"a record could not be used: {told}",
-                hint="Mend the source, or run without --strict to leave such records out.",
-            )
-            raise self.failure
-        stderr_console().print(
-            printable(f"{self.count} records could not be used so far; one of them: {told}"),
-            markup=False,
-        )
-
-
-# -- real-time mode ---------------------------------------------------------------------------
-
-
 def _topics(own: Sink, options: LiveOptions) -> tuple[KafkaSink, str]:
     """Where a real-time run writes: the sink of its quads, and the topic of its dead letters."""
     from quadweir.sinks.kafka import KafkaSink
@@ -303,51 +200,6 @@ def _topics(own: Sink, options: LiveOptions) -> tuple[KafkaSink, str]:
             hint=f"Write --dead-letters kafka:{own.servers}/TOPIC.",
         )
     return own, dead.topic
-
-
-def start_realtime(
-    compiled: Compiled,
-    sink: KafkaSink,
-    dead_letters: str,
-    checkpoint: Path,
-    *,
-    every: timedelta = REAL_TIME,
-) -> StreamingQuery:
-    """Start a query in Spark's real-time mode, from Kafka to Kafka.
-
-    Args:
-        compiled: a mapping that `check_realtime` lets pass.
-        sink: where its quads go.
-        dead_letters: the topic for records that cannot be used, at the same brokers.
-        checkpoint: the folder of the query's offsets.
-        every: how often the offsets are noted; what a restart may send again.
-    """
-    from pyspark.sql import functions as F
-
-    from quadweir.sinks.lines import line_of
-
-    sink.prepare()
-    frame = compiled.tagged()
-    is_letter = F.col(rows.REASON).isNotNull()
-    letter = F.to_json(F.struct(*rows.DEAD_LETTER_SCHEMA.names))
-    value = F.when(is_letter, letter).otherwise(line_of(frame, sink.form))
-    # One select, and so one pass: real-time mode reads a topic once.
-    messages = frame.select(
-        F.when(is_letter, F.lit(dead_letters)).otherwise(F.lit(sink.topic)).alias("topic"),
-        F.concat_ws("|", F.lit(sink.name), F.sha2(value, 256)).alias("key"),
-        value.alias("value"),
-    )
-    # pyspark's own type hints do not know the real-time trigger.
-    writer: Any = messages.writeStream
-    query: StreamingQuery = (
-        writer.format("kafka")
-        .option("kafka.bootstrap.servers", sink.servers)
-        .option("checkpointLocation", str(checkpoint / "query"))
-        .outputMode("update")
-        .trigger(realTime=f"{every // timedelta(milliseconds=1)} milliseconds")
-        .start()
-    )
-    return query
 
 
 def _master(mapping: Mapping, declarations: Declarations[str, StreamDeclaration]) -> str | None:

@@ -69,6 +69,9 @@ logger.taskset.name = org.apache.spark.scheduler.TaskSetManager
 logger.taskset.level = off
 logger.microbatch.name = org.apache.spark.sql.execution.streaming
 logger.microbatch.level = off
+# A real-time query that is stopped interrupts its tasks, which is told here as an error.
+logger.utils.name = org.apache.spark.util.Utils
+logger.utils.level = off
 logger.writer.name = org.apache.spark.sql.execution.datasources
 logger.writer.level = off
 logger.codegen.name = org.apache.spark.sql.catalyst.expressions.codegen

@@ -1,0 +1,178 @@
+"""A live run: a compiled mapping written on, batch by batch, or in Spark's real-time mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+from pyspark.sql import functions as F
+
+from quadweir import rows
+from quadweir.errors import DataError
+from quadweir.mapping.quads import TARGET
+from quadweir.sinks.kafka import KafkaSink
+from quadweir.sinks.lines import line_of
+from quadweir.sinks.rdf_batches import DocumentSink
+from quadweir.sinks.rdf_documents import syntax_of
+from quadweir.sinks.start import Batch, Sink, Split, start, wait
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from quadweir.mapping.compile import Compiled
+    from quadweir.mapping.files import Folders
+
+REAL_TIME: Final = timedelta(minutes=1)
+"""How often a real-time query notes its progress: what a restart may send again."""
+
+
+@final
+@dataclass(slots=True)
+class Run:
+    """A live run that has begun."""
+
+    query: StreamingQuery
+    letters: Letters | None = None
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait until it ends; tell whether it did.
+
+        Raises:
+            DataError: it was to be strict, and a record could not be used.
+            SourceError: a source or sink failed.
+        """
+        try:
+            return wait(self.query, timeout)
+        except Exception:
+            if self.letters is not None and self.letters.failure is not None:
+                raise self.letters.failure from None
+            raise
+
+
+@final
+@dataclass(slots=True)
+class Letters:
+    """Counts the records that cannot be used, and hands them to a sink if there is one.
+
+    Attributes:
+        sink: where they are kept.
+        strict: end the run at the first.
+        on_bad: told how many there were so far, and about one of the last batch's.
+    """
+
+    sink: Sink | None = None
+    strict: bool = False
+    on_bad: Callable[[int, str], None] = lambda _count, _told: None
+    count: int = 0
+    failure: DataError | None = field(default=None)
+
+    def prepare(self) -> None:
+        if self.sink is not None:
+            self.sink.prepare()
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        found = frame.count()
+        if self.sink is not None:
+            self.sink.write(frame, batch)
+        if not found:
+            return
+        self.count += found
+        first = frame.first()
+        assert first is not None
+        told = f"{first.source}, {first.place}: {first.reason}"
+        if self.strict:
+            # Kept here as well: Spark hands on only the text of what ended a query.
+            self.failure = DataError(
+                f"a record could not be used: {told}",
+                hint="Mend the source, or run without --strict to leave such records out.",
+            )
+            raise self.failure
+        self.on_bad(self.count, told)
+
+
+def start_batches(
+    compiled: Compiled,
+    own: Sink,
+    checkpoint: Path,
+    *,
+    folders: Folders | None = None,
+    letters: Letters | None = None,
+) -> Run:
+    """Start a query of micro-batches.
+
+    Args:
+        compiled: a mapping over some stream.
+        own: where the quads go that have no logical target.
+        checkpoint: the folder of the query's progress.
+        folders: where logical targets may be written; needed if there are any.
+        letters: what becomes of records that cannot be used.
+    """
+    letters = letters if letters is not None else Letters()
+    targets: list[DocumentSink] = []
+    for target in compiled.targets:
+        assert folders is not None, "targets need folders"
+        path = folders.resolve(target.path, target.root, span=target.span)
+        syntax = syntax_of(target.serialization)
+        targets.append(DocumentSink(path, syntax, target.encoding, target.compression))
+
+    def split(frame: DataFrame) -> Sequence[DataFrame]:
+        is_letter = F.col(rows.REASON).isNotNull()
+        quads = frame.where(~is_letter)
+        mine = quads.where(F.col(TARGET).isNull()) if targets else quads
+        return [
+            # Dead letters first: a strict run stops before it writes what came with them.
+            frame.where(is_letter).select(*rows.DEAD_LETTER_SCHEMA.names),
+            mine.select(*rows.TERMS),
+            *[
+                quads.where(F.col(TARGET) == number).select(*rows.TERMS)
+                for number in range(len(targets))
+            ],
+        ]
+
+    sinks = Split(split, (letters, own, *targets))
+    return Run(start(compiled.tagged(), sinks, checkpoint=checkpoint / "query"), letters)
+
+
+def start_realtime(
+    compiled: Compiled,
+    sink: KafkaSink,
+    dead_letters: str,
+    checkpoint: Path,
+    *,
+    every: timedelta = REAL_TIME,
+) -> StreamingQuery:
+    """Start a query in Spark's real-time mode, from Kafka to Kafka.
+
+    Args:
+        compiled: a mapping that `check_realtime` lets pass.
+        sink: where its quads go.
+        dead_letters: the topic for records that cannot be used, at the same brokers.
+        checkpoint: the folder of the query's offsets.
+        every: how often the offsets are noted; what a restart may send again.
+    """
+    sink.prepare()
+    frame = compiled.tagged()
+    is_letter = F.col(rows.REASON).isNotNull()
+    letter = F.to_json(F.struct(*rows.DEAD_LETTER_SCHEMA.names))
+    value = F.when(is_letter, letter).otherwise(line_of(frame, sink.form))
+    # One select, and so one pass: real-time mode reads a topic once.
+    messages = frame.select(
+        F.when(is_letter, F.lit(dead_letters)).otherwise(F.lit(sink.topic)).alias("topic"),
+        F.concat_ws("|", F.lit(sink.name), F.sha2(value, 256)).alias("key"),
+        value.alias("value"),
+    )
+    # pyspark's own type hints do not know the real-time trigger.
+    writer: Any = messages.writeStream
+    query: StreamingQuery = (
+        writer.format("kafka")
+        .option("kafka.bootstrap.servers", sink.servers)
+        .option("checkpointLocation", str(checkpoint / "query"))
+        .outputMode("update")
+        .trigger(realTime=f"{every // timedelta(milliseconds=1)} milliseconds")
+        .start()
+    )
+    return query
