@@ -1,0 +1,89 @@
+"""What every compiled part of the kernel stands on: growing arrays, hashing, views by address.
+
+All arrays are of 64-bit integers: terms, times, row numbers and counters. One type means one
+compiled version of each function, so that nothing is compiled once a stream runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+
+FOREVER: Final = 2**60
+"""The time at which what never leaves leaves."""
+ALWAYS: Final = -(2**60)
+"""The time at which what was always there came."""
+
+_MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
+
+
+def power_of_two(size: int) -> int:
+    """Give the least power of two that is not below `size`.
+
+    >>> power_of_two(5), power_of_two(8)
+    (8, 8)
+    """
+    return 1 << max(0, size - 1).bit_length()
+
+
+def ints(size: int) -> Ints:
+    """Make an array of zeros."""
+    return np.zeros(size, dtype=np.int64)
+
+
+def address(array: NDArray[Any]) -> int:
+    """Give the place of an array in memory, for `view`; the array must outlive its use."""
+    return int(array.ctypes.data)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _load(typing_context: Any, place: Any, index: Any) -> Any:
+    """Read the integer at `place[index]`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.load(builder.gep(pointer, [arguments[1]]))
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _store(typing_context: Any, place: Any, index: Any, value: Any) -> Any:
+    """Write the integer at `place[index]`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        builder.store(arguments[2], builder.gep(pointer, [arguments[1]]))
+        return context.get_constant(types.int64, 0)
+
+    return types.int64(types.int64, types.int64, types.int64), generate
+
+
+# A join works on any number of buffers and indexes, each an array of its own. Compiled code takes
+# a fixed number of arrays, so those of a join are handed over as a table of addresses.
+load = _load
+store = _store
+
+
+@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+def mix(value: int) -> int:
+    """Scatter an integer over 64 bits; no two integers share a result, and only 0 gives 0."""
+    x = np.uint64(value)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    x = x ^ (x >> np.uint64(31))
+    return np.int64(x)
+
+
+@njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
+def combine(hashed: int, value: int) -> int:
+    """Add one more integer to the hash of a key; never 0."""
+    found = mix(np.int64(np.uint64(hashed) * _MULTIPLIER) ^ mix(value))
+    return found if found != 0 else 1

@@ -1,0 +1,722 @@
+"""Algebra to operators: which leaves a query needs and what is made of them.
+
+Every operator of the algebra has an incremental one. What has none (a value that changes by itself,
+LIMIT in a subquery, an EXISTS that is no join) makes `build` raise `NotIncrementalError`; the whole
+query is then evaluated anew at its reports (`recompute.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never, final
+
+import numpy as np
+
+from quadweir.algebra.analyze import (
+    VOLATILE,
+    compares_derivations,
+    is_closure,
+    subpatterns,
+    windows_read,
+)
+from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.evaluate import solve
+from quadweir.algebra.expressions import (
+    And,
+    Call,
+    Constant,
+    Exists,
+    Expression,
+    In,
+    VariableExpression,
+)
+from quadweir.algebra.patterns import (
+    Alternative,
+    BasicPattern,
+    Distinct,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Inverse,
+    Join,
+    LeftJoin,
+    Link,
+    Minus,
+    NegatedSet,
+    OneOrMore,
+    OrderBy,
+    Path,
+    PathPattern,
+    Pattern,
+    PatternTerm,
+    Project,
+    Reduced,
+    Service,
+    Slice,
+    TriplePattern,
+    Union,
+    Values,
+    WindowPattern,
+    ZeroOrMore,
+    ZeroOrOne,
+)
+from quadweir.algebra.patterns import Sequence as PathSequence
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.scopes import always_bound, in_scope, mentioned, windows_of
+from quadweir.algebra.solutions import Bag, is_time, time_variable
+from quadweir.algebra.streams import OutputOperator, ReportPolicy
+from quadweir.algebra.traverse import walk
+from quadweir.algebra.windows import Content, CountScope, is_stepped
+from quadweir.kernel import distinct, multijoin, negation, paths, stateless
+from quadweir.kernel.aggregate import Aggregate
+from quadweir.kernel.arrays import Ints
+from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.network import LeafPlan, Network, Source
+from quadweir.kernel.relation import Operator
+from quadweir.kernel.window import CountClock, CountedLeaf, TimeClock, TimedLeaf
+from quadweir.terms import IRI, Term, Variable
+
+
+class NotIncrementalError(Exception):
+    """Part of a query has no incremental operator; the text says which and why."""
+
+
+def is_eager(query: ContinuousQuery) -> bool:
+    """Tell whether answers may leave as soon as their parts have arrived (E1).
+
+    Count windows are left out: what arrives late but in time can still push elements out of them.
+    """
+    return (
+        query.output is OutputOperator.ISTREAM
+        and query.report.policy is ReportPolicy.ON_CHANGE
+        and not query.report.non_empty_only
+        and query.tick.every_ms is None
+        and compares_derivations(query)
+        and not any(
+            is_stepped(window.scope) or isinstance(window.scope, CountScope)
+            for window in query.windows
+        )
+    )
+
+
+def static_dataset(query: ContinuousQuery, dataset: Dataset) -> Dataset:
+    """Give the static data that a query sees (A1)."""
+    if query.default_graphs or query.named_graphs or query.default_graph_windows:
+        return dataset.restricted(query.default_graphs, query.named_graphs)
+    return dataset
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where a pattern stands: the windows whose content it matches, and whether static data too."""
+
+    sources: tuple[Source, ...]
+    static: bool
+
+
+@final
+class Builder:
+    """Makes the network of one query.
+
+    Args:
+        query: The query; best optimised.
+        dataset: The static data as the query sees it.
+        dictionary: The shard's dictionary.
+        streams: The streams there are, for windows over a stream variable.
+        eager: Whether answers leave as soon as their parts have arrived (E1).
+    """
+
+    def __init__(
+        self,
+        query: ContinuousQuery,
+        dataset: Dataset,
+        dictionary: Dictionary,
+        streams: Sequence[str],
+        *,
+        eager: bool,
+    ) -> None:
+        self.query = query
+        self.dataset = dataset
+        self.dictionary = dictionary
+        self.streams = streams
+        self.eager = eager
+        self.network = Network()
+        self._leaves: dict[LeafPlan, Operator] = {}
+        self._hidden = 0
+        self._timed: frozenset[Variable] = frozenset()
+
+    # --- entry points ---
+
+    def build(self, pattern: Pattern) -> Operator:
+        """Add the operators of a pattern that stands outside of any WINDOW."""
+        self._timed = self._timed_variables()
+        merged = self.query.default_graph_windows
+        sources = tuple(
+            source
+            for number, window in enumerate(self.query.windows)
+            if window.name in merged
+            for source in self.sources_of(number)
+        )
+        return self._build(pattern, _Scope(sources, static=True))
+
+    def content(self, source: Source) -> Operator:
+        """Add what tells when the content of a window changes (R1).
+
+        In a bag every element counts, in a graph every triple.
+        """
+        if self.query.windows[source.window].content is Content.BAG:
+            return self._leaf(LeafPlan(source, None, ()))
+        return self._graph([self.triples(source)])
+
+    def triples(self, source: Source, *, timed: bool = False) -> Operator:
+        """Add the leaf that holds all triples of a window, with their times if asked for."""
+        names = tuple(Variable(f"_:{place}") for place in ("subject", "predicate", "object"))
+        pattern = TriplePattern(subject=names[0], predicate=names[1], object=names[2])
+        return self._leaf(LeafPlan(source, pattern, names, names[:1] if timed else ()))
+
+    def clock(self, source: Source) -> None:
+        """Make sure that a count window has its clock, whatever reads it."""
+        scope = self.query.windows[source.window].scope
+        if isinstance(scope, CountScope):
+            self.network.clocks.setdefault(source, CountClock(scope))
+
+    def sources_of(self, number: int) -> tuple[Source, ...]:
+        """List the streams that a window is over."""
+        window = self.query.windows[number]
+        over = self.streams if isinstance(window.stream, Variable) else (window.stream.value,)
+        return tuple(Source(number, stream, window.event_time) for stream in over)
+
+    # --- leaves ---
+
+    def _timed_variables(self) -> frozenset[Variable]:
+        found = set()
+        for node in walk(self.query.pattern):
+            if isinstance(node, Call) and node.function == "TIMESTAMP":
+                match node.arguments:
+                    case (VariableExpression(variable=variable),):
+                        found.add(variable)
+                    case _:
+                        raise NotIncrementalError("timestamp() of a triple")
+        if found and any(window.content is Content.GRAPH for window in self.query.windows):
+            raise NotIncrementalError("timestamp() over graphs, where times move on")
+        return frozenset(found)
+
+    def _leaf(self, plan: LeafPlan) -> Operator:
+        if plan in self._leaves:
+            return self._leaves[plan]
+        scope = self.query.windows[plan.source.window].scope
+        variables = (*plan.variables, *map(time_variable, plan.times))
+        if isinstance(scope, CountScope):
+            clock = self.network.clocks.setdefault(plan.source, CountClock(scope))
+            leaf: CountedLeaf | TimedLeaf = CountedLeaf(variables, clock, self.dictionary)
+        else:
+            leaf = TimedLeaf(variables, TimeClock.of(scope), self.dictionary, eager=self.eager)
+        self._leaves[plan] = self.network.add_leaf(plan, leaf)
+        return leaf
+
+    def _matches(self, pattern: TriplePattern, scope: _Scope) -> Operator:
+        """The matches of a triple pattern in the windows of a scope, and in static data."""
+        variables = _variables(pattern.subject, pattern.predicate, pattern.object)
+        times = tuple(v for v in variables if v in self._timed)
+        bags, graphs = [], []
+        for source in scope.sources:
+            leaf = self._leaf(LeafPlan(source, pattern, variables, times))
+            is_bag = self.query.windows[source.window].content is Content.BAG
+            (bags if is_bag else graphs).append(leaf)
+        if scope.static:
+            fixed = self._static(BasicPattern(patterns=(pattern,)))
+            if fixed.held() and graphs:
+                graphs.append(fixed)
+            elif fixed.held() or not bags:
+                bags.append(fixed)
+        parts = [*bags, self._graph(graphs)] if graphs else bags
+        return self._union(parts)
+
+    def _graph(self, leaves: list[Operator]) -> Operator:
+        """A triple is there once, as long as some element carries it (W8).
+
+        The values of a pattern's variables tell its triples apart, so that leaves with reference
+        counts are the distinct rows of all leaves.
+        """
+        source = self._union(leaves)
+        return self.network.add(
+            distinct.Distinct(source, source.variables, self.dictionary), (source,)
+        )
+
+    # --- static data ---
+
+    def _static(self, pattern: Pattern) -> stateless.Static:
+        query = replace(
+            self.query,
+            pattern=pattern,
+            windows=(),
+            default_graphs=(),
+            named_graphs=(),
+            default_graph_windows=(),
+        )
+        return self._table(solve(query, self.dataset), sorted(in_scope(pattern, self.query)))
+
+    def _table(self, bag: Bag, variables: Iterable[Variable]) -> stateless.Static:
+        columns = tuple(variables)
+        values = np.zeros((len(bag), len(columns)), dtype=np.int64)
+        known: dict[Term, int] = {}
+        for place, solution in enumerate(bag):
+            for column, variable in enumerate(columns):
+                term = solution.get(variable)
+                if term is not None:
+                    if term not in known:
+                        known[term] = self.dictionary.number(term)
+                    values[place, column] = known[term]
+        return self.network.add(stateless.Static(columns, values, self.dictionary), ())
+
+    def _is_static(self, pattern: Pattern, scope: _Scope) -> bool:
+        if any(_is_volatile(node) for node in walk(pattern)):
+            return False
+        if not scope.static:
+            name = self.query.windows[scope.sources[0].window].name
+            return not windows_read(WindowPattern(window=name, input=pattern), self.query)
+        return not windows_read(pattern, self.query)
+
+    # --- patterns ---
+
+    def _build(self, pattern: Pattern, scope: _Scope) -> Operator:
+        if self._is_static(pattern, scope):
+            return self._static(pattern)
+        match pattern:
+            case BasicPattern(patterns=patterns):
+                parts = [self._pattern(each, scope) for each in patterns]
+                return self._join(parts)
+            case Join():
+                return self._join_of(pattern, scope)
+            case LeftJoin():
+                return self._left_join(pattern, scope)
+            case Union(inputs=inputs):
+                return self._union([self._build(each, scope) for each in inputs])
+            case Minus():
+                return self._minus(pattern, scope)
+            case Filter():
+                return self._filter(pattern, scope)
+            case Extend(input=source, variable=variable, expression=expression):
+                self._check(expression)
+                below = self._build(source, scope)
+                extended = stateless.Extend(below, variable, expression, self.dictionary)
+                return self.network.add(extended, (below,))
+            case WindowPattern():
+                return self._window(pattern)
+            case Group(input=source, keys=keys, aggregates=aggregates):
+                for each in aggregates:
+                    if each.call.argument is not None:
+                        self._check(each.call.argument)
+                below = self._build(source, scope)
+                grouped = Aggregate(below, keys, aggregates, self.dictionary)
+                return self.network.add(grouped, (below,))
+            case Project(input=source, variables=variables):
+                below = self._build(source, scope)
+                return self.network.add(stateless.Project(below, variables), (below,))
+            case Distinct(input=source):
+                below = self._build(source, scope)
+                if any(map(is_time, below.variables)):
+                    raise NotIncrementalError("timestamp() above DISTINCT")
+                kept = distinct.Distinct(below, below.variables, self.dictionary)
+                return self.network.add(kept, (below,))
+            case Reduced(input=source) | OrderBy(input=source):
+                # Below the outermost SELECT, an order without LIMIT is of no account.
+                return self._build(source, scope)
+            case Slice():
+                raise NotIncrementalError("LIMIT or OFFSET in a subquery")
+            case Graph():
+                raise NotIncrementalError("a window inside GRAPH")
+            case Service():
+                raise NotIncrementalError("SERVICE")
+            case Values():
+                return self._static(pattern)
+            case _:
+                assert_never(pattern)
+
+    def _window(self, pattern: WindowPattern) -> Operator:
+        parts: list[Operator] = []
+        for window in windows_of(pattern.window, self.query):
+            number = self.query.windows.index(window)
+            names = {}
+            if isinstance(pattern.window, Variable):
+                names[pattern.window] = window.name
+            for source in self.sources_of(number):
+                bound: dict[Variable, Term] = dict(names)
+                if isinstance(window.stream, Variable):
+                    if not needs_content(pattern.input):
+                        raise NotIncrementalError("a pattern that matches an empty window")
+                    stream = IRI(source.stream)
+                    if bound.setdefault(window.stream, stream) != stream:
+                        continue
+                inner = self._build(pattern.input, _Scope((source,), static=False))
+                if bound:
+                    inner = self._join([self._table([bound], sorted(bound)), inner])
+                parts.append(inner)
+        if not parts:
+            return self._table([], sorted(in_scope(pattern, self.query)))
+        return self._union(parts)
+
+    # --- joins ---
+
+    def _join_of(self, pattern: Join, scope: _Scope) -> Operator:
+        """Join all inputs at once; filters over joined inputs wait until all is joined.
+
+        They see no more then than they would have: what they mention is bound below them.
+        """
+        parts: list[Operator] = []
+        conditions: list[Expression] = []
+        waiting = list(pattern.inputs)
+        while waiting:
+            each = waiting.pop(0)
+            if self._is_static(each, scope):
+                parts.append(self._static(each))
+                continue
+            match each:
+                case Join(inputs=inputs):
+                    waiting[:0] = inputs
+                case BasicPattern(patterns=patterns):
+                    parts += [self._pattern(one, scope) for one in patterns]
+                case WindowPattern(window=IRI(), input=BasicPattern(patterns=patterns)) if (
+                    isinstance(self._declared(each).stream, IRI)
+                ):
+                    inner = _Scope(self.sources_of(self._number(each)), static=False)
+                    parts += [self._pattern(one, inner) for one in patterns]
+                case Filter(input=Join() as source, condition=condition) if mentioned(
+                    condition
+                ) <= always_bound(source, self.query) and not _has_exists(condition):
+                    self._check(condition)
+                    conditions.append(condition)
+                    waiting.insert(0, source)
+                case _:
+                    parts.append(self._build(each, scope))
+        joined = self._join(parts)
+        for condition in conditions:
+            below = joined
+            joined = self.network.add(stateless.Filter(below, condition, self.dictionary), (below,))
+        return joined
+
+    def _declared(self, pattern: WindowPattern) -> object:
+        return self.query.windows[self._number(pattern)]
+
+    def _number(self, pattern: WindowPattern) -> int:
+        names = [window.name for window in self.query.windows]
+        assert isinstance(pattern.window, IRI)
+        return names.index(pattern.window)
+
+    def _join(self, parts: list[Operator]) -> Operator:
+        # The one empty solution adds nothing.
+        parts = [
+            part
+            for part in parts
+            if not (isinstance(part, stateless.Static) and not part.variables and part.held() == 1)
+        ]
+        if not parts:
+            return self._table([{}], ())
+        while len(parts) > multijoin.MAX_INPUTS:
+            first, parts = parts[: multijoin.MAX_INPUTS], parts[multijoin.MAX_INPUTS :]
+            parts.insert(0, self._join(first))
+        if len(parts) == 1:
+            return parts[0]
+        if len(set(map(id, parts))) < len(parts):
+            # The same pattern twice: the second is another view of the same rows.
+            parts = [
+                self.network.add(stateless.Project(part, part.variables), (part,))
+                if part in parts[:place]
+                else part
+                for place, part in enumerate(parts)
+            ]
+        return self._two_or_more(parts)
+
+    def _two_or_more(self, parts: list[Operator]) -> multijoin.Join:
+        if self.eager and not all(map(_keeps_its_rows, parts)):
+            raise NotIncrementalError("a join of joins cannot be eager")
+        return self.network.add(multijoin.Join(parts, self.dictionary, eager=self.eager), parts)
+
+    def _union(self, parts: list[Operator]) -> Operator:
+        return parts[0] if len(parts) == 1 else self.network.add(stateless.Union(parts), parts)
+
+    # --- paths ---
+
+    def _pattern(self, pattern: TriplePattern | PathPattern, scope: _Scope) -> Operator:
+        if isinstance(pattern, TriplePattern):
+            return self._matches(pattern, scope)
+        return self._path(pattern.subject, pattern.path, pattern.object, scope)
+
+    def _fresh(self) -> Variable:
+        self._hidden += 1
+        return Variable(f"_:path {self._hidden}")
+
+    def _path(self, subject: PatternTerm, path: Path, end: PatternTerm, scope: _Scope) -> Operator:
+        """Unfold a path into triple patterns, down to the steps that are repeated or skipped."""
+        match path:
+            case Link(predicate=predicate):
+                triple = TriplePattern(subject=subject, predicate=predicate, object=end)
+                return self._matches(triple, scope)
+            case Inverse(path=inner):
+                return self._path(end, inner, subject, scope)
+            case PathSequence(paths=steps):
+                middles = [self._fresh() for _ in steps[1:]]
+                nodes = [subject, *middles, end]
+                parts = [
+                    self._path(nodes[place], step, nodes[place + 1], scope)
+                    for place, step in enumerate(steps)
+                ]
+                return self._without(self._join(parts), middles)
+            case Alternative(paths=choices):
+                return self._union([self._path(subject, each, end, scope) for each in choices])
+            case NegatedSet(forward=forward, backward=backward):
+                parts = []
+                if forward or not backward:
+                    parts.append(self._other(subject, forward, end, scope))
+                if backward:
+                    parts.append(self._other(end, backward, subject, scope))
+                return self._union(parts)
+            case ZeroOrMore() | OneOrMore() | ZeroOrOne():
+                return self._closure(subject, path, end, scope)
+            case _:
+                assert_never(path)
+
+    def _other(
+        self, subject: PatternTerm, listed: tuple[IRI, ...], end: PatternTerm, scope: _Scope
+    ) -> Operator:
+        predicate = self._fresh()
+        triple = TriplePattern(subject=subject, predicate=predicate, object=end)
+        below = self._matches(triple, scope)
+        if listed:
+            condition = In(
+                operand=VariableExpression(variable=predicate),
+                choices=tuple(Constant(term=each) for each in listed),
+                negated=True,
+            )
+            source = below
+            below = self.network.add(
+                stateless.Filter(source, condition, self.dictionary), (source,)
+            )
+        return self._without(below, [predicate])
+
+    def _without(self, source: Operator, hidden: list[Variable]) -> Operator:
+        kept = tuple(v for v in source.variables if v not in hidden)
+        return self.network.add(stateless.Project(source, kept), (source,))
+
+    def _closure(
+        self, subject: PatternTerm, path: Path, end: PatternTerm, scope: _Scope
+    ) -> Operator:
+        names = tuple(Variable(f"_:{place}") for place in ("subject", "predicate", "object"))
+        parts: list[Operator] = [self.triples(source) for source in scope.sources]
+        if scope.static:
+            pattern = TriplePattern(subject=names[0], predicate=names[1], object=names[2])
+            fixed = self._static(BasicPattern(patterns=(pattern,)))
+            parts.append(fixed)
+        # The graph of a bag: a path does not count the elements it runs through.
+        graph = self._graph(parts)
+        triple = (names[0], names[1], names[2])
+        closure = paths.Closure(graph, triple, path, (subject, end), self.dictionary)
+        return self.network.add(closure, (graph,))
+
+    # --- OPTIONAL, MINUS, EXISTS ---
+
+    def _left_join(self, pattern: LeftJoin, scope: _Scope) -> Operator:
+        left = self._build(pattern.left, scope)
+        pairs, rows = self._pairs(left, self._build(pattern.right, scope))
+        if pattern.condition is not None:
+            self._check(pattern.condition)
+            below = pairs
+            pairs = self.network.add(
+                stateless.Filter(below, pattern.condition, self.dictionary), (below,)
+            )
+        alone = self.network.add(
+            negation.Negation(
+                left, pairs, rows, negated=True, dictionary=self.dictionary, stateless=self.eager
+            ),
+            (left, pairs),
+        )
+        return self._union([pairs, alone])
+
+    def _pairs(self, left: Operator, right: Operator) -> tuple[Operator, Callable[[Ints], Ints]]:
+        if right is left:
+            right = self.network.add(stateless.Project(right, right.variables), (right,))
+        pairs = self._two_or_more([left, right])
+
+        def left_rows(rows: Ints) -> Ints:
+            found: Ints = pairs.output.cells[rows, 0]
+            return found
+
+        return pairs, left_rows
+
+    def _minus(self, pattern: Minus, scope: _Scope) -> Operator:
+        left = self._build(pattern.left, scope)
+        right = self._build(pattern.right, scope)
+        shared = tuple(v for v in left.variables if v in right.variables and not is_time(v))
+        if not shared:
+            return left
+        if frozenset(shared) <= left.always & right.always:
+            return self._negation(left, right, shared, negated=True)
+        pairs, rows = self._pairs(left, right)
+        joined = pairs
+
+        def agree(found: Ints) -> np.ndarray:  # type: ignore[type-arg]
+            """Tell which pairs have a variable that both sides bind."""
+            sides = joined.output.cells[found]  # type: ignore[attr-defined]
+            result = np.zeros(len(found), dtype=bool)
+            for variable in shared:
+                result |= (left.column(variable, sides[:, 0]) != 0) & (
+                    right.column(variable, sides[:, 1]) != 0
+                )
+            return result
+
+        pairs = self.network.add(stateless.RowFilter(joined, agree), (joined,))
+        return self.network.add(
+            negation.Negation(
+                left, pairs, rows, negated=True, dictionary=self.dictionary, stateless=self.eager
+            ),
+            (left, pairs),
+        )
+
+    def _negation(
+        self, left: Operator, right: Operator, keys: tuple[Variable, ...], *, negated: bool
+    ) -> Operator:
+        return self.network.add(
+            negation.KeyNegation(
+                left,
+                right,
+                keys,
+                negated=negated,
+                dictionary=self.dictionary,
+                stateless=self.eager,
+            ),
+            (left, right),
+        )
+
+    def _filter(self, pattern: Filter, scope: _Scope) -> Operator:
+        tests = _conjuncts(pattern.condition)
+        plain = [each for each in tests if not isinstance(each, Exists)]
+        found = self._build(pattern.input, scope)
+        for test in plain:
+            self._check(test)
+            below = found
+            found = self.network.add(stateless.Filter(below, test, self.dictionary), (below,))
+        for test in tests:
+            if isinstance(test, Exists):
+                found = self._exists(found, test, scope)
+        return found
+
+    def _exists(self, left: Operator, test: Exists, scope: _Scope) -> Operator:
+        """EXISTS as a join whose pairs are only counted.
+
+        Putting a solution's values into a pattern is joining with it as long as nothing in the
+        pattern can tell a bound variable from one that is bound later.
+        """
+        inner, conditions = test.pattern, []
+        while isinstance(inner, Filter) and not _has_exists(inner.condition):
+            conditions.append(inner.condition)
+            inner = inner.input
+        if not _is_plain(inner, self.query):
+            raise NotIncrementalError("an EXISTS that is no join")
+        right = self._build(inner, scope)
+        shared = tuple(v for v in left.variables if v in right.variables and not is_time(v))
+        if not conditions and frozenset(shared) <= left.always & right.always:
+            return self._negation(left, right, shared, negated=test.negated)
+        pairs, rows = self._pairs(left, right)
+        for condition in conditions:
+            self._check(condition)
+            below = pairs
+            pairs = self.network.add(stateless.Filter(below, condition, self.dictionary), (below,))
+        return self.network.add(
+            negation.Negation(
+                left,
+                pairs,
+                rows,
+                negated=test.negated,
+                dictionary=self.dictionary,
+                stateless=self.eager,
+            ),
+            (left, pairs),
+        )
+
+    def _check(self, expression: Expression) -> None:
+        for node in walk(expression):
+            if isinstance(node, Exists):
+                raise NotIncrementalError("EXISTS inside another expression")
+            if _is_volatile(node):
+                raise NotIncrementalError("a value that changes by itself")
+
+
+# --- what patterns and expressions are made of -------------------------------------------------
+
+
+def _variables(*terms: object) -> tuple[Variable, ...]:
+    return tuple(dict.fromkeys(term for term in terms if isinstance(term, Variable)))
+
+
+def _is_volatile(node: object) -> bool:
+    return isinstance(node, Call) and node.function in VOLATILE
+
+
+def _has_exists(expression: Expression) -> bool:
+    return any(isinstance(node, Exists) for node in walk(expression))
+
+
+def _conjuncts(condition: Expression) -> list[Expression]:
+    if not isinstance(condition, And):
+        return [condition]
+    return [each for part in condition.parts for each in _conjuncts(part)]
+
+
+def _keeps_its_rows(operator: Operator) -> bool:
+    """Tell whether an eager operator's rows can be read as long as they can be joined with."""
+    match operator:
+        case stateless.Static() | TimedLeaf():
+            return True
+        case (
+            stateless.Filter(source=source)
+            | stateless.Extend(source=source)
+            | stateless.Project(source=source)
+        ):
+            return _keeps_its_rows(source)
+        case stateless.Union(sources=sources):
+            return all(map(_keeps_its_rows, sources))
+        case _:
+            return False
+
+
+def _is_plain(pattern: Pattern, query: ContinuousQuery) -> bool:
+    """Tell whether a pattern is made of triple patterns, joins, unions and filters alone."""
+    for each in subpatterns(pattern):
+        match each:
+            case BasicPattern(patterns=patterns):
+                if any(isinstance(p, PathPattern) and is_closure(p.path) for p in patterns):
+                    return False
+            case Filter(condition=condition, input=source):
+                if _has_exists(condition) or not mentioned(condition) <= always_bound(
+                    source, query
+                ):
+                    return False
+            case Join() | Union() | Values() | WindowPattern() | Graph():
+                pass
+            case _:
+                return False
+    return True
+
+
+def needs_content(pattern: Pattern) -> bool:
+    """Tell whether a pattern has no solution over an empty window."""
+    match pattern:
+        case BasicPattern(patterns=patterns):
+            return any(
+                isinstance(each, TriplePattern) or not is_closure(each.path) for each in patterns
+            )
+        case Join(inputs=inputs):
+            return any(map(needs_content, inputs))
+        case Union(inputs=inputs):
+            return all(map(needs_content, inputs))
+        case Filter(input=source) | Extend(input=source) | Project(input=source):
+            return needs_content(source)
+        case LeftJoin(left=source) | Minus(left=source):
+            return needs_content(source)
+        case Distinct(input=source) | Reduced(input=source) | OrderBy(input=source):
+            return needs_content(source)
+        case _:
+            return False

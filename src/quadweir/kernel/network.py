@@ -1,0 +1,110 @@
+"""The operators of one query, in the order in which changes run through them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, final
+
+from numpy.typing import NDArray
+
+from quadweir.algebra.patterns import TriplePattern
+from quadweir.kernel.relation import Delta, Operator
+from quadweir.kernel.window import CountClock, Leaf
+from quadweir.terms import IRI, Variable
+
+_Op = TypeVar("_Op", bound=Operator)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A window over one stream: where a leaf's matches come from.
+
+    `window` is the place of the window in the query. A window over a stream variable has a source
+    for each stream.
+    """
+
+    window: int
+    stream: str
+    event_time: IRI | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LeafPlan:
+    """What a leaf wants to hear of: the matches of a pattern, or every element if it has none.
+
+    A match is given by the values of `variables`. Those of `times` are bound to the event time of
+    the element, as an integer.
+    """
+
+    source: Source
+    pattern: TriplePattern | None
+    variables: tuple[Variable, ...]
+    times: tuple[Variable, ...] = ()
+
+
+@final
+@dataclass
+class Network:
+    """Leaves, clocks and operators; every operator stands after its inputs."""
+
+    leaves: list[tuple[LeafPlan, Leaf]] = field(default_factory=list)
+    clocks: dict[Source, CountClock] = field(default_factory=dict)
+    operators: list[tuple[Operator, tuple[int, ...]]] = field(default_factory=list)
+    _places: dict[int, int] = field(default_factory=dict)
+
+    def add_leaf(self, plan: LeafPlan, leaf: Leaf) -> Leaf:
+        self.leaves.append((plan, leaf))
+        return self.add(leaf, ())
+
+    def add(self, operator: _Op, inputs: Sequence[Operator]) -> _Op:
+        """Put an operator at the end."""
+        self._places[id(operator)] = len(self.operators)
+        self.operators.append((operator, tuple(self._places[id(each)] for each in inputs)))
+        return operator
+
+    def advance(self, through: int) -> list[Delta]:
+        """Go on to an instant; gives the changes of every operator, in the order of operators."""
+        for clock in self.clocks.values():
+            clock.advance(through)
+        deltas: list[Delta] = []
+        for operator, inputs in self.operators:
+            if isinstance(operator, Leaf):
+                deltas.append(operator.advance(through))
+            else:
+                deltas.append(operator.step([deltas[place] for place in inputs]))
+        return deltas
+
+    def place(self, operator: Operator) -> int:
+        return self._places[id(operator)]
+
+    def settle(self) -> None:
+        for operator, _ in self.operators:
+            operator.settle()
+
+    def held(self) -> int:
+        """How many mappings are remembered, results included."""
+        return sum(operator.held() for operator, _ in self.operators)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        found: dict[str, NDArray[Any]] = {}
+        for number, (operator, _) in enumerate(self.operators):
+            for name, array in operator.arrays().items():
+                found[f"operator.{number}.{name}"] = array
+        for number, clock in enumerate(self.clocks.values()):
+            for name, array in clock.arrays().items():
+                found[f"clock.{number}.{name}"] = array
+        return found
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        for number, clock in enumerate(self.clocks.values()):
+            clock.restore(part(f"clock.{number}.", arrays))
+        for number, (operator, _) in enumerate(self.operators):
+            operator.restore(part(f"operator.{number}.", arrays))
+
+
+def part(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Pick the arrays whose names start with a prefix, under the rest of their names."""
+    return {name[len(prefix) :]: array for name, array in arrays.items() if name.startswith(prefix)}

@@ -1,0 +1,139 @@
+"""The way back for what has no incremental operator: evaluate the query anew at its reports.
+
+The contents of the windows are still kept up to date by leaves, so that a report costs what the
+windows hold, not what the streams have brought.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.evaluate import solve
+from quadweir.algebra.moments import from_epoch_ms
+from quadweir.algebra.query import AskForm, ContinuousQuery
+from quadweir.algebra.signatures import Context
+from quadweir.algebra.solutions import time_variable
+from quadweir.algebra.values import FALSE, TRUE
+from quadweir.kernel.arrays import Ints
+from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.interning import ZERO
+from quadweir.kernel.network import Source
+from quadweir.kernel.relation import Delta, Operator
+from quadweir.terms import IRI, BlankNode, Quad, Variable
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A triple in a window, as an element of its own."""
+
+    stream: str
+    event_time: int
+    quads: tuple[Quad, ...]
+
+
+@final
+class Recomputed:
+    """A query's solutions by evaluation from scratch.
+
+    Linear: no.
+    State: the triples in the windows.
+    Forgets: a triple when its window does.
+    """
+
+    def __init__(
+        self,
+        query: ContinuousQuery,
+        dataset: Dataset,
+        leaves: Sequence[tuple[Source, Operator]],
+        variables: tuple[Variable, ...],
+        dictionary: Dictionary,
+    ) -> None:
+        self.query = query
+        self.dataset = dataset
+        self.leaves = leaves
+        self.variables = variables
+        self.dictionary = dictionary
+        # Row to triple, for each leaf.
+        self._held: list[dict[int, _Held]] = [{} for _ in leaves]
+        self._deltas: list[Delta] = []
+        self._done: list[int] = []
+
+    def take(self, deltas: list[Delta]) -> None:
+        """Take the changes of this step; `make` looks at them as far as time has come."""
+        self._deltas = deltas
+        self._done = [0] * len(deltas)
+
+    def finish(self) -> None:
+        """Look at the changes that no report has looked at."""
+        for place in range(len(self._deltas)):
+            self._catch_up(place, len(self._deltas[place].t))
+
+    def make(self, t: int, _solutions: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+        """Give the rows of the report at an instant."""
+        contents: dict[IRI, list[_Held]] = {}
+        for place, (source, _) in enumerate(self.leaves):
+            self._catch_up(place, int(np.searchsorted(self._deltas[place].t, t, side="right")))
+            window = self.query.windows[source.window]
+            contents.setdefault(window.name, []).extend(self._held[place].values())
+        context = Context(now=from_epoch_ms(t))
+        bag = solve(self.query, self.dataset, windows=contents, context=context)
+        number = self.dictionary.number
+        if isinstance(self.query.form, AskForm):
+            return np.array([[number(TRUE if bag else FALSE)]], dtype=np.int64)
+        rows = np.zeros((len(bag), len(self.variables)), dtype=np.int64)
+        for place, solution in enumerate(bag):
+            for column, variable in enumerate(self.variables):
+                if variable in solution:
+                    rows[place, column] = number(solution[variable])
+        return rows
+
+    def _catch_up(self, place: int, until: int) -> None:
+        start, delta = self._done[place], self._deltas[place]
+        if until <= start:
+            return
+        source, leaf = self.leaves[place]
+        held = self._held[place]
+        part = delta.pick(np.arange(start, until))
+        subject, predicate, end = leaf.variables[:3]
+        columns = (subject, predicate, end, time_variable(subject))
+        values = leaf.columns(columns, part.row)
+        for sign, row, (s, p, o, time) in zip(part.sign, part.row, values, strict=True):
+            if sign < 0:
+                del held[int(row)]
+                continue
+            term = self.dictionary.term
+            quad = Quad(_resource(term(int(s))), _iri(term(int(p))), term(int(o)))
+            held[int(row)] = _Held(source.stream, int(time) - ZERO, (quad,))
+        self._done[place] = until
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            f"held.{place}": np.array(sorted(held), dtype=np.int64)
+            for place, held in enumerate(self._held)
+        }
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        for place in range(len(self.leaves)):
+            self._held[place] = {}
+            rows: Ints = arrays[f"held.{place}"]
+            ones = np.ones_like(rows)
+            self._deltas = [Delta(rows, ones, rows, rows)] * (place + 1)
+            self._done = [0] * (place + 1)
+            self._catch_up(place, len(rows))
+
+
+def _resource(term: object) -> IRI | BlankNode:
+    assert isinstance(term, IRI | BlankNode)
+    return term
+
+
+def _iri(term: object) -> IRI:
+    assert isinstance(term, IRI)
+    return term

@@ -1,0 +1,267 @@
+"""Relations that change: tables of rows, and signed rows in order of time.
+
+An operator of the kernel takes the changes of its inputs and gives the changes of its output. A
+change is a row of the operator's own output with a time and a sign. Rows are numbers; what they
+bind is asked for by variable and comes as dictionary numbers. An operator that makes new values
+keeps them in a table; all others keep references to the rows they were made from, so that the
+bindings of a mapping are stored once, in its leaves (paper 001, section 3.1).
+
+A row that is taken back within a step can still be read until the step is settled: operators above
+look at it to see what goes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from quadweir.kernel.arrays import FOREVER, Ints, ints, power_of_two
+from quadweir.terms import Variable
+
+# Columns of a table that a join can probe without copying its rows.
+ENTER: Final = 0
+LEAVE: Final = 1
+FIRST_VALUE: Final = 2
+
+
+class Delta(NamedTuple):
+    """Signed rows in order of time.
+
+    Attributes:
+        t: when each change happens.
+        sign: +1 where the row comes, -1 where it goes.
+        row: the row of the operator that gives the change.
+        leave: until when a row that comes stays, if that is known at its coming, else FOREVER.
+    """
+
+    t: Ints
+    sign: Ints
+    row: Ints
+    leave: Ints
+
+    def pick(self, places: np.ndarray) -> Delta:  # type: ignore[type-arg]
+        """Keep the changes at these places, or where a mask is true."""
+        return Delta(self.t[places], self.sign[places], self.row[places], self.leave[places])
+
+
+def no_change() -> Delta:
+    """The changes of a relation that stays as it is."""
+    return Delta(ints(0), ints(0), ints(0), ints(0))
+
+
+def in_order(deltas: list[Delta], *, arrivals_first: bool = False) -> tuple[Delta, Ints]:
+    """Merge changes by time, and tell of each which delta it came from.
+
+    At one instant what goes comes before what comes, unless `arrivals_first`.
+    """
+    source = np.repeat(np.arange(len(deltas), dtype=np.int64), [len(each.t) for each in deltas])
+    merged = Delta(*(np.concatenate(parts) for parts in zip(*deltas, strict=True)))
+    second = merged.sign < 0 if arrivals_first else merged.sign > 0
+    order = np.argsort(merged.t * 2 + second, kind="stable")
+    return merged.pick(order), source[order]
+
+
+class SlotTable:
+    """Rows that come and go in any order.
+
+    A row number is used again once the row was released and the table settled.
+    """
+
+    def __init__(self, width: int, capacity: int = 16) -> None:
+        capacity = power_of_two(capacity)
+        self.width = width
+        self.cells = np.zeros((capacity, width), dtype=np.int64)
+        # A stack of the free rows; the next to be taken is the last.
+        self.free = np.arange(capacity - 1, -1, -1, dtype=np.int64)
+        self.free_count = capacity
+        self._released: list[Ints] = []
+
+    @property
+    def capacity(self) -> int:
+        return len(self.cells)
+
+    @property
+    def mask(self) -> int:
+        return len(self.cells) - 1
+
+    @property
+    def held(self) -> int:
+        """How many rows are in use, those included that were released but not settled."""
+        return self.capacity - self.free_count
+
+    def reserve(self, count: int) -> None:
+        """Make sure that `count` more rows can be taken."""
+        if self.free_count >= count:
+            return
+        old = self.capacity
+        new = power_of_two(self.held + count)
+        cells = np.zeros((new, self.width), dtype=np.int64)
+        cells[:old] = self.cells
+        self.cells = cells
+        free = np.empty(new, dtype=np.int64)
+        free[: new - old] = np.arange(new - 1, old - 1, -1)
+        free[new - old : new - old + self.free_count] = self.free[: self.free_count]
+        self.free = free
+        self.free_count += new - old
+
+    def take(self, count: int) -> Ints:
+        """Take rows; what is in their cells is up to the taker."""
+        self.reserve(count)
+        self.free_count -= count
+        return self.free[self.free_count : self.free_count + count][::-1].copy()
+
+    def release(self, rows: Ints) -> None:
+        """Give rows back; they can be read until `settle`."""
+        if len(rows):
+            self._released.append(rows)
+
+    def settle(self) -> Ints:
+        """Free what was released, and say which rows those are."""
+        if not self._released:
+            return ints(0)
+        rows = np.concatenate(self._released)
+        self._released = []
+        self.free[self.free_count : self.free_count + len(rows)] = rows
+        self.free_count += len(rows)
+        return rows
+
+    def arrays(self) -> dict[str, Ints]:
+        """Give what `restore` needs; only between steps."""
+        return {"cells": self.cells, "free": self.free[: self.free_count].copy()}
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None:
+        self.cells = np.array(arrays["cells"], dtype=np.int64)
+        self.free = np.zeros(len(self.cells), dtype=np.int64)
+        self.free_count = len(arrays["free"])
+        self.free[: self.free_count] = arrays["free"]
+        self._released = []
+
+
+class CircularTable:
+    """Rows that go in the order in which they came.
+
+    Row numbers only ever grow; a row lies in the cell that its number gives modulo the capacity,
+    so that a reference stays good when the table grows.
+    """
+
+    def __init__(self, width: int, capacity: int = 16) -> None:
+        self.width = width
+        self.cells = np.zeros((power_of_two(capacity), width), dtype=np.int64)
+        self.head = 0  # the oldest row that can still be read
+        self.tail = 0  # the next row
+
+    @property
+    def capacity(self) -> int:
+        return len(self.cells)
+
+    @property
+    def mask(self) -> int:
+        return len(self.cells) - 1
+
+    @property
+    def held(self) -> int:
+        return self.tail - self.head
+
+    def append(self, cells: np.ndarray) -> Ints:  # type: ignore[type-arg]
+        """Add rows at the end and give their numbers."""
+        count = len(cells)
+        if self.held + count > self.capacity:
+            self._resize(power_of_two(self.held + count))
+        rows = np.arange(self.tail, self.tail + count, dtype=np.int64)
+        self.cells[rows & self.mask] = cells
+        self.tail += count
+        return rows
+
+    def forget(self, head: int) -> None:
+        """Let go of the rows before `head`."""
+        self.head = head
+        # What a burst took is given back, with room left so that growing and shrinking alternate
+        # only where the content does.
+        if self.capacity > 1024 and self.held * 8 < self.capacity:
+            self._resize(power_of_two(max(self.held * 2, 1024)))
+
+    def _resize(self, capacity: int) -> None:
+        rows = np.arange(self.head, self.tail, dtype=np.int64)
+        cells = np.zeros((capacity, self.width), dtype=np.int64)
+        cells[rows & (capacity - 1)] = self.cells[rows & self.mask]
+        self.cells = cells
+
+    def arrays(self) -> dict[str, Ints]:
+        rows = np.arange(self.head, self.tail, dtype=np.int64)
+        return {
+            "cells": self.cells[rows & self.mask],
+            "place": np.array([self.head, self.tail], dtype=np.int64),
+        }
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None:
+        self.head, self.tail = (int(each) for each in arrays["place"])
+        self.cells = np.zeros((power_of_two(max(16, self.held)), self.width), dtype=np.int64)
+        rows = np.arange(self.head, self.tail, dtype=np.int64)
+        self.cells[rows & self.mask] = arrays["cells"]
+
+
+class Operator(ABC):
+    """One node of a shard's network.
+
+    `variables` are what its rows may bind, `always` those that every row binds. A number of 0
+    stands for a variable that is not bound.
+    """
+
+    variables: tuple[Variable, ...]
+    always: frozenset[Variable]
+    timed: bool = False
+    """Whether every row tells at its coming when it goes."""
+
+    @abstractmethod
+    def step(self, inputs: list[Delta]) -> Delta:
+        """Take the changes of the inputs, in order of time, and give those of the output."""
+
+    @abstractmethod
+    def column(self, variable: Variable, rows: Ints) -> Ints:
+        """Give what rows bind a variable to; 0 where it is not bound."""
+
+    def columns(self, variables: tuple[Variable, ...], rows: Ints) -> np.ndarray:  # type: ignore[type-arg]
+        """Give several variables side by side."""
+        found = np.empty((len(rows), len(variables)), dtype=np.int64)
+        for place, variable in enumerate(variables):
+            found[:, place] = self.column(variable, rows)
+        return found
+
+    def identity(self, rows: Ints) -> np.ndarray:  # type: ignore[type-arg]
+        """Give the numbers of the leaves that each row was made from; they never come again."""
+        return rows.reshape(-1, 1)
+
+    def span(self) -> int:
+        """Give a power of two modulo which no two rows that are there have the same number."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Let go of what went in this step."""
+
+    def arrays(self) -> dict[str, Ints]:
+        """Give the state as arrays, for a snapshot; only between steps."""
+        return {}
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None:
+        """Take back what `arrays` gave."""
+
+    def held(self) -> int:
+        """How many mappings are remembered here."""
+        return 0
+
+
+__all__ = [
+    "ENTER",
+    "FIRST_VALUE",
+    "FOREVER",
+    "LEAVE",
+    "CircularTable",
+    "Delta",
+    "Operator",
+    "SlotTable",
+    "in_order",
+    "no_change",
+]

@@ -1,0 +1,433 @@
+"""One shard of one query: matches in, answers out, state that can be saved and brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from quadweir.algebra.analyze import check_windows, compares_derivations
+from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.evaluate import solve
+from quadweir.algebra.patterns import (
+    Distinct,
+    OrderBy,
+    Pattern,
+    Project,
+    Reduced,
+    Slice,
+    Values,
+)
+from quadweir.algebra.query import (
+    AskForm,
+    ConstructForm,
+    ContinuousQuery,
+    DescribeForm,
+    SelectForm,
+)
+from quadweir.algebra.scopes import in_scope, visible
+from quadweir.algebra.solutions import Bag
+from quadweir.algebra.streams import OutputOperator
+from quadweir.algebra.values import FALSE, TRUE
+from quadweir.errors import UnsupportedError
+from quadweir.kernel.answers import (
+    Answers,
+    Differences,
+    Eager,
+    Everything,
+    Output,
+    Rows,
+    Whole,
+    no_rows,
+)
+from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
+from quadweir.kernel.build import (
+    Builder,
+    NotIncrementalError,
+    is_eager,
+    needs_content,
+    static_dataset,
+)
+from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.instants import Closes, reports_on_close
+from quadweir.kernel.interning import ZERO
+from quadweir.kernel.network import LeafPlan, Network, Source, part
+from quadweir.kernel.recompute import Recomputed
+from quadweir.kernel.relation import Delta, Operator, no_change
+from quadweir.kernel.window import Elements, Matches
+from quadweir.terms import Variable
+
+# How many changes run through the operators at once: enough to make the way of one cheap, few
+# enough that what they touch stays in the processor's caches.
+CHUNK: Final = 1 << 16
+
+
+@final
+@dataclass(frozen=True)
+class MatchColumns:
+    """Matches of one leaf's pattern, as columns: times, positions, and a column for each variable.
+
+    Columns are Arrow strings in canonical spelling (dictionary-encoded or not), or arrays of
+    numbers of the shard's own dictionary.
+    """
+
+    time: Ints
+    position: Ints
+    columns: Sequence[pa.Array | Ints]
+
+
+@final
+@dataclass(frozen=True)
+class Events:
+    """What has arrived since the last step; none of it may be late.
+
+    Attributes:
+        matches: for each leaf, by its place in `Shard.leaves`, what matched it.
+        elements: for each source of a count window, by its place in `Shard.sources`, all elements.
+        seen: for each source the earliest and the latest time of elements that arrived.
+    """
+
+    matches: Mapping[int, MatchColumns] = field(default_factory=dict)
+    elements: Mapping[int, Elements] = field(default_factory=dict)
+    seen: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+
+@final
+class Shard:
+    """The windows, indexes and groups of one query, or of one shard of it.
+
+    Args:
+        query: The query; best optimised.
+        static: The static data that the engine holds.
+        streams: The streams there are; only windows over a stream variable need them.
+        incremental: False to evaluate the query anew at every report; for comparison.
+    """
+
+    def __init__(
+        self,
+        query: ContinuousQuery,
+        *,
+        static: Dataset | None = None,
+        streams: Sequence[str] = (),
+        incremental: bool = True,
+    ) -> None:
+        check_windows(query)
+        if isinstance(query.form, DescribeForm):
+            raise UnsupportedError(
+                "DESCRIBE is not kept up to date over windows",
+                hint="Use CONSTRUCT and say which triples are wanted.",
+                span=query.span,
+            )
+        self.query = query
+        self.streams = tuple(streams)
+        self.dictionary = Dictionary()
+        self._dataset = static_dataset(query, static if static is not None else Dataset())
+        self.variables = answer_variables(query)
+        self.why_not: str | None = "asked for" if not incremental else None
+        self.eager = False
+        if incremental:
+            self._build_incremental()
+        if self.why_not is not None:
+            self._build_recomputed()
+
+    # --- set-up ---
+
+    def _builder(self, *, eager: bool) -> Builder:
+        return Builder(self.query, self._dataset, self.dictionary, self.streams, eager=eager)
+
+    def _build_incremental(self) -> None:
+        eager = is_eager(self.query) and needs_content(self.query.pattern)
+        try:
+            try:
+                self._plan(eager=eager)
+            except NotIncrementalError:
+                if not eager:
+                    raise
+                self._plan(eager=False)
+        except NotIncrementalError as error:
+            self.why_not = str(error)
+
+    def _plan(self, *, eager: bool) -> None:
+        query = self.query
+        builder = self._builder(eager=eager)
+        modifiers, inner = _modifiers(query.pattern)
+        root = builder.build(inner)
+        output: Output
+        if isinstance(query.form, AskForm):
+            output = Whole((root, ()), self._ask, 1, query.output, self.dictionary)
+        elif modifiers:
+            kept = visible(in_scope(inner, query))
+            output = Whole(
+                (root, kept),
+                lambda _t, found: self._modify(modifiers, kept, found),
+                len(self.variables),
+                query.output,
+                self.dictionary,
+            )
+        elif eager:
+            output = Eager(root, self.variables)
+        elif query.output is OutputOperator.RSTREAM:
+            output = Everything(root, self.variables, self.dictionary)
+        else:
+            output = Differences(
+                root,
+                self.variables,
+                self.dictionary,
+                derivations=compares_derivations(query),
+                goes=query.output is OutputOperator.DSTREAM,
+            )
+        tells_all = (
+            query.output is OutputOperator.RSTREAM
+            or isinstance(query.form, AskForm)
+            or not needs_content(query.pattern)
+        )
+        self._finish(builder, output, root, None, track=tells_all, eager=eager)
+
+    def _build_recomputed(self) -> None:
+        builder = self._builder(eager=False)
+        sources = [
+            source
+            for number in range(len(self.query.windows))
+            for source in builder.sources_of(number)
+        ]
+        leaves = [(source, builder.triples(source, timed=True)) for source in sources]
+        recomputed = Recomputed(self.query, self._dataset, leaves, self.variables, self.dictionary)
+        output = Whole(
+            None,
+            recomputed.make,
+            len(self.variables),
+            self.query.output,
+            self.dictionary,
+            always_anew=True,
+        )
+        self._finish(builder, output, None, recomputed, track=True, eager=False)
+
+    def _finish(
+        self,
+        builder: Builder,
+        output: Output,
+        root: Operator | None,
+        recomputed: Recomputed | None,
+        *,
+        track: bool,
+        eager: bool,
+    ) -> None:
+        query = self.query
+        self.eager = eager
+        self.network: Network = builder.network
+        self._output = output
+        self._root = root
+        self._recomputed = recomputed
+        self.sources: tuple[Source, ...] = tuple(
+            source for number in range(len(query.windows)) for source in builder.sources_of(number)
+        )
+        on_close = reports_on_close(query)
+        if on_close:
+            # The clocks of count windows tell when they close, whether anything matches or not.
+            for source in self.sources:
+                builder.clock(source)
+        self._closes = Closes(query, self.sources, self.network.clocks) if on_close else None
+        needed = query.report.non_empty_only or (track and not on_close)
+        self._trackers = [builder.content(source) for source in self.sources] if needed else []
+        self._tracked = 0  # rows in all windows at the last report
+        self.leaves: tuple[LeafPlan, ...] = tuple(plan for plan, _ in self.network.leaves)
+        self._through = ALWAYS
+
+    def _ask(self, _t: int, found: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+        answer = TRUE if len(found) else FALSE
+        return np.array([[self.dictionary.number(answer)]], dtype=np.int64)
+
+    def _modify(
+        self,
+        modifiers: Sequence[Pattern],
+        kept: tuple[Variable, ...],
+        found: np.ndarray,  # type: ignore[type-arg]
+    ) -> np.ndarray:  # type: ignore[type-arg]
+        """Apply ORDER BY, LIMIT and the like to the solutions of one report (A4)."""
+        terms = {int(each): self.dictionary.term(int(each)) for each in np.unique(found) if each}
+        rows = tuple(tuple(terms.get(int(each)) for each in row) for row in found)
+        pattern: Pattern = Values(variables=kept, rows=rows)  # type: ignore[arg-type]
+        for modifier in modifiers:
+            pattern = replace(modifier, input=pattern)  # type: ignore[call-arg, arg-type]
+        bag: Bag = solve(_plain(self.query, pattern), Dataset())
+        result = np.zeros((len(bag), len(self.variables)), dtype=np.int64)
+        for place, solution in enumerate(bag):
+            for column, variable in enumerate(self.variables):
+                if variable in solution:
+                    result[place, column] = self.dictionary.number(solution[variable])
+        return result
+
+    # --- running ---
+
+    def step(self, events: Events, through: int) -> Answers:
+        """Take what has arrived, and give the answers that are final.
+
+        Args:
+            events: What has arrived. Nothing in it may be as early as the `through` before.
+            through: The instant until which all is known: no element until then is still to come.
+                FOREVER at the end of all streams, to have the windows run empty (E3).
+        """
+        self._hear(events)
+        found = []
+        for cut in self._cuts(events, through):
+            found.append(self._advance(cut))
+        self._through = through
+        return self._spelled(found)
+
+    def _hear(self, events: Events) -> None:
+        for place, columns in events.matches.items():
+            plan, leaf = self.network.leaves[place]
+            count = len(columns.time)
+            values = np.empty((count, len(leaf.variables)), dtype=np.int64)
+            for number, column in enumerate(columns.columns):
+                if isinstance(column, np.ndarray):
+                    values[:, number] = column
+                else:
+                    values[:, number] = self.dictionary.encode(column)
+            for number in range(len(plan.times)):
+                values[:, len(plan.variables) + number] = columns.time + ZERO
+            leaf.hear(Matches(columns.time, columns.position, values))
+        for place, elements in events.elements.items():
+            clock = self.network.clocks.get(self.sources[place])
+            if clock is not None:
+                clock.hear(elements)
+        if self._closes is not None:
+            for place, (first, last) in events.seen.items():
+                self._closes.hear(self.sources[place], first, last)
+
+    def _cuts(self, events: Events, through: int) -> list[int]:
+        """Cut a long step into several: each with about as many changes as a chunk."""
+        count = sum(len(columns.time) for columns in events.matches.values())
+        if self.eager or count <= CHUNK:
+            return [through]
+        times = np.sort(np.concatenate([each.time for each in events.matches.values()]))
+        cuts = np.unique(times[CHUNK::CHUNK])
+        return [int(cut) for cut in cuts if self._through < cut < through] + [through]
+
+    def _advance(self, through: int) -> tuple[Rows, tuple[pa.Array, ...]]:
+        deltas = self.network.advance(through)
+        place = self.network.place
+        root = deltas[place(self._root)] if self._root is not None else no_change()
+        tracked = [deltas[place(each)] for each in self._trackers]
+        reports = self._reports(root, tracked, through)
+        if self._recomputed is not None:
+            self._recomputed.take([deltas[place(leaf)] for _, leaf in self._recomputed.leaves])
+        rows = self._output.step(root, reports)
+        if self._recomputed is not None:
+            self._recomputed.finish()
+        spelled = tuple(
+            self.dictionary.decode(np.ascontiguousarray(rows.values[:, column]))
+            for column in range(rows.values.shape[1])
+        )
+        self.network.settle()
+        self.dictionary.settle()
+        return rows, spelled
+
+    def _reports(self, root: Delta, tracked: list[Delta], through: int) -> Ints:
+        if self.eager:
+            return ints(0)
+        if self._closes is not None:
+            reports = self._closes.advance(through)
+        else:
+            changes = [each.t for each in tracked] if tracked else [root.t]
+            reports = np.unique(np.concatenate(changes))
+            reports = reports[reports > ALWAYS]
+        if not self.query.report.non_empty_only:
+            return reports
+        t = np.concatenate([each.t for each in tracked])
+        order = np.argsort(t, kind="stable")
+        signs = np.concatenate([each.sign for each in tracked])[order]
+        counts = np.concatenate(([0], np.cumsum(signs))) + self._tracked
+        self._tracked = int(counts[-1])
+        return reports[counts[np.searchsorted(t[order], reports, side="right")] > 0]
+
+    def _spelled(self, found: list[tuple[Rows, tuple[pa.Array, ...]]]) -> Answers:
+        rows = [each for each, _ in found] or [no_rows(len(self.variables))]
+        columns = tuple(
+            pa.concat_arrays([spelled[column] for _, spelled in found])
+            for column in range(len(self.variables))
+        )
+        return Answers(
+            self.variables,
+            np.concatenate([each.t for each in rows]),
+            np.concatenate([each.sign for each in rows]),
+            columns,
+        )
+
+    # --- state ---
+
+    def held(self) -> int:
+        """How many mappings are remembered, those of intermediate results included."""
+        return self.network.held() + self._output.held()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Give the whole state as arrays, between two steps."""
+        found: dict[str, NDArray[Any]] = {
+            "shard": np.array([self._through, self._tracked], dtype=np.int64)
+        }
+        found |= {f"network.{name}": each for name, each in self.network.arrays().items()}
+        found |= {f"output.{name}": each for name, each in self._output.arrays().items()}
+        found |= {f"dictionary.{name}": each for name, each in self.dictionary.arrays().items()}
+        if self._recomputed is not None:
+            found |= {f"held.{name}": each for name, each in self._recomputed.arrays().items()}
+        if self._closes is not None:
+            found |= self._closes.arrays(self.sources)
+        return found
+
+    def restore_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `arrays` gave, in a shard made for the same query and static data."""
+        self._through, self._tracked = (int(each) for each in arrays["shard"])
+        self.dictionary.restore(part("dictionary.", arrays))
+        self.network.restore(part("network.", arrays))
+        self._output.restore(part("output.", arrays))
+        if self._recomputed is not None:
+            self._recomputed.restore(part("held.", arrays))
+        if self._closes is not None:
+            self._closes.restore(arrays, self.sources)
+
+
+def answer_variables(query: ContinuousQuery) -> tuple[Variable, ...]:
+    """Name the columns of a query's answers."""
+    match query.form:
+        case SelectForm(variables=variables):
+            return variables
+        case ConstructForm(template=template):
+            found = {
+                term
+                for triple in template
+                for term in (triple.subject, triple.predicate, triple.object)
+                if isinstance(term, Variable)
+            }
+            return tuple(sorted(found))
+        case _:
+            return (Variable("boolean"),)
+
+
+def _modifiers(pattern: Pattern) -> tuple[list[Pattern], Pattern]:
+    """Part ORDER BY, LIMIT and what stands above them from the rest; innermost first."""
+    chain: list[Pattern] = []
+    rest = pattern
+    while isinstance(rest, Slice | Distinct | Reduced | Project | OrderBy):
+        chain.append(rest)
+        rest = rest.input
+    while chain and not isinstance(chain[-1], Slice | OrderBy):
+        rest = chain.pop()
+    return chain[::-1], rest
+
+
+def _plain(query: ContinuousQuery, pattern: Pattern) -> ContinuousQuery:
+    return replace(
+        query,
+        pattern=pattern,
+        windows=(),
+        default_graphs=(),
+        named_graphs=(),
+        default_graph_windows=(),
+    )
+
+
+__all__ = ["CHUNK", "FOREVER", "Events", "MatchColumns", "Shard"]

@@ -1,0 +1,252 @@
+"""Operators that remember nothing: filters, new values, projections, unions; and fixed relations.
+
+They work on the rows of their inputs: a filter lets rows through, a projection hides columns, BIND
+computes its column whenever somebody asks for it, and a union numbers the rows of all branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import final
+
+import numpy as np
+
+from quadweir.algebra.expressions import Constant, Expression, VariableExpression
+from quadweir.algebra.solutions import is_time
+from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, power_of_two
+from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.expressions import Vectorized
+from quadweir.kernel.relation import (
+    ENTER,
+    FIRST_VALUE,
+    LEAVE,
+    CircularTable,
+    Delta,
+    Operator,
+    in_order,
+    no_change,
+)
+from quadweir.terms import Variable
+
+
+class _OnRows(Operator):
+    """An operator whose rows are those of its one input."""
+
+    def __init__(self, source: Operator) -> None:
+        self.source = source
+        self.variables = source.variables
+        self.always = source.always
+        self.timed = source.timed
+
+    def step(self, inputs: list[Delta]) -> Delta:
+        return inputs[0]
+
+    def column(self, variable: Variable, rows: Ints) -> Ints:
+        return self.source.column(variable, rows)
+
+    def identity(self, rows: Ints) -> np.ndarray:  # type: ignore[type-arg]
+        return self.source.identity(rows)
+
+    def span(self) -> int:
+        return self.source.span()
+
+
+@final
+class Filter(_OnRows):
+    """The rows for which a condition is true.
+
+    Linear: yes. State: none. Forgets: nothing to forget.
+    """
+
+    def __init__(self, source: Operator, condition: Expression, dictionary: Dictionary) -> None:
+        super().__init__(source)
+        self._condition = Vectorized(condition, dictionary)
+
+    def step(self, inputs: list[Delta]) -> Delta:
+        (delta,) = inputs
+        if not len(delta.t):
+            return delta
+        # A row that goes was let in if it is let out: the condition sees the same values.
+        columns = {
+            variable: self.source.column(variable, delta.row)
+            for variable in self._condition.variables
+            if variable in self.source.variables
+        }
+        for variable in self._condition.variables:
+            columns.setdefault(variable, ints(len(delta.t)))
+        return delta.pick(self._condition.truth(columns, len(delta.t)))
+
+
+@final
+class RowFilter(_OnRows):
+    """The rows that a test on row numbers lets through.
+
+    Linear: yes. State: none. Forgets: nothing to forget.
+    """
+
+    def __init__(self, source: Operator, test: Callable[[Ints], np.ndarray]) -> None:  # type: ignore[type-arg]
+        super().__init__(source)
+        self._test = test
+
+    def step(self, inputs: list[Delta]) -> Delta:
+        (delta,) = inputs
+        return delta.pick(self._test(delta.row)) if len(delta.t) else delta
+
+
+@final
+class Extend(_OnRows):
+    """One more column, computed where it is asked for.
+
+    Linear: yes. State: none. Forgets: nothing to forget.
+    """
+
+    def __init__(
+        self, source: Operator, variable: Variable, expression: Expression, dictionary: Dictionary
+    ) -> None:
+        super().__init__(source)
+        self.variable = variable
+        self.variables = (*source.variables, variable)
+        match expression:
+            case Constant():
+                self.always = source.always | {variable}
+            case VariableExpression(variable=other) if other in source.always:
+                self.always = source.always | {variable}
+            case _:
+                pass
+        self._expression = Vectorized(expression, dictionary)
+
+    def column(self, variable: Variable, rows: Ints) -> Ints:
+        if variable != self.variable:
+            return self.source.column(variable, rows)
+        columns = {
+            each: self.source.column(each, rows)
+            if each in self.source.variables
+            else ints(len(rows))
+            for each in self._expression.variables
+        }
+        return self._expression.values(columns, len(rows))
+
+
+@final
+class Project(_OnRows):
+    """Some of the columns; the others are not to be seen any more.
+
+    Linear: yes. State: none. Forgets: nothing to forget.
+    """
+
+    def __init__(self, source: Operator, variables: Sequence[Variable]) -> None:
+        super().__init__(source)
+        kept = tuple(v for v in variables if v in source.variables)
+        times = tuple(v for v in source.variables if is_time(v))
+        self.variables = kept + times
+        self.always = source.always & frozenset(self.variables)
+
+    def column(self, variable: Variable, rows: Ints) -> Ints:
+        if variable not in self.variables:
+            return ints(len(rows))
+        return self.source.column(variable, rows)
+
+
+@final
+class Union(Operator):
+    """The rows of all inputs.
+
+    Linear: yes. State: none. Forgets: nothing to forget.
+    """
+
+    def __init__(self, sources: Sequence[Operator]) -> None:
+        self.sources = tuple(sources)
+        self.variables = tuple(dict.fromkeys(v for each in sources for v in each.variables))
+        first, *rest = (each.always for each in sources)
+        self.always = first.intersection(*rest)
+        self.timed = all(each.timed for each in sources)
+        self._branches = power_of_two(len(sources))
+
+    def step(self, inputs: list[Delta]) -> Delta:
+        merged, source = in_order(inputs)
+        return merged._replace(row=merged.row * self._branches + source)
+
+    def column(self, variable: Variable, rows: Ints) -> Ints:
+        found = ints(len(rows))
+        branch = rows & (self._branches - 1)
+        for number, source in enumerate(self.sources):
+            if variable in source.variables:
+                here = branch == number
+                found[here] = source.column(variable, rows[here] // self._branches)
+        return found
+
+    def identity(self, rows: Ints) -> np.ndarray:  # type: ignore[type-arg]
+        branch = rows & (self._branches - 1)
+        parts = []
+        for number, source in enumerate(self.sources):
+            here = np.flatnonzero(branch == number)
+            parts.append((number, here, source.identity(rows[here] // self._branches)))
+        width = 1 + max(each.shape[1] for _, _, each in parts)
+        found = np.full((len(rows), width), -1, dtype=np.int64)
+        for number, here, each in parts:
+            found[here, 0] = number
+            found[here, 1 : 1 + each.shape[1]] = each
+        return found
+
+    def span(self) -> int:
+        return self._branches * max(each.span() for each in self.sources)
+
+
+@final
+class Static(Operator):
+    """A relation that is always there: static data, VALUES, the one empty solution.
+
+    Linear: yes, it never changes.
+    State: its rows.
+    Forgets: nothing; it is as large as the data it was made from.
+    """
+
+    def __init__(
+        self,
+        variables: tuple[Variable, ...],
+        values: np.ndarray,  # type: ignore[type-arg]
+        dictionary: Dictionary,
+    ) -> None:
+        self.variables = variables
+        self.always = frozenset(v for place, v in enumerate(variables) if values[:, place].all())
+        self.timed = True
+        cells = np.empty((len(values), FIRST_VALUE + len(variables)), dtype=np.int64)
+        cells[:, ENTER] = ALWAYS
+        cells[:, LEAVE] = FOREVER
+        cells[:, FIRST_VALUE:] = values
+        dictionary.keep(values.ravel())
+        self.table = CircularTable(cells.shape[1], max(1, len(cells)))
+        self.table.append(cells)
+        self._places = {variable: place for place, variable in enumerate(variables)}
+        self._given = False
+
+    def step(self, inputs: list[Delta]) -> Delta:
+        if self._given:
+            return no_change()
+        self._given = True
+        rows = np.arange(self.table.tail, dtype=np.int64)
+        cells = self.table.cells[: len(rows)]
+        return Delta(
+            np.ascontiguousarray(cells[:, ENTER]),
+            np.ones_like(rows),
+            rows,
+            np.ascontiguousarray(cells[:, LEAVE]),
+        )
+
+    def column(self, variable: Variable, rows: Ints) -> Ints:
+        found: Ints = self.table.cells[rows, FIRST_VALUE + self._places[variable]]
+        return found
+
+    def span(self) -> int:
+        return self.table.capacity
+
+    def held(self) -> int:
+        return self.table.held
+
+    # The rows themselves are made anew from the static data.
+
+    def arrays(self) -> dict[str, Ints]:
+        return {"given": np.array([self._given], dtype=np.int64)}
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None:
+        self._given = bool(arrays["given"][0])

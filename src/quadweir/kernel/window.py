@@ -1,0 +1,494 @@
+"""Windows: matches of one triple pattern enter with their element and leave with it.
+
+Every scope is a rule that gives each element the instant at which it comes into the content and
+the one at which it is gone (W1 to W6 of the semantics page). A leaf holds the matches of one
+pattern in one window, in the order in which they come and go: a circular array (paper 001,
+section 3.3). Arrivals may be out of order as long as they are not late; they wait in sorted runs
+until time has come to their instant.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, assert_never, final
+
+import numpy as np
+
+from quadweir.algebra.windows import (
+    AllScope,
+    CountScope,
+    CountUnit,
+    NowScope,
+    PastScope,
+    Scope,
+    TimeScope,
+)
+from quadweir.kernel.arrays import FOREVER, Ints, ints
+from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.relation import (
+    ENTER,
+    FIRST_VALUE,
+    LEAVE,
+    CircularTable,
+    Delta,
+    Operator,
+    in_order,
+    no_change,
+)
+from quadweir.terms import Variable
+
+
+class Matches(NamedTuple):
+    """Matches of one triple pattern: the element's time and position, and what is bound."""
+
+    time: Ints
+    position: Ints
+    values: np.ndarray  # type: ignore[type-arg]  # one row for each match, one column a variable
+
+    def pick(self, places: np.ndarray) -> Matches:  # type: ignore[type-arg]
+        return Matches(self.time[places], self.position[places], self.values[places])
+
+
+class Elements(NamedTuple):
+    """The elements of a stream, whether they match anything or not."""
+
+    time: Ints
+    position: Ints
+    size: Ints  # how many different triples
+
+
+def no_matches(width: int) -> Matches:
+    return Matches(ints(0), ints(0), np.zeros((0, width), dtype=np.int64))
+
+
+# --- when elements come and go ----------------------------------------------------------------
+
+
+class Clock(ABC):
+    """Says when the elements of a window come and go."""
+
+    @abstractmethod
+    def interval(self, time: Ints, position: Ints) -> tuple[Ints, Ints]:
+        """Give for each element when it comes and when it is gone, FOREVER if not known yet."""
+
+
+def _next_close(instant: Ints, step: int | None, origin: int) -> Ints:
+    """Find the first close that is not before each instant; without steps, the instant itself."""
+    if step is None:
+        return instant
+    return origin + np.maximum(1, -((origin - instant) // step)) * step
+
+
+@final
+@dataclass(frozen=True)
+class TimeClock(Clock):
+    """Time, hopping, NOW, ALL and past windows: both instants follow from the element's time."""
+
+    after_ms: int
+    until_ms: int | None
+    step_ms: int | None = None
+    origin_ms: int = 0
+
+    @staticmethod
+    def of(scope: Scope) -> TimeClock:
+        match scope:
+            case TimeScope():
+                return TimeClock(0, scope.range_ms, scope.step_ms, scope.origin_ms)
+            case PastScope():
+                return TimeClock(scope.to_ms, scope.from_ms, scope.step_ms, scope.origin_ms)
+            case NowScope():
+                return TimeClock(0, 1)
+            case AllScope():
+                return TimeClock(0, None)
+            case CountScope():
+                raise TypeError("a count window has no clock of this kind")
+            case _:
+                assert_never(scope)
+
+    def interval(self, time: Ints, position: Ints) -> tuple[Ints, Ints]:
+        enter = _next_close(time + self.after_ms, self.step_ms, self.origin_ms)
+        if self.until_ms is None:
+            return enter, np.full(len(time), FOREVER, dtype=np.int64)
+        return enter, _next_close(time + self.until_ms, self.step_ms, self.origin_ms)
+
+
+@final
+class CountClock:
+    """Count windows: an element comes when the window is looked at, and goes when enough followed.
+
+    It has to hear of all elements of the stream. Each gets its place in the running count; it is
+    out of the content at the first look that finds `size` triples (or elements) after it (W4).
+
+    State: the running count; the elements of one step.
+    Forgets: each step.
+    """
+
+    def __init__(self, scope: CountScope) -> None:
+        self.scope = scope
+        self.count = 0
+        self._waiting: list[Elements] = []
+        # The looks of this step, and the running count at each.
+        self.looks = ints(0)
+        self.counts = ints(0)
+        self._positions = ints(0)
+        self._places = ints(0)
+
+    def hear(self, elements: Elements) -> None:
+        """Take elements that have arrived, in any order."""
+        if len(elements.time):
+            self._waiting.append(elements)
+
+    def advance(self, through: int) -> None:
+        """Go on to an instant: count what came until then."""
+        self._waiting, ready = _split(self._waiting, through)
+        order = np.lexsort((ready.position, ready.time))
+        time = ready.time[order]
+        size = ready.size[order]
+        if self.scope.unit is CountUnit.ELEMENTS:
+            size = np.ones(len(size), dtype=np.int64)
+        places = self.count + np.cumsum(size)
+        last = np.flatnonzero(np.append(time[1:] != time[:-1], True)) if len(time) else ints(0)
+        looks, counts = time[last], places[last]
+        if self.scope.step is not None:
+            before = np.concatenate(([self.count], counts[:-1])).astype(np.int64)[: len(counts)]
+            seen = counts // self.scope.step > before // self.scope.step
+            looks, counts = looks[seen], counts[seen]
+        if len(places):
+            self.count = int(places[-1])
+        self.looks, self.counts = looks, counts
+        by_position = np.argsort(ready.position[order], kind="stable")
+        self._positions = ready.position[order][by_position]
+        self._places = places[by_position]
+
+    def place(self, position: Ints) -> Ints:
+        """Give the running count at which elements of this step stand."""
+        return self._places[np.searchsorted(self._positions, position)]
+
+    def look_at(self, count: Ints) -> Ints:
+        """Find the first look of this step that counts so many; FOREVER if there is none yet."""
+        found = np.searchsorted(self.counts, count)
+        looks = np.append(self.looks, FOREVER)
+        return looks[found]
+
+    def arrays(self) -> dict[str, Ints]:
+        waiting = _together(self._waiting)
+        return {"count": np.array([self.count]), **waiting._asdict()}
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None:
+        self.count = int(arrays["count"][0])
+        waiting = Elements(arrays["time"], arrays["position"], arrays["size"])
+        self._waiting = [waiting] if len(waiting.time) else []
+
+
+def _together(parts: list[Elements]) -> Elements:
+    if not parts:
+        return Elements(ints(0), ints(0), ints(0))
+    return Elements(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def _split(parts: list[Elements], through: int) -> tuple[list[Elements], Elements]:
+    """Part what came until `through` from what has to wait."""
+    together = _together(parts)
+    ready = together.time <= through
+    waiting = Elements(*(each[~ready] for each in together))
+    return [waiting] if len(waiting.time) else [], Elements(*(each[ready] for each in together))
+
+
+# --- leaves -----------------------------------------------------------------------------------
+
+
+class Leaf(Operator):
+    """The matches of one pattern in one window.
+
+    Linear: no, matches leave by themselves.
+    State: the matches in the window, and those that wait for their instant.
+    Forgets: a match once the watermark has passed the instant at which it is gone.
+
+    `table` is probed by joins as it is: when a match comes, when it goes, then its values.
+    """
+
+    def __init__(self, variables: tuple[Variable, ...], dictionary: Dictionary, extra: int) -> None:
+        self.variables = variables
+        self.always = frozenset(variables)
+        self.dictionary = dictionary
+        self.width = len(variables)
+        self.table = CircularTable(FIRST_VALUE + self.width + extra)
+        self._places = {variable: place for place, variable in enumerate(variables)}
+        self._gone = 0  # the rows before this one have left
+
+    def step(self, inputs: list[Delta]) -> Delta:
+        raise TypeError("a leaf has no inputs")
+
+    def column(self, variable: Variable, rows: Ints) -> Ints:
+        place = self._places.get(variable)
+        if place is None:
+            return ints(len(rows))
+        table = self.table
+        found: Ints = table.cells[rows & table.mask, FIRST_VALUE + place]
+        return found
+
+    def span(self) -> int:
+        return self.table.capacity
+
+    @abstractmethod
+    def hear(self, matches: Matches) -> None:
+        """Take matches that have arrived, in any order; none may be late."""
+
+    @abstractmethod
+    def advance(self, through: int) -> Delta:
+        """Go on to an instant and give what comes and goes until then, in order of time."""
+
+    def settle(self) -> None:
+        table = self.table
+        if self._gone > table.head:
+            rows = np.arange(table.head, self._gone, dtype=np.int64) & table.mask
+            values = table.cells[rows, FIRST_VALUE : FIRST_VALUE + self.width]
+            self.dictionary.drop(values.ravel())
+            table.forget(self._gone)
+
+    def held(self) -> int:
+        return self.table.held
+
+    def _append(
+        self,
+        enter: Ints,
+        leave: Ints,
+        values: np.ndarray,
+        *extra: Ints,  # type: ignore[type-arg]
+    ) -> Ints:
+        cells = np.empty((len(enter), self.table.width), dtype=np.int64)
+        cells[:, ENTER] = enter
+        cells[:, LEAVE] = leave
+        cells[:, FIRST_VALUE : FIRST_VALUE + self.width] = values
+        for place, column in enumerate(extra):
+            cells[:, FIRST_VALUE + self.width + place] = column
+        return self.table.append(cells)
+
+
+@final
+class TimedLeaf(Leaf):
+    """A leaf whose matches' instants follow from their elements' times.
+
+    An eager leaf (E1) hands matches on as they arrive, whatever their order, and remembers those
+    only that others may still be joined with; `retain` says whether there is any such other.
+    """
+
+    def __init__(
+        self,
+        variables: tuple[Variable, ...],
+        clock: TimeClock,
+        dictionary: Dictionary,
+        *,
+        eager: bool = False,
+        retain: bool = True,
+    ) -> None:
+        super().__init__(variables, dictionary, 0)
+        self.timed = True
+        self.clock = clock
+        self.eager = eager
+        self.retain = retain
+        # Runs of [enter, leave, values...], each sorted by the instant of entering.
+        self._runs: list[np.ndarray] = []  # type: ignore[type-arg]
+
+    def hear(self, matches: Matches) -> None:
+        if not len(matches.time):
+            return
+        enter, leave = self.clock.interval(matches.time, matches.position)
+        run = np.column_stack((enter, leave, matches.values))
+        if self.clock.step_ms is not None:
+            # A hopping window may never look at an element that falls between two scopes.
+            run = run[enter < leave]
+        self.dictionary.hold(run[:, FIRST_VALUE:].ravel())
+        if not self.eager and np.any(run[1:, ENTER] < run[:-1, ENTER]):
+            run = run[np.argsort(run[:, ENTER], kind="stable")]
+        self._runs.append(run)
+
+    def advance(self, through: int) -> Delta:
+        return self._advance_eagerly(through) if self.eager else self._advance_in_order(through)
+
+    def _advance_eagerly(self, through: int) -> Delta:
+        table = self.table
+        parts = []
+        if self._runs:
+            run = np.concatenate(self._runs) if len(self._runs) > 1 else self._runs[0]
+            self._runs = []
+            rows = table.append(run)
+            came = np.ascontiguousarray(run[:, ENTER])
+            parts.append(Delta(came, np.ones_like(rows), rows, np.ascontiguousarray(run[:, LEAVE])))
+        # What arrived out of order may leave a little late: nobody sees it, since every match
+        # of a join is checked for a common instant.
+        gone = self._count_gone_first(through) if self.retain else table.tail - self._gone
+        if gone:
+            rows = np.arange(self._gone, self._gone + gone, dtype=np.int64)
+            leave = table.cells[rows & table.mask, LEAVE]
+            parts.append(Delta(leave, -np.ones_like(rows), rows, leave))
+            self._gone += gone
+        if not parts:
+            return no_change()
+        return Delta(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+    def _advance_in_order(self, through: int) -> Delta:
+        table = self.table
+        came = self._ready(through)
+        first = self._gone
+        parts = []
+        if len(came):
+            rows = table.append(came)
+            enter = np.ascontiguousarray(came[:, ENTER])
+            leave = np.ascontiguousarray(came[:, LEAVE])
+            parts.append(Delta(enter, np.ones_like(rows), rows, leave))
+        # Both instants grow with the element's time, so the rows go in the order they came in.
+        gone = self._count_gone(through)
+        if gone:
+            rows = np.arange(first, first + gone, dtype=np.int64)
+            leave = table.cells[rows & table.mask, LEAVE]
+            parts.append(Delta(leave, -np.ones_like(rows), rows, leave))
+            self._gone += gone
+        if not parts:
+            return no_change()
+        return in_order(parts)[0] if len(parts) > 1 else parts[0]
+
+    def _count_gone_first(self, through: int) -> int:
+        """Count the rows that have left up to the first that has not, in growing blocks."""
+        table, first, size = self.table, self._gone, 64
+        while first < table.tail:
+            rows = np.arange(first, min(first + size, table.tail), dtype=np.int64)
+            stays = table.cells[rows & table.mask, LEAVE] > through
+            if stays.any():
+                return first + int(np.argmax(stays)) - self._gone
+            first += len(rows)
+            size *= 2
+        return first - self._gone
+
+    def _count_gone(self, through: int) -> int:
+        """Count the rows that have left by halving: they are sorted."""
+        table = self.table
+        low, high = self._gone, table.tail
+        while low < high:
+            middle = (low + high) // 2
+            if table.cells[middle & table.mask, LEAVE] <= through:
+                low = middle + 1
+            else:
+                high = middle
+        return low - self._gone
+
+    def _ready(self, through: int) -> np.ndarray:  # type: ignore[type-arg]
+        ready, waiting = [], []
+        for run in self._runs:
+            cut = int(np.searchsorted(run[:, ENTER], through, side="right"))
+            if cut:
+                ready.append(run[:cut])
+            if cut < len(run):
+                waiting.append(run[cut:])
+        self._runs = waiting
+        if not ready:
+            return np.zeros((0, self.table.width), dtype=np.int64)
+        if len(ready) == 1:
+            return ready[0]
+        together = np.concatenate(ready)
+        return together[np.argsort(together[:, ENTER], kind="stable")]
+
+    def held(self) -> int:
+        return self.table.held + sum(len(run) for run in self._runs)
+
+    def arrays(self) -> dict[str, Ints]:
+        runs = self._runs or [np.zeros((0, self.table.width), dtype=np.int64)]
+        waiting = np.concatenate(runs)
+        if not self.eager:
+            waiting = waiting[np.argsort(waiting[:, ENTER], kind="stable")]
+        return {
+            **self.table.arrays(),
+            "gone": np.array([self._gone], dtype=np.int64),
+            "waiting": waiting,
+        }
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None:
+        self.table.restore(arrays)
+        self._gone = int(arrays["gone"][0])
+        waiting = arrays["waiting"]
+        self._runs = [waiting] if len(waiting) else []
+
+
+@final
+class CountedLeaf(Leaf):
+    """A leaf of a count window. The clock is the window's and is advanced before its leaves."""
+
+    def __init__(
+        self, variables: tuple[Variable, ...], clock: CountClock, dictionary: Dictionary
+    ) -> None:
+        super().__init__(variables, dictionary, 1)
+        self.clock = clock
+        self._waiting: list[Matches] = []  # not counted yet
+        # Counted, but not looked at yet: [place, values...].
+        self._counted = np.zeros((0, 1 + self.width), dtype=np.int64)
+
+    def hear(self, matches: Matches) -> None:
+        if len(matches.time):
+            self.dictionary.hold(matches.values.ravel())
+            self._waiting.append(matches)
+
+    def advance(self, through: int) -> Delta:
+        self._count(through)
+        clock, table, size = self.clock, self.table, self.clock.scope.size
+        place = self._counted[:, 0]
+        enter = clock.look_at(place)
+        seen = enter < FOREVER
+        came, self._counted = self._counted[seen], self._counted[~seen]
+        enter, place = enter[seen], place[seen]
+        leave = clock.look_at(place + size)
+        # A burst of more than the window's size goes by unseen.
+        passing = leave <= enter
+        self.dictionary.drop(came[passing, 1:].ravel())
+        enter, place, came = enter[~passing], place[~passing], came[~passing]
+        unknown = np.full(len(enter), FOREVER, dtype=np.int64)
+        rows = self._append(enter, unknown, came[:, 1:], place)
+        parts = [Delta(enter, np.ones_like(rows), rows, unknown)]
+        held = np.arange(self._gone, table.tail, dtype=np.int64)
+        goes = clock.look_at(table.cells[held & table.mask, FIRST_VALUE + self.width] + size)
+        gone = int(np.searchsorted(goes, FOREVER))
+        rows = held[:gone]
+        parts.append(Delta(goes[:gone], -np.ones_like(rows), rows, goes[:gone]))
+        self._gone += gone
+        return in_order(parts)[0]
+
+    def _count(self, through: int) -> None:
+        ready, waiting = [self._counted], []
+        for matches in self._waiting:
+            now = matches.time <= through
+            if now.any():
+                counted = matches.pick(now)
+                place = self.clock.place(counted.position)
+                ready.append(np.column_stack((place, counted.values)))
+            if not now.all():
+                waiting.append(matches.pick(~now))
+        self._waiting = waiting
+        together = np.concatenate(ready)
+        self._counted = together[np.argsort(together[:, 0], kind="stable")]
+
+    def held(self) -> int:
+        return (
+            self.table.held
+            + len(self._counted)
+            + sum(len(matches.time) for matches in self._waiting)
+        )
+
+    def arrays(self) -> dict[str, Ints]:
+        waiting = self._waiting or [no_matches(self.width)]
+        return {
+            **self.table.arrays(),
+            "gone": np.array([self._gone], dtype=np.int64),
+            "counted": self._counted,
+            "time": np.concatenate([each.time for each in waiting]),
+            "position": np.concatenate([each.position for each in waiting]),
+            "values": np.concatenate([each.values for each in waiting]),
+        }
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None:
+        self.table.restore(arrays)
+        self._gone = int(arrays["gone"][0])
+        self._counted = arrays["counted"]
+        self._waiting = []
+        if len(arrays["time"]):
+            self._waiting = [Matches(arrays["time"], arrays["position"], arrays["values"])]

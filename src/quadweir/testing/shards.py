@@ -1,0 +1,165 @@
+"""Elements to the events of a kernel shard: matching, lateness and watermark, slow and plain.
+
+What Spark does for a running query, this does for tests and small runs: it matches the triples of
+each element against the shard's leaves, drops what is late (S4) and says how far time has come.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import final
+
+import numpy as np
+import pyarrow as pa
+
+from quadweir.algebra.patterns import PatternTerm, TriplePattern
+from quadweir.algebra.query import ConstructForm, ContinuousQuery
+from quadweir.errors import DataError
+from quadweir.kernel.answers import Answers
+from quadweir.kernel.arrays import ALWAYS, FOREVER
+from quadweir.kernel.shard import Events, MatchColumns, Shard
+from quadweir.kernel.window import Elements
+from quadweir.sources.streamfiles import Element
+from quadweir.terms import IRI, Quad, Term, Variable, parse_term
+from quadweir.testing.answers import Answer
+from quadweir.testing.elements import distinct_triples, event_time
+from quadweir.testing.oracle import _fill, _of_stream, _scoped, _static_label
+
+
+@final
+class ShardFeed:
+    """Feeds a shard with elements as they arrive.
+
+    Args:
+        shard: The shard.
+        delay_ms: The allowed delay (S4).
+    """
+
+    def __init__(self, shard: Shard, *, delay_ms: int = 0) -> None:
+        self.shard = shard
+        self.delay_ms = delay_ms
+        self._highest: dict[tuple[str, object], int] = {}
+        self.late = 0
+        self.dead = 0
+
+    @property
+    def through(self) -> int:
+        """How far time has come: no element until this instant is still to be taken."""
+        readers = {(source.stream, source.event_time) for source in self.shard.sources}
+        if not readers or any(reader not in self._highest for reader in readers):
+            return ALWAYS
+        watermark = min(self._highest[reader] for reader in readers) - self.delay_ms
+        # Without any delay the newest instant of a stream is not over before a later one is seen.
+        return watermark if self.delay_ms > 0 else watermark - 1
+
+    def push(self, elements: Iterable[Element]) -> Answers:
+        """Take elements in the order in which they arrive, and give the answers that are final."""
+        taken: dict[int, list[tuple[int, Element]]] = defaultdict(list)
+        for element in elements:
+            for reader in {(s.stream, s.event_time) for s in self.shard.sources}:
+                if reader[0] != element.stream:
+                    continue
+                try:
+                    time = event_time(element, reader[1])
+                except DataError:
+                    self.dead += 1
+                    continue
+                if time <= self.through:
+                    self.late += 1
+                    continue
+                self._highest[reader] = max(time, self._highest.get(reader, time))
+                for place, source in enumerate(self.shard.sources):
+                    if (source.stream, source.event_time) == reader:
+                        taken[place].append((time, element))
+        return self.shard.step(self.events(taken), self.through)
+
+    def finish(self) -> Answers:
+        """End all streams."""
+        return self.shard.step(Events(), FOREVER)
+
+    def events(self, taken: dict[int, list[tuple[int, Element]]]) -> Events:
+        """Match elements against the leaves."""
+        matches = {}
+        for number, plan in enumerate(self.shard.leaves):
+            place = self.shard.sources.index(plan.source)
+            times, positions, rows = [], [], []
+            for time, element in taken.get(place, ()):
+                for row in _matches(plan.pattern, plan.variables, element):
+                    times.append(time)
+                    positions.append(element.position)
+                    rows.append(row)
+            if times:
+                columns = [
+                    pa.array([row[column] for row in rows], pa.string()).dictionary_encode()
+                    for column in range(len(plan.variables))
+                ]
+                matches[number] = MatchColumns(_ints(times), _ints(positions), columns)
+        elements, seen = {}, {}
+        for place, these in taken.items():
+            times = [time for time, _ in these]
+            sizes = [len(distinct_triples(element)) for _, element in these]
+            positions = [element.position for _, element in these]
+            elements[place] = Elements(_ints(times), _ints(positions), _ints(sizes))
+            seen[place] = (min(times), max(times))
+        return Events(matches, elements, seen)
+
+
+def _ints(values: Sequence[int]) -> np.ndarray:  # type: ignore[type-arg]
+    return np.array(values, dtype=np.int64)
+
+
+def _matches(
+    pattern: TriplePattern | None, variables: tuple[Variable, ...], element: Element
+) -> Iterable[tuple[str, ...]]:
+    """Give what the triples of an element bind a pattern's variables to."""
+    if pattern is None:
+        if element.quads:
+            yield ()
+        return
+    for triple in distinct_triples(element):
+        bound = _match(pattern, _of_stream(triple, IRI(element.stream)))
+        if bound is not None:
+            yield tuple(str(bound[variable]) for variable in variables)
+
+
+def _match(pattern: TriplePattern, triple: Quad) -> dict[Variable, Term] | None:
+    bound: dict[Variable, Term] = {}
+    pairs: tuple[tuple[PatternTerm, Term], ...] = (
+        (pattern.subject, triple.subject),
+        (pattern.predicate, triple.predicate),
+        (pattern.object, triple.object),
+    )
+    for place, term in pairs:
+        if isinstance(place, Variable):
+            if bound.setdefault(place, term) != term:
+                return None
+        elif place != term:
+            return None
+    return bound
+
+
+def scoped_static(quads: Iterable[Quad]) -> list[Quad]:
+    """Give static data with blank nodes that are not those of a stream (S3)."""
+    return [replace(_scoped(quad, _static_label), graph=quad.graph) for quad in quads]
+
+
+def as_answers(answers: Answers, query: ContinuousQuery) -> list[Answer]:
+    """Give a shard's answers in the form in which the oracle gives its own."""
+    found = []
+    columns = [column.to_pylist() for column in answers.values]
+    for place in range(len(answers)):
+        bound = {
+            variable.name: parse_term(column[place])
+            for variable, column in zip(answers.variables, columns, strict=True)
+            if column[place] is not None
+        }
+        t, sign = int(answers.t[place]), "+" if answers.sign[place] > 0 else "-"
+        if isinstance(query.form, ConstructForm):
+            graph = _fill(query.form, bound, f"{t}-{place}")
+            if graph:
+                found.append(Answer(t, sign, graph=graph))
+        else:
+            found.append(Answer.of(t, sign, bound))
+    return found
