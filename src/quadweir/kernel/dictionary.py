@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from quadweir.algebra.values import Value, value_of
+from quadweir.algebra.values import Value, single_precision, value_of
 from quadweir.errors import InternalError
-from quadweir.kernel import interning, typed
+from quadweir.kernel import interning, numerals, typed
 from quadweir.kernel.arrays import Ints, address, ints, power_of_two
 from quadweir.kernel.interning import (
     APPROXIMATE,
@@ -279,12 +279,36 @@ class Dictionary:
         """Make sure that the kind and value of each term are known to `entries`."""
         found = ints(len(numbers))
         count = typed.unknown(np.ascontiguousarray(numbers), self._cells, found)
-        for slot in found[:count].tolist():
-            kind, approximate, high, low = typed.describe(self.value(slot))
+        if not count:
+            return
+        left = ints(count)
+        count = numerals.read_numbers(
+            found[:count],
+            self._cells,
+            self._floats,
+            self._place,
+            numerals.TAIL_PLACE,
+            numerals.TAILS,
+            left,
+        )
+        for code in left[:count].tolist():
+            slot = code // 2
+            if code % 2 == numerals.LONG:
+                described = self._long_double(slot)
+            else:
+                described = typed.describe(self.value(slot))
+            kind, approximate, high, low = described
             self._cells[slot, KIND] = kind
             self._floats[slot, APPROXIMATE] = approximate
             self._cells[slot, HIGH] = high
             self._cells[slot, LOW] = low
+
+    def _long_double(self, slot: int) -> tuple[int, float, int, int]:
+        """Read a float or double that is known to be of good lexical form."""
+        _, lexical, datatype = self.spell(slot).split('"')
+        if datatype.endswith("float>"):
+            return typed.FLOAT, single_precision(float(lexical)), 0, 0
+        return typed.DOUBLE, float(lexical), 0, 0
 
     # --- forgetting ---------------------------------------------------------------------------
 

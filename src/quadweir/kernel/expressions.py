@@ -283,7 +283,9 @@ class Vectorized:
                 return found
             case Call(function="TIMESTAMP", arguments=arguments):
                 return _times(arguments, batch)
-            case Call(function=function) if function == "SAMETERM" or function in _KIND_TESTS:
+            case Call(function="SAMETERM", arguments=(_, _)):
+                return self._booleans[self._truth(node, batch)]
+            case Call(function=str(name), arguments=(_,)) if name in _KIND_TESTS:
                 return self._booleans[self._truth(node, batch)]
             case Call() | Negate():
                 return self._call(node, batch)

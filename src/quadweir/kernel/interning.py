@@ -93,7 +93,7 @@ def _load_word(typing_context: Any, place: Any) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _load_byte(typing_context: Any, place: Any) -> Any:
+def load_byte(typing_context: Any, place: Any) -> Any:
     """Read one byte."""
     return types.int64(types.int64), _loading(8)
 
@@ -121,21 +121,22 @@ def _hash(place: int, length: int, seed: int) -> int:
         at += 8
     rest = np.uint64(0)
     while at < length:
-        rest = (rest << np.uint64(8)) | np.uint64(_load_byte(place + at))
+        rest = (rest << np.uint64(8)) | np.uint64(load_byte(place + at))
         at += 1
     found = (found ^ rest) * _FACTOR
     return (mix(np.int64(found)) >> 32) & _LOW_HALF
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _same(left: int, right: int, length: int) -> bool:
+def same_bytes(left: int, right: int, length: int) -> bool:
+    """Tell whether the bytes at two places are the same."""
     at = 0
     while at + 8 <= length:
         if _load_word(left + at) != _load_word(right + at):
             return False
         at += 8
     while at < length:
-        if _load_byte(left + at) != _load_byte(right + at):
+        if load_byte(left + at) != load_byte(right + at):
             return False
         at += 1
     return True
@@ -148,7 +149,7 @@ def _copy(source: int, target: int, length: int) -> None:
         _store_word(target + at, _load_word(source + at))
         at += 8
     while at < length:
-        _store_byte(target + at, _load_byte(source + at))
+        _store_byte(target + at, load_byte(source + at))
         at += 1
 
 
@@ -164,18 +165,18 @@ def _inline(place: int, length: int) -> int:
             return 0
         at += 8
     at = place + 1
-    negative = _load_byte(at) == _MINUS
+    negative = load_byte(at) == _MINUS
     if negative:
         at += 1
         digits -= 1
     # 2**61 has 19 digits; what has as many and overflows 64 bits comes out negative.
-    if digits < 1 or digits > 19 or _load_byte(place) != _QUOTE:
+    if digits < 1 or digits > 19 or load_byte(place) != _QUOTE:
         return 0
-    if _load_byte(at) == 48 and (digits > 1 or negative):
+    if load_byte(at) == 48 and (digits > 1 or negative):
         return 0
     value = 0
     for _ in range(digits):
-        digit = _load_byte(at) - 48
+        digit = load_byte(at) - 48
         if digit < 0 or digit > 9:
             return 0
         value = value * 10 + digit
@@ -188,7 +189,7 @@ def _inline(place: int, length: int) -> int:
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _first_kind(place: int, length: int) -> int:
     """Tell the kind of a term as far as its ends show it."""
-    first, last = _load_byte(place), _load_byte(place + length - 1)
+    first, last = load_byte(place), load_byte(place + length - 1)
     if first == _LESS:
         return IS_IRI
     if first == _UNDERSCORE:
@@ -240,7 +241,7 @@ def intern(
             # touched until the hashes agree.
             if (table[at] >> 32) & _LOW_HALF == tag:
                 slot = table[at] & _LOW_HALF
-                if cells[slot, LENGTH] == length and _same(
+                if cells[slot, LENGTH] == length and same_bytes(
                     store + cells[slot, START], place, length
                 ):
                     number = slot

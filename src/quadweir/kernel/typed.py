@@ -150,14 +150,13 @@ def describe(value: Value | None) -> tuple[int, float, int, int]:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def scaled(value: int) -> Any:
-    """Multiply by 10**18 into 128 bits: the upper and the lower half."""
+def multiplied(value: int, factor: int) -> Any:
+    """Multiply into 128 bits: the upper and the lower half; the factor is not negative."""
     magnitude = np.uint64(-value) if value < 0 else np.uint64(value)
     low_half = np.uint64(0xFFFFFFFF)
     shift = np.uint64(32)
     a, b = magnitude >> shift, magnitude & low_half
-    scale = np.uint64(_SCALE)
-    c, d = scale >> shift, scale & low_half
+    c, d = np.uint64(factor) >> shift, np.uint64(factor) & low_half
     middle = a * d + ((b * d) >> shift)
     other = b * c + (middle & low_half)
     low = (other << shift) | ((b * d) & low_half)
@@ -166,6 +165,12 @@ def scaled(value: int) -> Any:
         low = ~low + np.uint64(1)
         high = ~high + np.uint64(1 if low == np.uint64(0) else 0)
     return np.int64(high), np.int64(low)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def scaled(value: int) -> Any:
+    """Multiply by 10**18 into 128 bits: the upper and the lower half."""
+    return multiplied(value, _SCALE)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
