@@ -158,6 +158,26 @@ def test_a_timestamp_filter_does_not_pass_a_join() -> None:
     assert found == "quadweir:window:1:L({p}, {q})[(> (TIMESTAMP ?x) 5)]"
 
 
+def test_a_condition_that_changes_by_itself_stays_where_it_is() -> None:
+    query = optimized("SELECT * { ?x :p ?v . ?x :q ?y FILTER(RAND() < ?v && ?y = 1) }")
+    assert shape(query.pattern) == "J({q}[(= ?y 1)], {p})[(< (RAND) ?v)]"
+    query = optimized("SELECT * { ?x :p ?v OPTIONAL { ?x :q ?y FILTER(RAND() < ?y) } }")
+    assert shape(query.pattern) == "L({p}, {q})"
+    (left_join,) = (each for each in walk(query) if isinstance(each, LeftJoin))
+    assert left_join.condition is not None
+
+
+def test_a_filter_on_a_stream_variable_goes_in_where_the_block_binds_it_too() -> None:
+    text = "SELECT * {{ STREAM ?s [RANGE 9s] {{ {} :p ?v }} FILTER(?s != :t) }}"
+    inside = optimize(parse(PREFIX + text.format("?s"), dialect="cqels")).query
+    assert shape(inside.pattern) == "quadweir:window:1:{p}[(!= ?s <urn:t>)]"
+    (block,) = (each for each in walk(inside) if isinstance(each, WindowPattern))
+    assert isinstance(block.input, Filter)
+    outside = optimize(parse(PREFIX + text.format("?x"), dialect="cqels")).query
+    (block,) = (each for each in walk(outside) if isinstance(each, WindowPattern))
+    assert isinstance(block.input, BasicPattern)
+
+
 def test_a_filter_does_not_come_between_binds_of_new_nodes() -> None:
     query = optimized(
         "SELECT * { BIND(BNODE('a') AS ?x) BIND(BNODE('a') AS ?y) FILTER(isBlank(?x)) }"
@@ -202,6 +222,26 @@ def test_static_parts_that_belong_together_are_gathered() -> None:
     # :s shares no variable with the others, but is one basic pattern with :q.
     assert found == ["J({q s}, g:{r})"]
     assert all(not isinstance(each, WindowPattern) for part in result.static for each in walk(part))
+
+
+def test_static_parts_that_share_nothing_are_not_gathered() -> None:
+    body = (
+        "GRAPH :g { ?x :q ?y } WINDOW :w { ?x :p ?v } GRAPH :h { ?y :r ?z } GRAPH :i { ?a :s ?b }"
+    )
+    result = optimize(windowed(body))
+    assert sorted(map(shape, result.static)) == ["J(g:{q}, h:{r})", "i:{s}"]
+
+
+def test_a_part_whose_value_may_differ_is_not_gathered() -> None:
+    body = "GRAPH :g { ?x :q ?y FILTER(:f(?x)) } WINDOW :w { ?x :p ?v } GRAPH :h { ?y :r ?z }"
+    result = optimize(windowed(body))
+    (join,) = (each for each in walk(result.query) if isinstance(each, Join))
+    assert len(join.inputs) == 3
+
+
+def test_an_empty_group_drops_out_of_a_join() -> None:
+    query = optimize(windowed("{ } WINDOW :w { ?x :p ?v } GRAPH :g { ?x :q ?y }")).query
+    assert shape(query.pattern) == "J(w:{p}, g:{q})"
 
 
 def test_the_smaller_input_comes_first_and_then_what_is_connected() -> None:
