@@ -37,6 +37,11 @@ ODD = [
     '<urn:a> <urn:b> "\ufffe" .',
     "<urn:> <a:> <a:#> .",
     '<urn:a> <urn:b> "' + "\\n" * 20_000 + '" .',
+    '<urn:a> <urn:b> "' + "x\\t" * 100 + '" <urn:g> .',
+    '<urn:a> <urn:b> "' + "x\\t" * 101 + '" _:g .',
+    '<urn:a> <urn:b> "a \\" b"@en <urn:g> .',
+    '<urn:a> <urn:b> "a . b" <urn:g> .',
+    '<urn:a> <urn:b> "\\\\"^^<urn:d> .',
 ]
 WRONG = [
     '<urn:a> <urn:b> "x"^^<http://www.w3.org/1999/02/22-rdf-syntax-ns#langString> .',
@@ -59,6 +64,8 @@ WRONG = [
     '<urn:a> <urn:b> "open .',
     '<urn:a> <urn:b> "a"b" .',
     "<urn:a> <urn:b> <urn:c>@en .",
+    '<urn:a> <urn:b> "\\" .',
+    '<urn:a> <urn:b> "' + "\\\\" * 50_000 + " .",
     "!what",
 ]
 QUIET = ["", "   ", "# a comment", "\t# <urn:a> <urn:b> <urn:c> ."]

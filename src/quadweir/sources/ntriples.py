@@ -23,6 +23,12 @@ MAX_LINE_BYTES: Final = 16 * 2**20
 in memory several times over."""
 
 
+# Escapes that are canonical wherever they stand in a literal.
+_SHORT_ESCAPE: Final = r"\\[tbnrf\x22\x5c]"
+# Java recurses for each; a literal with more of them takes the thorough way.
+_MAX_PLAIN_ESCAPES: Final = 100
+
+
 def _canonical(iri: str, lexical: str) -> str:
     resource = f"(?:{iri}|{spelling.ASCII_LABEL})"
     never = f"{spelling.STRING_DATATYPE}|{spelling.LANG_STRING_DATATYPE}".replace(".", "\\.")
@@ -30,7 +36,10 @@ def _canonical(iri: str, lexical: str) -> str:
     return f"^{resource} {iri} (?:{iri}|{literal}|{spelling.ASCII_LABEL})(?: {resource})? \\.\\z"
 
 
-_CANONICAL_ASCII: Final = _canonical(spelling.ASCII_IRI, spelling.ASCII_LEXICAL)
+_CANONICAL_ASCII: Final = _canonical(
+    spelling.ASCII_IRI,
+    f"{spelling.ASCII_LEXICAL}(?:{_SHORT_ESCAPE}{spelling.ASCII_LEXICAL}){{0,{_MAX_PLAIN_ESCAPES}}}",
+)
 _CANONICAL: Final = _canonical(spelling.IRI, spelling.LEXICAL)
 
 # For lines that are not canonical; no quote is left inside a literal (see `_canonicalise`).
@@ -91,22 +100,26 @@ def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
         *kept,
         F.when(~failed, subject).alias(rows.SUBJECT),
         F.when(~failed, predicate).alias(rows.PREDICATE),
-        # No term ends in a space or a full stop.
-        F.when(~failed, F.rtrim(last, F.lit(" ."))).alias(_REST),
+        F.when(~failed, _cut_off(last, F.lit(2))).alias(_REST),
         F.when(failed, F.substr(text, F.lit(2))).alias(rows.REASON),
     )
     rest = F.col(_REST)
     # After the last quote, if there is one, only the graph name has a space before it.
-    tail = F.substring_index(rest, '"', -1)
+    tail = F.when(rest.startswith('"'), F.substring_index(rest, '"', -1)).otherwise(rest)
     others = (rows.SUBJECT, rows.PREDICATE, _REST, rows.REASON)
     staged = staged.select(*kept, *others, tail.alias(_TAIL))
     graph = F.when(F.col(_TAIL).contains(" "), F.substring_index(_TAIL, " ", -1))
     staged = staged.select(*kept, *others, graph.alias(rows.GRAPH))
     graph = F.col(rows.GRAPH)
-    obj = F.when(graph.isNull(), rest).otherwise(F.left(rest, F.length(rest) - F.length(graph) - 1))
+    obj = F.when(graph.isNull(), rest).otherwise(_cut_off(rest, F.octet_length(graph) + 1))
     return staged.select(
         *kept, rows.SUBJECT, rows.PREDICATE, obj.alias(rows.OBJECT), graph, rows.REASON
     )
+
+
+def _cut_off(text: Column, count: Column) -> Column:
+    """Take bytes off the end; as a string, Spark would count characters from the start."""
+    return F.substring(text.cast("binary"), F.lit(1), F.octet_length(text) - count).cast("string")
 
 
 # Names that no source can have, since they are taken off again before the frame is returned.
@@ -117,25 +130,15 @@ _REST: Final = "_nt_rest"
 _TAIL: Final = "_nt_tail"
 
 
-# Escapes that are canonical wherever they stand in a literal become braces, which stand nowhere
-# else.
-_SHORT_ESCAPE: Final = r"\\[tbnrf\x22\x5c]"
-
-
 def _is_plain(line: Column) -> Column:
     # A chain of cases, since Spark computes what stands twice in a conjunction for every line.
-    return (
-        F.when(line.isNull() | (F.octet_length(line) > MAX_LINE_BYTES), F.lit(False))
-        .when(line.rlike(_CANONICAL_ASCII), F.lit(True))
-        .when(
-            line.contains("\\"),
-            F.regexp_replace(line, _SHORT_ESCAPE, "{{").rlike(_CANONICAL_ASCII),
-        )
-        .otherwise(F.lit(False))
+    return F.when(line.isNull() | (F.octet_length(line) > MAX_LINE_BYTES), F.lit(False)).otherwise(
+        line.rlike(_CANONICAL_ASCII)
     )
 
 
 def _is_canonical(line: Column) -> Column:
+    # Any number of escapes: they become braces, which stand nowhere but in literals.
     braced = F.regexp_replace(line, _SHORT_ESCAPE, "{{")
     return braced.rlike(_CANONICAL) & ~line.contains("\ufffe") & ~line.contains("\uffff")
 
