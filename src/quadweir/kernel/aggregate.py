@@ -1,0 +1,403 @@
+"""GROUP BY and its aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+import numpy as np
+from numba import njit
+
+from quadweir.algebra.expressions import AggregateCall, VariableExpression
+from quadweir.algebra.patterns import Aggregation, is_hidden
+from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
+from quadweir.kernel.concatenation import Concatenation
+from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.expressions import Vectorized
+from quadweir.kernel.extremes import Extreme
+from quadweir.kernel.oneway import COUNT, FIRST_KEY, OneWay, add_entry, part, plain, prefixed
+from quadweir.kernel.relation import Delta, Operator, SlotTable, no_change
+from quadweir.kernel.results import spell_results
+from quadweir.kernel.sums import KIND, LOW, NOTHING, NUMBER, RESULT_WIDTH, Counter, Sum
+from quadweir.terms import Variable
+
+# Behind the key of a group: the output row that shows it, plus one, and a mark.
+_ROW: Final = 0
+_MARK: Final = 1
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def group_pass(
+    t: Ints,
+    sign: Ints,
+    keys: Ints,
+    table: Ints,
+    cells: Ints,
+    free: Ints,
+    used: Ints,
+    touched: Ints,
+    groups: Ints,
+    last: Ints,
+    alive: Ints,
+) -> None:
+    """Find the group of each change (Algorithm 6, lines 6 to 11 and 19 to 20), and count rows.
+
+    `last` becomes 1 at the last change of a group within an instant, and `alive` says there
+    whether the group has rows then.
+    """
+    mark_cell = FIRST_KEY + keys.shape[1] + _MARK
+    at = 0
+    while at < len(t):
+        now = t[at]
+        count = 0
+        while at < len(t) and t[at] == now:
+            group = add_entry(table, cells, free, used, keys, at)
+            groups[at] = group
+            cells[group, COUNT] += sign[at]
+            if cells[group, mark_cell] == 0:
+                touched[count] = group
+                count += 1
+            cells[group, mark_cell] = at + 1
+            at += 1
+        for each in range(count):
+            group = touched[each]
+            place = cells[group, mark_cell] - 1
+            cells[group, mark_cell] = 0
+            last[place] = 1
+            alive[place] = 1 if cells[group, COUNT] > 0 else 0
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def emit_pass(
+    t: Ints,
+    groups: Ints,
+    alive: Ints,
+    results: Ints,
+    key_width: int,
+    cells: Ints,
+    rows: Ints,
+    fresh: Ints,
+    out: Ints,
+) -> tuple[int, int]:
+    """Replace the rows of groups that changed (Algorithm 6, line 2), and write (t, sign, row).
+
+    Gives how many changes there are and how many rows were used.
+    """
+    row_cell = FIRST_KEY + key_width + _ROW
+    width = results.shape[1]
+    made = 0
+    taken = 0
+    for at in range(len(t)):
+        group = groups[at]
+        old = cells[group, row_cell] - 1
+        if alive[at] == 1 and old >= 0:
+            same = True
+            for place in range(width):
+                if rows[old, key_width + place] != results[at, place]:
+                    same = False
+                    break
+            if same:
+                continue
+        if old >= 0:
+            out[made, 0] = t[at]
+            out[made, 1] = -1
+            out[made, 2] = old
+            made += 1
+            cells[group, row_cell] = 0
+        if alive[at] == 1:
+            row = fresh[taken]
+            taken += 1
+            rows[row, :] = 0
+            for place in range(key_width):
+                rows[row, place] = cells[group, FIRST_KEY + place]
+            for place in range(width):
+                rows[row, key_width + place] = results[at, place]
+            cells[group, row_cell] = row + 1
+            out[made, 0] = t[at]
+            out[made, 1] = 1
+            out[made, 2] = row
+            made += 1
+    return made, taken
+
+
+class _Accumulator(Protocol):
+    def arrays(self) -> dict[str, Ints]: ...
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None: ...
+
+
+class _Call:
+    """One aggregate of all groups: its argument, what DISTINCT leaves of it, and what adds it up."""
+
+    def __init__(self, call: AggregateCall, source: Operator, dictionary: Dictionary) -> None:
+        self._dictionary = dictionary
+        self._source = source
+        self._argument = call.argument
+        self._expression = (
+            None
+            if call.argument is None or isinstance(call.argument, VariableExpression)
+            else Vectorized(call.argument, dictionary)
+        )
+        self.accumulator: Counter | Sum | Extreme | Concatenation
+        distinct = call.distinct
+        match call.function:
+            case "COUNT":
+                self.accumulator = Counter()
+            case "SUM" | "AVG":
+                self.accumulator = Sum(average=call.function == "AVG")
+            case "MIN" | "MAX" | "SAMPLE":
+                # The least of the distinct values is the least of all.
+                distinct = False
+                self.accumulator = Extreme(call.function, dictionary)
+            case _:
+                self.accumulator = Concatenation(call.separator or "", dictionary)
+        # COUNT(DISTINCT *) tells solutions apart by their visible variables.
+        self._visible = tuple(each for each in source.variables if not is_hidden(each))
+        width = len(self._visible) if call.argument is None else 1
+        self._seen = OneWay(1 + width) if distinct else None
+        self._gone: list[Ints] = []
+
+    def _values(self, rows: Ints) -> Ints:
+        """Give the argument's values; 0 where it is an error."""
+        argument = self._argument
+        if argument is None:
+            return ints(0)
+        if isinstance(argument, VariableExpression):
+            if argument.variable not in self._source.variables:
+                return ints(len(rows))
+            return plain(self._source.column(argument.variable, rows))
+        assert self._expression is not None
+        columns = {
+            variable: self._source.column(variable, rows)
+            for variable in self._expression.variables
+            if variable in self._source.variables
+        }
+        return plain(self._expression.values(columns, len(rows)))
+
+    def take(self, groups: Ints, delta: Delta, last: Ints, size: int) -> Ints:
+        """Give the results, three cells each, at the changes where `last` is 1."""
+        values = self._values(delta.row)
+        sign = plain(delta.sign)
+        if self._seen is not None:
+            sign = self._first_and_last(groups, delta.row, values, sign)
+        out: Ints = np.zeros((len(groups), RESULT_WIDTH), dtype=np.int64)
+        match self.accumulator:
+            case Counter() as counter:
+                if self._argument is not None:
+                    sign = np.where(values == 0, 0, sign)
+                counter.take(groups, sign, last, size, out)
+            case Sum() as total:
+                typed = self._dictionary.typed(values)
+                total.take(groups, sign, typed, last, size, out)
+            case Extreme() as extreme:
+                extreme.take(groups, sign, values, last, size, out)
+            case Concatenation() as concatenation:
+                concatenation.take(groups, sign, values, last, out)
+        return out
+
+    def _first_and_last(self, groups: Ints, rows: Ints, values: Ints, sign: Ints) -> Ints:
+        """Keep the changes that bring a value into its group, or the last of it out of it."""
+        assert self._seen is not None
+        if self._argument is None:
+            columns = self._source.columns(self._visible, rows)
+        else:
+            columns = values.reshape(-1, 1)
+        _, became = self._seen.transitions(np.column_stack((groups, columns)), sign)
+        self._dictionary.hold(columns[became > 0].ravel())
+        self._gone.append(columns[became < 0].ravel())
+        # Errors count one by one: what matters of them is whether there are any.
+        return became if self._argument is None else np.where(values == 0, sign, became)
+
+    def empty(self, size: int) -> Ints:
+        """Give the result of a group without rows, the only group there is."""
+        out: Ints = np.zeros((1, RESULT_WIDTH), dtype=np.int64)
+        nothing, one = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
+        match self.accumulator:
+            case Counter() as counter:
+                counter.take(nothing, nothing, one, size, out)
+            case Sum() as total:
+                total.take(nothing, nothing, self._dictionary.typed(nothing), one, size, out)
+            case Extreme():
+                pass
+            case Concatenation() as concatenation:
+                concatenation.take(nothing, nothing, nothing, one, out)
+        return out
+
+    def settle(self) -> None:
+        """Let go of the terms that went."""
+        for numbers in self._gone:
+            self._dictionary.drop(numbers)
+        self._gone = []
+        if isinstance(self.accumulator, Extreme | Concatenation):
+            self.accumulator.settle()
+
+    def arrays(self) -> dict[str, Ints]:
+        found = prefixed("sum", self.accumulator.arrays())
+        if self._seen is not None:
+            found |= prefixed("seen", self._seen.arrays())
+        return found
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None:
+        self.accumulator.restore(part("sum", arrays))
+        if self._seen is not None:
+            self._seen.restore(part("seen", arrays))
+
+
+class Aggregate(Operator):
+    """One row for each combination of the keys' values: the keys, and the aggregates' values.
+
+    Algorithm 6 of paper 001. What differs: the paper keeps the input (EXP) to know the values of
+    what goes, here a row that goes still has them; a group is dispatched once at the end of each
+    instant, and only if its row is not what it was; sums are exact, so that what expired leaves no
+    trace; MIN and MAX, which the paper recomputes, come from a heap for each group. Without keys
+    there is one row always, from the first step on.
+
+    Linear: no, a row that comes takes back what its group gave before.
+    State: for each group its counters and sums, and its row; for MIN, MAX, SAMPLE, GROUP_CONCAT and
+        DISTINCT each distinct value of each group.
+    Forgets: a group once it has no rows.
+    """
+
+    def __init__(
+        self,
+        source: Operator,
+        keys: tuple[Variable, ...],
+        calls: tuple[Aggregation, ...],
+        dictionary: Dictionary,
+    ) -> None:
+        self.source = source
+        self.variables = keys + tuple(each.variable for each in calls)
+        counted = (each.variable for each in calls if each.call.function == "COUNT")
+        self.always = (source.always & frozenset(keys)) | frozenset(counted)
+        self._dictionary = dictionary
+        self._keys = keys
+        self._calls = tuple(_Call(each.call, source, dictionary) for each in calls)
+        self._index = OneWay(len(keys), extra=2)
+        # The keys, the results, and the numbers of those results that were asked for.
+        self._interned = len(keys) + RESULT_WIDTH * len(calls)
+        self._rows = SlotTable(self._interned + len(calls))
+        self._started = bool(keys)
+
+    def step(self, inputs: list[Delta]) -> Delta:
+        """Take the changes of the source and give those of the groups."""
+        (delta,) = inputs
+        first = self._start(delta) if not self._started else no_change()
+        count = len(delta.t)
+        if not count:
+            return first
+        index = self._index
+        index.reserve(count)
+        keys = plain(self.source.columns(self._keys, delta.row))
+        t, groups, last, alive = plain(delta.t), ints(count), ints(count), ints(count)
+        group_pass(
+            t,
+            plain(delta.sign),
+            keys,
+            index.table,
+            index.cells,
+            index.free,
+            index.used,
+            ints(count),
+            groups,
+            last,
+            alive,
+        )
+        size = index.capacity
+        results = [each.take(groups, delta, last, size) for each in self._calls]
+        shown = np.flatnonzero(last)
+        changes = self._emit(
+            t[shown], groups[shown], alive[shown], [each[shown] for each in results]
+        )
+        if not len(first.t):
+            return changes
+        return Delta(*(np.concatenate(both) for both in zip(first, changes, strict=True)))
+
+    def _start(self, delta: Delta) -> Delta:
+        """Without keys, make the one group, and its row as it is before any input."""
+        self._started = True
+        group = self._index.add(np.zeros((1, 0), dtype=np.int64), np.ones(1, dtype=np.int64))
+        if len(delta.t) and delta.t[0] <= ALWAYS:
+            return no_change()  # it is not empty even then
+        results = [each.empty(self._index.capacity) for each in self._calls]
+        one = np.ones(1, dtype=np.int64)
+        return self._emit(one * ALWAYS, group, one, results)
+
+    def _emit(self, t: Ints, groups: Ints, alive: Ints, results: list[Ints]) -> Delta:
+        count = len(t)
+        together = np.concatenate(results, axis=1) if results else np.zeros((count, 0), np.int64)
+        fresh = self._rows.take(count)
+        out = np.empty((2 * count, 3), dtype=np.int64)
+        made, taken = emit_pass(
+            t,
+            groups,
+            alive,
+            plain(together),
+            len(self._keys),
+            self._index.cells,
+            self._rows.cells,
+            fresh,
+            out,
+        )
+        self._rows.free_count += count - taken
+        self._dictionary.hold(self._numbers(fresh[:taken]))
+        t, sign, row = out[:made].T.copy()
+        self._rows.release(row[sign < 0])
+        return Delta(t, sign, row, np.full(made, FOREVER, dtype=np.int64))
+
+    def _numbers(self, rows: Ints) -> Ints:
+        """Give all the numbers that rows hold."""
+        cells = self._rows.cells[rows]
+        width = len(self._keys)
+        results = cells[:, width : self._interned].reshape(
+            len(rows), len(self._calls), RESULT_WIDTH
+        )
+        terms = np.where(results[:, :, KIND] == NUMBER, results[:, :, LOW], 0)
+        return np.concatenate([cells[:, :width], terms, cells[:, self._interned :]], axis=1).ravel()
+
+    def column(self, variable: Variable, rows: Ints) -> Ints:
+        """Give what rows bind a variable to; sums and averages get their numbers here."""
+        place = self.variables.index(variable)
+        cells = self._rows.cells
+        if place < len(self._keys):
+            return cells[rows, place]
+        call = place - len(self._keys)
+        start = len(self._keys) + RESULT_WIDTH * call
+        kind = cells[rows, start + KIND]
+        found = np.where(kind == NUMBER, cells[rows, start + LOW], 0)
+        late = (kind != NUMBER) & (kind != NOTHING)
+        if late.any():
+            interned = self._interned + call
+            wanted = np.unique(rows[late])
+            wanted = wanted[cells[wanted, interned] == 0]
+            if len(wanted):
+                numbers = spell_results(
+                    cells[wanted, start : start + RESULT_WIDTH], self._dictionary
+                )
+                self._dictionary.hold(numbers)
+                cells[wanted, interned] = numbers
+            found[late] = cells[rows[late], interned]
+        return found
+
+    def settle(self) -> None:
+        """Let go of the rows that went."""
+        rows = self._rows.settle()
+        if len(rows):
+            self._dictionary.drop(self._numbers(rows))
+        for each in self._calls:
+            each.settle()
+
+    def arrays(self) -> dict[str, Ints]:
+        found = prefixed("index", self._index.arrays()) | prefixed("rows", self._rows.arrays())
+        for place, each in enumerate(self._calls):
+            found |= prefixed(f"call{place}", each.arrays())
+        return found | {"started": np.array([self._started], dtype=np.int64)}
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None:
+        self._index.restore(part("index", arrays))
+        self._rows.restore(part("rows", arrays))
+        for place, each in enumerate(self._calls):
+            each.restore(part(f"call{place}", arrays))
+        self._started = bool(arrays["started"][0])
+
+    def held(self) -> int:
+        return self._rows.held
