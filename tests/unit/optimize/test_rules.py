@@ -30,6 +30,7 @@ from quadweir.algebra.render import render_expression
 from quadweir.algebra.traverse import children, walk
 from quadweir.errors import InternalError
 from quadweir.optimize import Hints, UnsettledWarning, optimize, pipeline
+from quadweir.optimize.flatten_joins import flatten_joins
 from quadweir.optimize.pipeline import Phase
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Variable
@@ -239,7 +240,17 @@ def test_a_part_whose_value_may_differ_is_not_gathered() -> None:
     assert len(join.inputs) == 3
 
 
+def test_an_exists_is_not_cut_out_with_a_triple() -> None:
+    # It would be tried for every match of the triple, and not only for those that join.
+    query = optimized("SELECT * { ?x :p ?v . ?x :q ?y FILTER EXISTS { ?x :p ?v } }")
+    assert shape(query.pattern).startswith("{p q}[")
+
+
 def test_an_empty_group_drops_out_of_a_join() -> None:
+    triple = TriplePattern(subject=Variable("x"), predicate=IRI("urn:p"), object=Variable("y"))
+    graph = Graph(graph=IRI("urn:g"), input=BasicPattern(patterns=(triple,)))
+    assert flatten_joins(Join(inputs=(BasicPattern(), graph))) is graph
+    assert flatten_joins(Join(inputs=(BasicPattern(), BasicPattern()))) == BasicPattern()
     query = optimize(windowed("{ } WINDOW :w { ?x :p ?v } GRAPH :g { ?x :q ?y }")).query
     assert shape(query.pattern) == "J(w:{p}, g:{q})"
 
