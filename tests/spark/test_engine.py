@@ -36,6 +36,16 @@ def test_adopting_sets_what_was_left_open_and_says_so(spark: SparkSession) -> No
     assert "kept your" in str(report)
 
 
+def test_code_stays_in_methods_that_java_compiles(spark: SparkSession) -> None:
+    key = "spark.sql.codegen.hugeMethodLimit"
+    session = spark.newSession()
+    assert session.conf.get(key) == "8000"
+    session.conf.set(key, "65535")
+    report = adopt(session)
+    assert any(key in note for note in report.notes)
+    assert session.conf.get(key) == "65535"
+
+
 def test_adopting_twice_changes_nothing_more(spark: SparkSession) -> None:
     session = spark.newSession()
     adopt(session)
