@@ -23,7 +23,6 @@ from quadweir.errors import InternalError
 from quadweir.kernel import interning, numerals, typed
 from quadweir.kernel.arrays import Ints, address, ints, power_of_two
 from quadweir.kernel.interning import (
-    APPROXIMATE,
     COUNT,
     FREE,
     FRESH,
@@ -31,7 +30,6 @@ from quadweir.kernel.interning import (
     HIGH,
     INLINE_LIMIT,
     INTEGER_SUFFIX,
-    KIND,
     LENGTH,
     LIVE,
     LOW,
@@ -54,7 +52,7 @@ _FOREVER: Final = 2**60
 class Dictionary:
     """The terms of one shard.
 
-    State: the spellings held, 64 bytes and a place in a hash table for each.
+    State: the spellings held, and for each 64 bytes and a place in a hash table.
     Forgets: at `settle`, what is new or was dropped and is not held.
 
     >>> dictionary = Dictionary()
@@ -73,7 +71,8 @@ class Dictionary:
 
     def _clear(self, slots: int, size: int) -> None:
         self._cells: Ints = np.zeros((slots, WIDTH), dtype=np.int64)
-        self._floats: NDArray[np.float64] = self._cells.view(np.float64)
+        self._kinds = ints(slots)
+        self._floats: NDArray[np.float64] = np.zeros(slots)
         self._table = ints(2 * slots)
         self._free = ints(slots)
         self._pending = ints(slots)
@@ -91,8 +90,8 @@ class Dictionary:
     @property
     def size(self) -> int:
         """How many bytes the dictionary takes."""
-        arrays = (self._cells, self._table, self._free, self._pending, self._store)
-        return sum(each.nbytes for each in arrays)
+        tables = (self._table, self._free, self._pending, self._kinds, self._floats)
+        return sum(each.nbytes for each in (self._cells, self._store, *tables))
 
     # --- from terms to numbers ----------------------------------------------------------------
 
@@ -161,6 +160,7 @@ class Dictionary:
                 done,
                 numbers,
                 self._cells,
+                self._kinds,
                 self._table,
                 self._free,
                 self._pending,
@@ -183,7 +183,9 @@ class Dictionary:
             raise InternalError("the dictionary of a shard would pass two thousand million terms")
         cells = np.zeros((slots, WIDTH), dtype=np.int64)
         cells[: len(self._cells)] = self._cells
-        self._cells, self._floats = cells, cells.view(np.float64)
+        self._cells = cells
+        self._kinds = np.concatenate([self._kinds, ints(slots // 2)])
+        self._floats = np.concatenate([self._floats, np.zeros(slots // 2)])
         self._free = np.concatenate([self._free, ints(slots // 2)])
         self._pending = np.concatenate([self._pending, ints(slots // 2)])
         self._refill()
@@ -191,7 +193,7 @@ class Dictionary:
     def _refill(self) -> None:
         self._table = ints(2 * len(self._cells))
         interning.fill_table(
-            self._cells, int(self._state[FRESH]), self._table, self._place, self._seed
+            self._cells, self._kinds, int(self._state[FRESH]), self._table, self._place, self._seed
         )
 
     def _pack(self, wanted: int) -> None:
@@ -267,25 +269,24 @@ class Dictionary:
         self.look_at(numbers)
         count = len(numbers)
         found = Typed(ints(count), np.empty(count), ints(count), ints(count), ints(count))
-        typed.read_typed(np.ascontiguousarray(numbers), self._cells, self._floats, *found)
+        typed.read_typed(np.ascontiguousarray(numbers), *self.entries, *found)
         return found
 
     @property
-    def entries(self) -> tuple[Ints, NDArray[np.float64]]:
-        """The entries as compiled functions read them; good until the next term is added."""
-        return self._cells, self._floats
+    def entries(self) -> tuple[Ints, Ints, NDArray[np.float64]]:
+        """Entries, kinds and floats as compiled functions read them, until the next term comes."""
+        return self._cells, self._kinds, self._floats
 
     def look_at(self, numbers: Ints) -> None:
         """Make sure that the kind and value of each term are known to `entries`."""
         found = ints(len(numbers))
-        count = typed.unknown(np.ascontiguousarray(numbers), self._cells, found)
+        count = typed.unknown(np.ascontiguousarray(numbers), self._kinds, found)
         if not count:
             return
         left = ints(count)
         count = numerals.read_numbers(
             found[:count],
-            self._cells,
-            self._floats,
+            *self.entries,
             self._place,
             numerals.TAIL_PLACE,
             numerals.TAILS,
@@ -298,8 +299,8 @@ class Dictionary:
             else:
                 described = typed.describe(self.value(slot))
             kind, approximate, high, low = described
-            self._cells[slot, KIND] = kind
-            self._floats[slot, APPROXIMATE] = approximate
+            self._kinds[slot] = kind
+            self._floats[slot] = approximate
             self._cells[slot, HIGH] = high
             self._cells[slot, LOW] = low
 
@@ -342,35 +343,37 @@ class Dictionary:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give all terms and numbers, for a snapshot; only between steps."""
-        fresh = int(self._state[FRESH])
-        lengths = self._cells[:fresh, LENGTH].copy()
+        slots = np.flatnonzero(self._cells[: int(self._state[FRESH]), LENGTH])
+        lengths = self._cells[slots, LENGTH]
         spellings = np.empty(int(lengths.sum()), dtype=np.uint8)
-        self._gather(np.arange(fresh, dtype=np.int64), spellings)
+        self._gather(slots, spellings)
         return {
             "spellings": spellings,
+            "slots": slots,
             "lengths": lengths,
-            "counts": self._cells[:fresh, COUNT].copy(),
-            "free": self._free[: self._state[FREE]].copy(),
+            "counts": self._cells[slots, COUNT],
             "pending": self._pending[: self._state[PENDING]].copy(),
         }
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `arrays` gave; every term has the number it had."""
+        slots = np.asarray(arrays["slots"], dtype=np.int64)
         lengths = np.asarray(arrays["lengths"], dtype=np.int64)
         spellings = np.asarray(arrays["spellings"], dtype=np.uint8)
-        fresh = len(lengths)
+        fresh = int(slots[-1]) + 1 if len(slots) else 1
         self._clear(
             power_of_two(max(_FIRST_SLOTS, fresh)), power_of_two(max(_FIRST_BYTES, len(spellings)))
         )
         self._store[: len(spellings)] = spellings
-        self._cells[:fresh, START] = np.cumsum(lengths) - lengths
-        self._cells[:fresh, LENGTH] = lengths
-        self._cells[:fresh, COUNT] = arrays["counts"]
-        self._cells[:fresh, HASH] = -1
-        self._free[: len(arrays["free"])] = arrays["free"]
+        self._cells[slots, START] = np.cumsum(lengths) - lengths
+        self._cells[slots, LENGTH] = lengths
+        self._cells[slots, COUNT] = arrays["counts"]
+        self._cells[slots, HASH] = -1
+        free = np.flatnonzero(self._cells[1:fresh, LENGTH] == 0)[::-1] + 1
+        self._free[: len(free)] = free
         self._pending[: len(arrays["pending"])] = arrays["pending"]
         self._state[FRESH] = fresh
-        self._state[FREE] = len(arrays["free"])
+        self._state[FREE] = len(free)
         self._state[PENDING] = len(arrays["pending"])
         self._state[TAIL] = self._state[LIVE] = len(spellings)
         self._refill()

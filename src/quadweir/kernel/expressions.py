@@ -45,7 +45,7 @@ from quadweir.errors import InternalError
 from quadweir.kernel import typed
 from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.dictionary import Dictionary, distinct_of
-from quadweir.kernel.interning import INLINE_LIMIT, IS_BLANK, IS_IRI, KIND
+from quadweir.kernel.interning import INLINE_LIMIT, IS_BLANK, IS_IRI
 from quadweir.kernel.typed import ASK, ASK_TRUTH, FALSE, NEITHER, TRUE
 from quadweir.terms import IRI, Term, Variable
 
@@ -155,7 +155,7 @@ class Vectorized:
             case In():
                 return self._is_in(node, batch)
             case Bound(variable=variable):
-                return (batch.column(variable) != 0).astype(np.int64)
+                return np.where(batch.column(variable) != 0, TRUE, FALSE)
             case If(condition=condition, then=then, otherwise=otherwise):
                 chosen = self._truth(condition, batch)
                 rest = np.where(chosen == FALSE, self._truth(otherwise, batch), NEITHER)
@@ -187,12 +187,12 @@ class Vectorized:
         return found
 
     def _compare(self, operator: str, left: Ints, right: Ints) -> Ints:
-        cells, floats = self._dictionary.entries
+        entries = self._dictionary.entries
         codes = ints(len(left))
-        if not typed.order(left, right, cells, floats, codes):
+        if not typed.order(left, right, *entries, codes):
             self._dictionary.look_at(left)
             self._dictionary.look_at(right)
-            typed.order(left, right, cells, floats, codes)
+            typed.order(left, right, *entries, codes)
         found = _TRUTHS[operator][codes]
         asked = np.flatnonzero(found == ASK)
         if len(asked):
@@ -231,7 +231,7 @@ class Vectorized:
             self._dictionary.look_at(numbers)
         # An integer without an entry has no kind there; slot 0 stands in for it.
         inline = numbers >= INLINE_LIMIT
-        kind = self._dictionary.entries[0][np.where(inline, 0, numbers), KIND]
+        kind = self._dictionary.entries[1][np.where(inline, 0, numbers)]
         kind[inline] = typed.INTEGER
         match name:
             case "ISBLANK":
@@ -246,11 +246,11 @@ class Vectorized:
 
     def _truth_of(self, numbers: Ints) -> Ints:
         """The effective boolean values of terms."""
-        cells, floats = self._dictionary.entries
+        entries = self._dictionary.entries
         found = ints(len(numbers))
-        if not typed.truths(numbers, cells, floats, found):
+        if not typed.truths(numbers, *entries, found):
             self._dictionary.look_at(numbers)
-            typed.truths(numbers, cells, floats, found)
+            typed.truths(numbers, *entries, found)
         asked = np.flatnonzero(found == ASK_TRUTH)
         if len(asked):
             found[asked] = self._each(

@@ -17,16 +17,15 @@ from numba.extending import intrinsic
 from quadweir.kernel.arrays import Ints, mix
 from quadweir.vocab import XSD
 
-# The columns of an entry; eight of them fill one line of the processor's cache.
+# The columns of an entry. Kinds and numbers as floats have arrays of their own, since comparisons
+# look at many of them and at nothing else.
 START: Final = 0
 LENGTH: Final = 1
 HASH: Final = 2
 COUNT: Final = 3  # twice the number of holders, plus one while the entry waits for `forget`
-KIND: Final = 4
-APPROXIMATE: Final = 5  # the bits of a 64-bit float
-HIGH: Final = 6
-LOW: Final = 7
-WIDTH: Final = 8
+HIGH: Final = 4
+LOW: Final = 5
+WIDTH: Final = 6
 
 # The places of the scalars that compiled functions change.
 FRESH: Final = 0  # the first slot that was never used
@@ -124,7 +123,8 @@ def _hash(place: int, length: int, seed: int) -> int:
         rest = (rest << np.uint64(8)) | np.uint64(load_byte(place + at))
         at += 1
     found = (found ^ rest) * _FACTOR
-    return (mix(np.int64(found)) >> 32) & _LOW_HALF
+    mixed: int = mix(np.int64(found))
+    return (mixed >> 32) & _LOW_HALF
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -210,6 +210,7 @@ def intern(
     begin: int,
     numbers: Ints,
     cells: Ints,
+    kinds: Ints,
     table: Ints,
     free: Ints,
     pending: Ints,
@@ -265,7 +266,7 @@ def intern(
         cells[number, LENGTH] = length
         cells[number, HASH] = tag
         cells[number, COUNT] = 1
-        cells[number, KIND] = _first_kind(place, length)
+        kinds[number] = _first_kind(place, length)
         state[TAIL] += length
         state[LIVE] += length
         pending[state[PENDING]] = number
@@ -332,7 +333,7 @@ def forget(cells: Ints, table: Ints, free: Ints, pending: Ints, state: Ints) -> 
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def fill_table(cells: Ints, fresh: int, table: Ints, store: int, seed: int) -> None:
+def fill_table(cells: Ints, kinds: Ints, fresh: int, table: Ints, store: int, seed: int) -> None:
     """Put all entries into an empty table."""
     mask = len(table) - 1
     for slot in range(1, fresh):
@@ -343,7 +344,7 @@ def fill_table(cells: Ints, fresh: int, table: Ints, store: int, seed: int) -> N
         if tag < 0:  # after a restore
             tag = _hash(store + cells[slot, START], length, seed)
             cells[slot, HASH] = tag
-            cells[slot, KIND] = _first_kind(store + cells[slot, START], length)
+            kinds[slot] = _first_kind(store + cells[slot, START], length)
         at = tag & mask
         while table[at] != 0:
             at = (at + 1) & mask

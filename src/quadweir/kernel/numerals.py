@@ -14,9 +14,7 @@ from numba import njit
 from quadweir.algebra.values import DERIVED_INTEGERS
 from quadweir.kernel.arrays import Ints, address
 from quadweir.kernel.interning import (
-    APPROXIMATE,
     HIGH,
-    KIND,
     LENGTH,
     LOW,
     START,
@@ -121,6 +119,7 @@ def _type_at(place: int, length: int, tail_place: int, tails: Ints) -> int:
 def read_numbers(
     slots: Ints,
     cells: Ints,
+    kinds: Ints,
     floats: Floats,
     store: int,
     tail_place: int,
@@ -151,16 +150,16 @@ def read_numbers(
                 continue
             value = -mantissa if negative else mantissa
             inside = tails[found, 3] <= value <= tails[found, 4]
-            cells[slot, KIND] = INTEGER if inside else OTHER
+            kinds[slot] = INTEGER if inside else OTHER
             cells[slot, LOW] = value
-            floats[slot, APPROXIMATE] = np.float64(value)
+            floats[slot] = np.float64(value)
         elif kind == DECIMAL:
             if digits > 18 or mantissa > _EXACT or behind > 18 or powers > 0:
                 continue
             value = -mantissa if negative else mantissa
-            cells[slot, KIND] = DECIMAL
+            kinds[slot] = DECIMAL
             cells[slot, HIGH], cells[slot, LOW] = multiplied(value, _POWERS[18 - behind])
-            floats[slot, APPROXIMATE] = np.float64(value) / _FLOAT_POWERS[behind]
+            floats[slot] = np.float64(value) / _FLOAT_POWERS[behind]
         else:
             shift = power - behind
             if digits > 18 or mantissa > _EXACT or abs(shift) > _MOST_POWER:
@@ -169,7 +168,7 @@ def read_numbers(
             number = np.float64(mantissa)
             number = number * _FLOAT_POWERS[shift] if shift >= 0 else number / _FLOAT_POWERS[-shift]
             number = -number if negative else number
-            cells[slot, KIND] = kind
-            floats[slot, APPROXIMATE] = np.float64(np.float32(number)) if kind == FLOAT else number
+            kinds[slot] = kind
+            floats[slot] = np.float64(np.float32(number)) if kind == FLOAT else number
         count -= 1
     return count

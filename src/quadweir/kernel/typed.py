@@ -16,14 +16,11 @@ from quadweir.algebra.moments import Moment, MomentKind
 from quadweir.algebra.values import Duration, Number, NumberKind, Value
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.interning import (
-    APPROXIMATE,
     HIGH,
     INLINE_LIMIT,
     IS_BLANK,
-    IS_IRI,
     IS_LANGUAGE,
     IS_STRING,
-    KIND,
     LENGTH,
     LOW,
     UNKNOWN,
@@ -174,13 +171,13 @@ def scaled(value: int) -> Any:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def unknown(numbers: Ints, cells: Ints, found: Ints) -> int:
+def unknown(numbers: Ints, kinds: Ints, found: Ints) -> int:
     """Gather the entries whose kind is not known yet, each once, and say how many they are."""
     many = 0
     for i in range(len(numbers)):
         number = numbers[i]
-        if 0 < number < INLINE_LIMIT and cells[number, KIND] == UNKNOWN:
-            cells[number, KIND] = OTHER  # until it is looked at: so it is found but once
+        if 0 < number < INLINE_LIMIT and kinds[number] == UNKNOWN:
+            kinds[number] = OTHER  # until it is looked at: so it is found but once
             found[many] = number
             many += 1
     return many
@@ -190,6 +187,7 @@ def unknown(numbers: Ints, cells: Ints, found: Ints) -> int:
 def read_typed(
     numbers: Ints,
     cells: Ints,
+    kinds: Ints,
     floats: Floats,
     kind: Ints,
     approximate: Floats,
@@ -212,9 +210,9 @@ def read_typed(
             approximate[i] = np.float64(number - ZERO)
             high[i], low[i] = scaled(number - ZERO)
         else:
-            kind[i] = cells[number, KIND]
+            kind[i] = kinds[number]
             if INTEGER <= kind[i] <= DOUBLE:
-                approximate[i] = floats[number, APPROXIMATE]
+                approximate[i] = floats[number]
             if kind[i] == INTEGER:
                 integer[i] = cells[number, LOW]
                 high[i], low[i] = scaled(cells[number, LOW])
@@ -231,14 +229,14 @@ def _three_way(left: int, right: int) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _order_numbers(a: int, kind_a: int, b: int, kind_b: int, cells: Ints, floats: Floats) -> int:
+def _order_numbers(a: int, kind_a: int, b: int, kind_b: int, cells: Ints, floats: Floats) -> Any:
     """Compare two numbers, at least one of which has an entry, in the wider of their kinds."""
     if kind_a == INTEGER and kind_b == INTEGER:
         left = a - ZERO if a >= INLINE_LIMIT else cells[a, LOW]
         right = b - ZERO if b >= INLINE_LIMIT else cells[b, LOW]
         return _three_way(left, right)
-    x = np.float64(a - ZERO) if a >= INLINE_LIMIT else floats[a, APPROXIMATE]
-    y = np.float64(b - ZERO) if b >= INLINE_LIMIT else floats[b, APPROXIMATE]
+    x = np.float64(a - ZERO) if a >= INLINE_LIMIT else floats[a]
+    y = np.float64(b - ZERO) if b >= INLINE_LIMIT else floats[b]
     if max(kind_a, kind_b) == FLOAT:
         x = np.float64(np.float32(x))
         y = np.float64(np.float32(y))
@@ -272,16 +270,10 @@ def _order_halves(high_a: int, low_a: int, high_b: int, low_b: int) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _order_entries(a: int, b: int, cells: Ints, floats: Floats) -> int:
-    """Compare two terms of which at least one has an entry, and none is unbound."""
-    kind_a = INTEGER if a >= INLINE_LIMIT else cells[a, KIND]
-    kind_b = INTEGER if b >= INLINE_LIMIT else cells[b, KIND]
-    if INTEGER <= kind_a <= DOUBLE and INTEGER <= kind_b <= DOUBLE:
-        return _order_numbers(a, kind_a, b, kind_b, cells, floats)
+def _order_literals(a: int, kind_a: int, b: int, kind_b: int, cells: Ints) -> Any:
+    """Compare two literals that are not both numbers."""
     if a == b:
-        return ALIKE if kind_a in (IS_IRI, IS_BLANK, OTHER) else SAME
-    if kind_a <= IS_BLANK or kind_b <= IS_BLANK:
-        return APART
+        return ALIKE if kind_a == OTHER else SAME
     if kind_a == OTHER or kind_b == OTHER:
         return ERROR
     if kind_a != kind_b:
@@ -297,32 +289,38 @@ def _order_entries(a: int, b: int, cells: Ints, floats: Floats) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def order(left: Ints, right: Ints, cells: Ints, floats: Floats, found: Ints) -> bool:
+def order(left: Ints, right: Ints, cells: Ints, kinds: Ints, floats: Floats, found: Ints) -> bool:
     """Compare terms pairwise; false, with nothing to go by, where a kind is not known yet."""
     for i in range(len(left)):
         a, b = left[i], right[i]
         if a >= INLINE_LIMIT and b >= INLINE_LIMIT:
             found[i] = BELOW if a < b else (ABOVE if a > b else SAME)
-        elif a == 0 or b == 0:
+            continue
+        if a == 0 or b == 0:
             found[i] = ERROR
+            continue
+        kind_a = INTEGER if a >= INLINE_LIMIT else kinds[a]
+        kind_b = INTEGER if b >= INLINE_LIMIT else kinds[b]
+        if kind_a == UNKNOWN or kind_b == UNKNOWN:
+            return False
+        if kind_a <= IS_BLANK or kind_b <= IS_BLANK:
+            found[i] = ALIKE if a == b else APART
+        elif INTEGER <= kind_a <= DOUBLE and INTEGER <= kind_b <= DOUBLE:
+            found[i] = _order_numbers(a, kind_a, b, kind_b, cells, floats)
         else:
-            if a < INLINE_LIMIT and cells[a, KIND] == UNKNOWN:
-                return False
-            if b < INLINE_LIMIT and cells[b, KIND] == UNKNOWN:
-                return False
-            found[i] = _order_entries(a, b, cells, floats)
+            found[i] = _order_literals(a, kind_a, b, kind_b, cells)
     return True
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def truths(numbers: Ints, cells: Ints, floats: Floats, found: Ints) -> bool:
+def truths(numbers: Ints, cells: Ints, kinds: Ints, floats: Floats, found: Ints) -> bool:
     """Give the effective boolean values; false where a kind is not known yet."""
     for i in range(len(numbers)):
         number = numbers[i]
         if number >= INLINE_LIMIT:
             found[i] = TRUE if number != ZERO else FALSE
             continue
-        kind = cells[number, KIND]
+        kind = kinds[number]
         result = NEITHER
         if number == 0:
             pass
@@ -333,7 +331,7 @@ def truths(numbers: Ints, cells: Ints, floats: Floats, found: Ints) -> bool:
         elif kind == DECIMAL:
             result = TRUE if cells[number, LOW] | cells[number, HIGH] != 0 else FALSE
         elif kind in (FLOAT, DOUBLE):
-            x = floats[number, APPROXIMATE]
+            x = floats[number]
             result = TRUE if x == x and x != 0.0 else FALSE
         elif kind == IS_STRING:
             result = TRUE if cells[number, LENGTH] > 2 else FALSE
