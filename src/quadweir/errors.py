@@ -143,6 +143,12 @@ class DataError(QuadweirError):
     exit_code = 4
 
 
+class StateError(QuadweirError):
+    """State kept from an earlier run cannot be taken up; whoever runs the query can act."""
+
+    code = "QW-STATE"
+
+
 class InternalError(QuadweirError):
     """Our fault; the message asks for a report."""
 

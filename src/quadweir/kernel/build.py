@@ -261,6 +261,8 @@ class Builder:
 
     def _table(self, bag: Bag, variables: Iterable[Variable]) -> stateless.Static:
         columns = tuple(variables)
+        # State refers to static rows by number, whatever order the data is read in the next time.
+        bag = sorted(bag, key=lambda row: [str(row.get(each, "")) for each in columns])
         values = np.zeros((len(bag), len(columns)), dtype=np.int64)
         known: dict[Term, int] = {}
         for place, solution in enumerate(bag):

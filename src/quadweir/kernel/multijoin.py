@@ -441,6 +441,25 @@ class _Buffer:
             self.cells[rows & (len(self.cells) - 1), FIRST_VALUE] = -1
         self._dropped, self._gone = [], []
 
+    def restore(self, copied: Ints | None, *, begun: bool) -> None:
+        """Index anew what the input holds, in the order in which it came."""
+        rows = ints(0)
+        if self.table is None:
+            assert copied is not None
+            self.cells = self._fresh(self.source.span())
+            rows = np.ascontiguousarray(copied[:, FIRST_VALUE])
+            self.cells[rows & (len(self.cells) - 1)] = copied
+        else:
+            self.cells = self.table.cells
+            if begun:
+                rows = self._rows_of_table(len(self.cells))
+        self.results = np.full(len(self.cells), -1, dtype=np.int64)
+        self._dropped, self._gone = [], []
+        for index in self.indexes:
+            index.clear()
+            index.attach(self.cells, ints(0))
+            index.insert(rows)
+
 
 @final
 class Join(Operator):
@@ -478,6 +497,7 @@ class Join(Operator):
         self.output = SlotTable(count)
         self._links = self._fresh_links()
         self._plan()
+        self._begun = False
         self._state = ints(_STATE)
         self._frames = np.zeros((count, 7), dtype=np.int64)
         self._bound = np.zeros((count + 1, max(1, len(self.shared))), dtype=np.int64)
@@ -552,6 +572,7 @@ class Join(Operator):
         self._bind_variable = np.array(variable or [0], dtype=np.int64)
 
     def step(self, inputs: list[Delta]) -> Delta:
+        self._begun = True
         for buffer, delta in zip(self._buffers, inputs, strict=True):
             buffer.take(delta)
         if self.eager:
@@ -664,14 +685,12 @@ class Join(Operator):
         return own + results + indexes + self.output.cells.nbytes + self._links.nbytes
 
     def arrays(self) -> dict[str, Ints]:
-        found: dict[str, Ints] = {"links": self._links}
+        """Give the results and what was copied; indexes and lists follow from them."""
+        found: dict[str, Ints] = {"begun": np.array([self._begun], dtype=np.int64)}
         found |= {f"output.{name}": each for name, each in self.output.arrays().items()}
         for k, buffer in enumerate(self._buffers):
-            found[f"results.{k}"] = buffer.results
             if buffer.table is None:
-                found[f"cells.{k}"] = buffer.cells
-        for x, index in enumerate(self._indexes):
-            found |= {f"index.{x}.{name}": each for name, each in index.arrays().items()}
+                found[f"cells.{k}"] = buffer.cells[buffer.cells[:, FIRST_VALUE] >= 0]
         return found
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
@@ -679,19 +698,50 @@ class Join(Operator):
             size = len(prefix) + 1
             return {n[size:]: each for n, each in arrays.items() if n.startswith(prefix + ".")}
 
+        self._begun = bool(arrays["begun"][0])
         self.output.restore(part("output"))
-        self._links = np.array(arrays["links"], dtype=np.int64)
+        self._links = self._fresh_links()
         for k, buffer in enumerate(self._buffers):
-            buffer.results = np.array(arrays[f"results.{k}"], dtype=np.int64)
-            if buffer.table is None:
-                buffer.cells = np.array(arrays[f"cells.{k}"], dtype=np.int64)
-            else:
-                buffer.cells = buffer.table.cells
-        for x, index in enumerate(self._indexes):
-            index.restore(part(f"index.{x}"))
-        for buffer in self._buffers:
-            rows = buffer._rows_of_table(len(buffer.results))
-            buffer._move(rows)
+            buffer.restore(arrays.get(f"cells.{k}"), begun=self._begun)
+        if self._link_width:
+            self._link_anew()
+
+    def _link_anew(self) -> None:
+        """Put every result into the lists of what can end it."""
+        results = self.output.rows()
+        places = self.output.cells[results] & [len(each.cells) - 1 for each in self._buffers]
+        if self._link_width > 1:
+            for k, buffer in enumerate(self._buffers):
+                _chain(results, places[:, k], buffer.results, self._links, k, len(self._buffers))
+            return
+        leave = np.column_stack(
+            [each.cells[places[:, k], LEAVE] for k, each in enumerate(self._buffers)]
+        )
+        first = np.argmin(leave, axis=1)
+        for k, buffer in enumerate(self._buffers):
+            here = first == k
+            _chain(results[here], places[here, k], buffer.results, self._links, 0, 0)
+
+
+def _chain(
+    results: Ints,
+    places: Ints,
+    heads: Ints,
+    links: np.ndarray,  # type: ignore[type-arg]
+    column: int,
+    back: int,
+) -> None:
+    """List the results made from each mapping; linked both ways if `back` says how far off."""
+    order = np.argsort(places, kind="stable")
+    results, places = results[order], places[order]
+    starts = np.append(True, places[1:] != places[:-1]) if len(places) else np.zeros(0, dtype=bool)
+    heads[places[starts]] = results[starts]
+    after = np.append(np.where(starts[1:], -1, results[1:]), -1)[: len(results)]
+    links[results, column] = after
+    if back:
+        before = np.concatenate(([-1], results[:-1]))[: len(results)]
+        # The first of a list remembers whose list it is.
+        links[results, back + column] = np.where(starts, -places - 2, before)
 
 
 __all__ = ["ALWAYS", "MAX_INPUTS", "Join"]

@@ -130,13 +130,27 @@ class SlotTable:
 
     def arrays(self) -> dict[str, Ints]:
         """Give what `restore` needs; only between steps."""
-        return {"cells": self.cells, "free": self.free[: self.free_count].copy()}
+        rows = self.rows()
+        return {"rows": rows, "cells": self.cells[rows]}
+
+    def rows(self) -> Ints:
+        """Give the rows that are in use, in order of their numbers."""
+        taken = np.ones(self.capacity, dtype=bool)
+        taken[self.free[: self.free_count]] = False
+        return np.flatnonzero(taken)
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
-        self.cells = np.array(arrays["cells"], dtype=np.int64)
-        self.free = np.zeros(len(self.cells), dtype=np.int64)
-        self.free_count = len(arrays["free"])
-        self.free[: self.free_count] = arrays["free"]
+        """Take back what `arrays` gave, in a table no larger than it has to be."""
+        rows = arrays["rows"]
+        capacity = power_of_two(max(16, int(rows[-1]) + 1 if len(rows) else 0))
+        self.cells = np.zeros((capacity, self.width), dtype=np.int64)
+        self.cells[rows] = arrays["cells"]
+        taken = np.zeros(capacity, dtype=bool)
+        taken[rows] = True
+        free = np.flatnonzero(~taken)[::-1]
+        self.free = np.zeros(capacity, dtype=np.int64)
+        self.free[: len(free)] = free
+        self.free_count = len(free)
         self._released = []
 
 
@@ -227,7 +241,7 @@ class Operator(ABC):
         """Give several variables side by side."""
         found = np.empty((len(rows), len(variables)), dtype=np.int64)
         for place, variable in enumerate(variables):
-            found[:, place] = self.column(variable, rows)
+            found[:, place] = self.column(variable, rows) if variable in self.variables else 0
         return found
 
     def identity(self, rows: Ints) -> np.ndarray:  # type: ignore[type-arg]

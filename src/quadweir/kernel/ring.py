@@ -247,6 +247,11 @@ class RingIndex:
         fresh = ints(size * ENTRY)
         self._set_entries(fresh, _rebuild(self.entries, fresh, size - 1))
 
+    def clear(self) -> None:
+        """Take all mappings out."""
+        self._set_entries(ints(16 * ENTRY), 0)
+        self.ring = self.back = ints(0)
+
     def insert(self, rows: Ints) -> None:
         done = 0
         while done < len(rows):

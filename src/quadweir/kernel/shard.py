@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final, final
 
 import numpy as np
@@ -33,7 +34,8 @@ from quadweir.algebra.scopes import in_scope, visible
 from quadweir.algebra.solutions import Bag
 from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.values import FALSE, TRUE
-from quadweir.errors import UnsupportedError
+from quadweir.errors import InternalError, StateError, UnsupportedError
+from quadweir.kernel import state
 from quadweir.kernel.answers import (
     Answers,
     Differences,
@@ -52,48 +54,20 @@ from quadweir.kernel.build import (
     needs_content,
     static_dataset,
 )
+from quadweir.kernel.codec import Kind, read_frame, write_frame
 from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.instants import Closes, reports_on_close
 from quadweir.kernel.interning import ZERO
 from quadweir.kernel.network import LeafPlan, Network, Source, part
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Delta, Operator, no_change
-from quadweir.kernel.window import Elements, Matches
+from quadweir.kernel.window import Matches
 from quadweir.terms import Variable
 
 # How many changes run through the operators at once: enough to make the way of one cheap, few
 # enough that what they touch stays in the processor's caches.
 CHUNK: Final = 1 << 16
-
-
-@final
-@dataclass(frozen=True)
-class MatchColumns:
-    """Matches of one leaf's pattern, as columns: times, positions, and a column for each variable.
-
-    Columns are Arrow strings in canonical spelling (dictionary-encoded or not), or arrays of
-    numbers of the shard's own dictionary.
-    """
-
-    time: Ints
-    position: Ints
-    columns: Sequence[pa.Array | Ints]
-
-
-@final
-@dataclass(frozen=True)
-class Events:
-    """What has arrived since the last step; none of it may be late.
-
-    Attributes:
-        matches: for each leaf, by its place in `Shard.leaves`, what matched it.
-        elements: for each source of a count window, by its place in `Shard.sources`, all elements.
-        seen: for each source the earliest and the latest time of elements that arrived.
-    """
-
-    matches: Mapping[int, MatchColumns] = field(default_factory=dict)
-    elements: Mapping[int, Elements] = field(default_factory=dict)
-    seen: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
 @final
@@ -105,6 +79,7 @@ class Shard:
         static: The static data that the engine holds.
         streams: The streams there are; only windows over a stream variable need them.
         incremental: False to evaluate the query anew at every report; for comparison.
+        records: False if nobody will ask for `delta`.
     """
 
     def __init__(
@@ -114,6 +89,7 @@ class Shard:
         static: Dataset | None = None,
         streams: Sequence[str] = (),
         incremental: bool = True,
+        records: bool = True,
     ) -> None:
         check_windows(query)
         if isinstance(query.form, DescribeForm):
@@ -124,6 +100,7 @@ class Shard:
             )
         self.query = query
         self.streams = tuple(streams)
+        self.records = records
         self.dictionary = Dictionary()
         self._dataset = static_dataset(query, static if static is not None else Dataset())
         self.variables = answer_variables(query)
@@ -239,6 +216,8 @@ class Shard:
 
     def _ask(self, _t: int, found: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
         answer = TRUE if len(found) else FALSE
+        self._steps = 0
+        self._last: Recorded | None = None
         return np.array([[self.dictionary.number(answer)]], dtype=np.int64)
 
     def _modify(
@@ -274,9 +253,37 @@ class Shard:
         self._hear(events)
         found = []
         for cut in self._cuts(events, through):
-            found.append(self._advance(cut))
-        self._through = through
+        found = self._run(events, through)
         return self._spelled(found)
+
+    def _run(
+        self, events: Events, through: int, *, spell: bool = True
+    ) -> list[tuple[Rows, tuple[pa.Array, ...]]]:
+        self._last = Recorded(self._steps, self._spelled_out(events), through)
+            found.append(self._advance(cut, spell=spell))
+        self._through = through
+        self._steps += 1
+        return found
+
+    def _spelled_out(self, events: Events) -> Events:
+        """Turn the numbers of terms into spellings: a number means something here and now only."""
+        if not self.records:
+            return events
+        matches = {
+            place: replace(
+                columns,
+                columns=[
+                    self.dictionary.decode(each).dictionary_encode()
+                    if isinstance(each, np.ndarray)
+                    else each
+                    for each in columns.columns
+                ],
+            )
+            if any(isinstance(each, np.ndarray) for each in columns.columns)
+            else columns
+            for place, columns in events.matches.items()
+        }
+        return replace(events, matches=matches)
 
     def _hear(self, events: Events) -> None:
         for place, columns in events.matches.items():
@@ -308,7 +315,7 @@ class Shard:
         cuts = np.unique(times[CHUNK::CHUNK])
         return [int(cut) for cut in cuts if self._through < cut < through] + [through]
 
-    def _advance(self, through: int) -> tuple[Rows, tuple[pa.Array, ...]]:
+    def _advance(self, through: int, *, spell: bool = True) -> tuple[Rows, tuple[pa.Array, ...]]:
         deltas = self.network.advance(through)
         place = self.network.place
         root = deltas[place(self._root)] if self._root is not None else no_change()
@@ -321,7 +328,7 @@ class Shard:
             self._recomputed.finish()
         spelled = tuple(
             self.dictionary.decode(np.ascontiguousarray(rows.values[:, column]))
-            for column in range(rows.values.shape[1])
+            for column in range(rows.values.shape[1] if spell else 0)
         )
         self.network.settle()
         self.dictionary.settle()
@@ -367,7 +374,7 @@ class Shard:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give the whole state as arrays, between two steps."""
         found: dict[str, NDArray[Any]] = {
-            "shard": np.array([self._through, self._tracked], dtype=np.int64)
+            "shard": np.array([self._through, self._tracked, self._steps], dtype=np.int64)
         }
         found |= {f"network.{name}": each for name, each in self.network.arrays().items()}
         found |= {f"output.{name}": each for name, each in self._output.arrays().items()}
@@ -380,7 +387,7 @@ class Shard:
 
     def restore_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `arrays` gave, in a shard made for the same query and static data."""
-        self._through, self._tracked = (int(each) for each in arrays["shard"])
+        self._through, self._tracked, self._steps = (int(each) for each in arrays["shard"])
         self.dictionary.restore(part("dictionary.", arrays))
         self.network.restore(part("network.", arrays))
         self._output.restore(part("output.", arrays))
@@ -395,6 +402,51 @@ def answer_variables(query: ContinuousQuery) -> tuple[Variable, ...]:
     match query.form:
         case SelectForm(variables=variables):
             return variables
+    @cached_property
+    def fingerprint(self) -> bytes:
+        """Name the query, its network and the static rows in it: what state depends on."""
+        return state.fingerprint_of(
+            replace(self.query, name=None), self.streams, self.network, self.dictionary
+        )
+
+    def snapshot(self) -> bytes:
+        """Give the whole state as bytes; they grow with what is held."""
+        return write_frame(Kind.SNAPSHOT, self.fingerprint, self.arrays())
+
+    def delta(self) -> bytes:
+        """Give what the last step changed as bytes; they grow with what arrived in it.
+
+        That is what the step was given: taking it again is cheaper than writing down all that
+        followed from it, and comes to the same.
+        """
+        if self._last is None or not self.records:
+            raise InternalError("there is no step to give the delta of")
+        return state.write_delta(self.fingerprint, self._last)
+
+    def restore(self, snapshot: bytes | None, deltas: Sequence[bytes] = ()) -> None:
+        """Take up the state that another shard of the same query left; no answer comes again.
+
+        Args:
+            snapshot: What `snapshot` gave; None to start with nothing.
+            deltas: What `delta` gave after each step since then.
+
+        Raises:
+            StateError: Bytes are damaged, or belong to another query, release or place.
+        """
+        if self._steps:
+            raise InternalError("state can only be taken up before the first step")
+        if snapshot is not None:
+            self.restore_arrays(read_frame(Kind.SNAPSHOT, self.fingerprint, snapshot))
+        for each in deltas:
+            step = state.read_delta(self.fingerprint, each)
+            if step.number != self._steps:
+                raise StateError(
+                    f"the delta of step {step.number + 1} where that of step {self._steps + 1} "
+                    "was to come",
+                    hint="Give all deltas since the snapshot, in order.",
+                )
+            self._run(step.events, step.through, spell=False)
+
         case ConstructForm(template=template):
             found = {
                 term

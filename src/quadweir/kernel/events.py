@@ -1,0 +1,52 @@
+"""What a shard is given in a step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import pyarrow as pa
+
+from quadweir.kernel.arrays import Ints
+from quadweir.kernel.window import Elements
+
+
+@final
+@dataclass(frozen=True)
+class MatchColumns:
+    """Matches of one leaf's pattern, as columns: times, positions, and a column for each variable.
+
+    Columns are Arrow strings in canonical spelling (dictionary-encoded or not), or arrays of
+    numbers of the shard's own dictionary.
+    """
+
+    time: Ints
+    position: Ints
+    columns: Sequence[pa.Array | Ints]
+
+
+@final
+@dataclass(frozen=True)
+class Events:
+    """What has arrived since the last step; none of it may be late.
+
+    Attributes:
+        matches: for each leaf, by its place in `Shard.leaves`, what matched it.
+        elements: for each source of a count window, by its place in `Shard.sources`, all elements.
+        seen: for each source the earliest and the latest time of elements that arrived.
+    """
+
+    matches: Mapping[int, MatchColumns] = field(default_factory=dict)
+    elements: Mapping[int, Elements] = field(default_factory=dict)
+    seen: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True)
+class Recorded:
+    """A step as it was taken: how many there were before it, and what it was given."""
+
+    number: int
+    events: Events
+    through: int
