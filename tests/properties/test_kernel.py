@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from properties.dense import Feed, dense_questions, feeds, static_data
-from properties.strategies import ALLOW, EVERYTHING
+from properties.strategies import ALLOW, EVERYTHING, MONOTONIC
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.streams import OutputOperator
+from quadweir.kernel.build import is_eager
 from quadweir.kernel.shard import Shard
 from quadweir.optimize import optimize
 from quadweir.syntax import parse
@@ -56,6 +57,15 @@ def by_the_kernel(
     return found + as_answers(feed.finish(), query)
 
 
+@st.composite
+def arrivals(draw: st.DrawFn, feed: Feed, delay_ms: int) -> Feed:
+    """An order of arrival in which nothing is late: each element is held up by less than the delay."""
+    held_up = st.integers(0, max(0, delay_ms - 1))
+    late_by = draw(st.lists(held_up, min_size=len(feed), max_size=len(feed)))
+    pairs = sorted(zip(feed, late_by, strict=True), key=lambda pair: pair[0].event_time + pair[1])
+    return [element for element, _ in pairs]
+
+
 @pytest.mark.parametrize("dialect", ["rspql", "csparql", "cqels"])
 @given(data=st.data(), feed=feeds(), static=static_data())
 def test_the_kernel_gives_the_answers_of_the_oracle(
@@ -65,15 +75,36 @@ def test_the_kernel_gives_the_answers_of_the_oracle(
     query = parse(question.text(dialect), dialect=dialect, allow=ALLOW)
     query = replace(query, output=data.draw(st.sampled_from(list(OutputOperator))))
     delay = data.draw(st.integers(0, 12))
-    late_by = data.draw(
-        st.lists(st.integers(0, max(0, delay - 1)), min_size=len(feed), max_size=len(feed))
-    )
-    pairs = sorted(zip(feed, late_by, strict=True), key=lambda p: p[0].event_time + p[1])
+    arrived = data.draw(arrivals(feed, delay))
     steps = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
     expected = Oracle(query, static=static).answers(feed)
     found = by_the_kernel(
         optimize(query).query,
-        [element for element, _ in pairs],
+        arrived,
+        static,
+        delay_ms=delay,
+        steps=steps,
+        restarts=data.draw(st.booleans()),
+    )
+    assert diff_answers(expected, found) == ""
+
+
+@given(data=st.data(), feed=feeds(), static=static_data())
+def test_eager_answers_are_those_of_the_oracle(
+    data: st.DataObject, feed: Feed, static: list[Quad]
+) -> None:
+    """E1: answers that leave as soon as their parts have arrived, in whatever order."""
+    question = data.draw(dense_questions("cqels", kinds=MONOTONIC, aggregates=False))
+    query = parse(question.text("cqels"), dialect="cqels", allow=ALLOW)
+    query = replace(query, output=OutputOperator.ISTREAM)
+    assume(is_eager(query))
+    delay = data.draw(st.integers(0, 12))
+    arrived = data.draw(arrivals(feed, delay))
+    steps = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    expected = Oracle(query, static=static).answers(feed)
+    found = by_the_kernel(
+        optimize(query).query,
+        arrived,
         static,
         delay_ms=delay,
         steps=steps,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numba import njit
@@ -79,9 +79,10 @@ def emit_pass(
     fresh: Ints,
     out: Ints,
 ) -> tuple[int, int]:
-    """Replace the rows of groups that changed (Algorithm 6, line 2), and write (t, sign, row).
+    """Replace the rows of groups that changed (Algorithm 6, line 2).
 
-    Gives how many changes there are and how many rows were used.
+    Writes (t, sign, row, whether the group itself comes or goes), and gives how many changes there
+    are and how many rows were used.
     """
     row_cell = FIRST_KEY + key_width + _ROW
     width = results.shape[1]
@@ -102,6 +103,7 @@ def emit_pass(
             out[made, 0] = t[at]
             out[made, 1] = -1
             out[made, 2] = old
+            out[made, 3] = 1 - alive[at]
             made += 1
             cells[group, row_cell] = 0
         if alive[at] == 1:
@@ -116,14 +118,9 @@ def emit_pass(
             out[made, 0] = t[at]
             out[made, 1] = 1
             out[made, 2] = row
+            out[made, 3] = 1 if old < 0 else 0
             made += 1
     return made, taken
-
-
-class _Accumulator(Protocol):
-    def arrays(self) -> dict[str, Ints]: ...
-
-    def restore(self, arrays: Mapping[str, Ints]) -> None: ...
 
 
 class _Call:
@@ -151,6 +148,7 @@ class _Call:
                 self.accumulator = Extreme(call.function, dictionary)
             case _:
                 self.accumulator = Concatenation(call.separator or "", dictionary)
+        self.gives_terms = isinstance(self.accumulator, Extreme | Concatenation)
         # COUNT(DISTINCT *) tells solutions apart by their visible variables.
         self._visible = tuple(each for each in source.variables if not is_hidden(each))
         width = len(self._visible) if call.argument is None else 1
@@ -277,6 +275,10 @@ class Aggregate(Operator):
         self._interned = len(keys) + RESULT_WIDTH * len(calls)
         self._rows = SlotTable(self._interned + len(calls))
         self._started = bool(keys)
+        # The aggregates whose results are terms, and those whose results were spelled.
+        self._terms = [place for place, each in enumerate(self._calls) if each.gives_terms]
+        self._asked: set[int] = set()
+        self._leaving: list[Ints] = []
 
     def step(self, inputs: list[Delta]) -> Delta:
         """Take the changes of the source and give those of the groups."""
@@ -326,7 +328,7 @@ class Aggregate(Operator):
         count = len(t)
         together = np.concatenate(results, axis=1) if results else np.zeros((count, 0), np.int64)
         fresh = self._rows.take(count)
-        out = np.empty((2 * count, 3), dtype=np.int64)
+        out = np.empty((2 * count, 4), dtype=np.int64)
         made, taken = emit_pass(
             t,
             groups,
@@ -339,20 +341,18 @@ class Aggregate(Operator):
             out,
         )
         self._rows.free_count += count - taken
-        self._dictionary.hold(self._numbers(fresh[:taken]))
-        t, sign, row = out[:made].T.copy()
-        self._rows.release(row[sign < 0])
+        t, sign, row, whole = out[:made].T.copy()
+        gone = row[sign < 0]
+        self._rows.release(gone)
+        # A group holds its keys once, whatever the number of its rows in this step.
+        cells, width = self._rows.cells, len(self._keys)
+        self._dictionary.hold(cells[row[(sign > 0) & (whole == 1)], :width])
+        self._leaving.append(cells[row[(sign < 0) & (whole == 1)], :width])
+        for call in self._terms:
+            place = width + RESULT_WIDTH * call + LOW
+            self._dictionary.hold(cells[fresh[:taken], place])
+            self._leaving.append(cells[gone, place])
         return Delta(t, sign, row, np.full(made, FOREVER, dtype=np.int64))
-
-    def _numbers(self, rows: Ints) -> Ints:
-        """Give all the numbers that rows hold."""
-        cells = self._rows.cells[rows]
-        width = len(self._keys)
-        results = cells[:, width : self._interned].reshape(
-            len(rows), len(self._calls), RESULT_WIDTH
-        )
-        terms = np.where(results[:, :, KIND] == NUMBER, results[:, :, LOW], 0)
-        return np.concatenate([cells[:, :width], terms, cells[:, self._interned :]], axis=1).ravel()
 
     def column(self, variable: Variable, rows: Ints) -> Ints:
         """Give what rows bind a variable to; sums and averages get their numbers here."""
@@ -375,14 +375,21 @@ class Aggregate(Operator):
                 )
                 self._dictionary.hold(numbers)
                 cells[wanted, interned] = numbers
+                self._asked.add(call)
             found[late] = cells[rows[late], interned]
         return found
+
+    def span(self) -> int:
+        return self._rows.capacity
 
     def settle(self) -> None:
         """Let go of the rows that went."""
         rows = self._rows.settle()
-        if len(rows):
-            self._dictionary.drop(self._numbers(rows))
+        for call in self._asked if len(rows) else ():
+            self._dictionary.drop(self._rows.cells[rows, self._interned + call])
+        for numbers in self._leaving:
+            self._dictionary.drop(numbers)
+        self._leaving = []
         for each in self._calls:
             each.settle()
 
@@ -390,14 +397,18 @@ class Aggregate(Operator):
         found = prefixed("index", self._index.arrays()) | prefixed("rows", self._rows.arrays())
         for place, each in enumerate(self._calls):
             found |= prefixed(f"call{place}", each.arrays())
-        return found | {"started": np.array([self._started], dtype=np.int64)}
+        flags = [self._started, *(place in self._asked for place in range(len(self._calls)))]
+        return found | {"flags": np.array(flags, dtype=np.int64)}
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
         self._index.restore(part("index", arrays))
         self._rows.restore(part("rows", arrays))
         for place, each in enumerate(self._calls):
             each.restore(part(f"call{place}", arrays))
-        self._started = bool(arrays["started"][0])
+        started, *asked = np.asarray(arrays["flags"]).tolist()
+        self._started = bool(started)
+        self._asked = {place for place, each in enumerate(asked) if each}
+        self._leaving = []
 
     def held(self) -> int:
         return self._rows.held

@@ -348,7 +348,7 @@ class Builder:
             for source in self.sources_of(number):
                 bound: dict[Variable, Term] = dict(names)
                 if isinstance(window.stream, Variable):
-                    if not needs_content(pattern.input):
+                    if not needs_content(pattern.input, inside=True):
                         raise NotIncrementalError("a pattern that matches an empty window")
                     stream = IRI(source.stream)
                     if bound.setdefault(window.stream, stream) != stream:
@@ -364,49 +364,42 @@ class Builder:
     # --- joins ---
 
     def _join_of(self, pattern: Join, scope: _Scope) -> Operator:
-        """Join all inputs at once; filters over joined inputs wait until all is joined.
+        """Join all inputs at once, those of windows and of joins inside included.
 
-        They see no more then than they would have: what they mention is bound below them.
+        Only a join of leaves can be eager. Then filters over joined inputs wait until all is
+        joined; they see no more than they would have, since what they mention is bound below them.
         """
         parts: list[Operator] = []
         conditions: list[Expression] = []
-        waiting = list(pattern.inputs)
+        waiting: list[tuple[Pattern, _Scope]] = [(each, scope) for each in pattern.inputs]
         while waiting:
-            each = waiting.pop(0)
-            if self._is_static(each, scope):
+            each, where = waiting.pop(0)
+            if self._is_static(each, where):
                 parts.append(self._static(each))
                 continue
             match each:
                 case Join(inputs=inputs):
-                    waiting[:0] = inputs
+                    waiting[:0] = [(one, where) for one in inputs]
                 case BasicPattern(patterns=patterns):
-                    parts += [self._pattern(one, scope) for one in patterns]
-                case WindowPattern(window=IRI(), input=BasicPattern(patterns=patterns)) if (
-                    isinstance(self._declared(each).stream, IRI)
+                    parts += [self._pattern(one, where) for one in patterns]
+                case WindowPattern(window=IRI() as name, input=source) if isinstance(
+                    self.query.window(name).stream, IRI
                 ):
-                    inner = _Scope(self.sources_of(self._number(each)), static=False)
-                    parts += [self._pattern(one, inner) for one in patterns]
-                case Filter(input=Join() as source, condition=condition) if mentioned(
-                    condition
-                ) <= always_bound(source, self.query) and not _has_exists(condition):
+                    number = self.query.windows.index(self.query.window(name))
+                    waiting.insert(0, (source, _Scope(self.sources_of(number), static=False)))
+                case Filter(input=source, condition=condition) if self.eager and _waits(
+                    condition, source, self.query
+                ):
                     self._check(condition)
                     conditions.append(condition)
-                    waiting.insert(0, source)
+                    waiting.insert(0, (source, where))
                 case _:
-                    parts.append(self._build(each, scope))
+                    parts.append(self._build(each, where))
         joined = self._join(parts)
         for condition in conditions:
             below = joined
             joined = self.network.add(stateless.Filter(below, condition, self.dictionary), (below,))
         return joined
-
-    def _declared(self, pattern: WindowPattern) -> object:
-        return self.query.windows[self._number(pattern)]
-
-    def _number(self, pattern: WindowPattern) -> int:
-        names = [window.name for window in self.query.windows]
-        assert isinstance(pattern.window, IRI)
-        return names.index(pattern.window)
 
     def _join(self, parts: list[Operator]) -> Operator:
         # The one empty solution adds nothing.
@@ -667,6 +660,15 @@ def _conjuncts(condition: Expression) -> list[Expression]:
     return [each for part in condition.parts for each in _conjuncts(part)]
 
 
+def _waits(condition: Expression, source: Pattern, query: ContinuousQuery) -> bool:
+    """Tell whether a filter may be applied later, and has to be if its input is to be flat."""
+    return (
+        not _has_exists(condition)
+        and mentioned(condition) <= always_bound(source, query)
+        and not (isinstance(source, BasicPattern) and len(source.patterns) == 1)
+    )
+
+
 def _keeps_its_rows(operator: Operator) -> bool:
     """Tell whether an eager operator's rows can be read as long as they can be joined with."""
     match operator:
@@ -703,22 +705,39 @@ def _is_plain(pattern: Pattern, query: ContinuousQuery) -> bool:
     return True
 
 
-def needs_content(pattern: Pattern) -> bool:
-    """Tell whether a pattern has no solution over an empty window."""
+def needs_content(pattern: Pattern, *, inside: bool = False) -> bool:
+    """Tell whether a pattern has no solution while all windows are empty.
+
+    `inside` says whether it stands in a window, so that its triple patterns match nothing else.
+    """
+
+    def needed(part: Pattern) -> bool:
+        return needs_content(part, inside=inside)
+
     match pattern:
         case BasicPattern(patterns=patterns):
-            return any(
+            return inside and any(
                 isinstance(each, TriplePattern) or not is_closure(each.path) for each in patterns
             )
         case Join(inputs=inputs):
-            return any(map(needs_content, inputs))
+            return any(map(needed, inputs))
         case Union(inputs=inputs):
-            return all(map(needs_content, inputs))
-        case Filter(input=source) | Extend(input=source) | Project(input=source):
-            return needs_content(source)
+            return all(map(needed, inputs))
+        case WindowPattern(input=source):
+            return needs_content(source, inside=True)
         case LeftJoin(left=source) | Minus(left=source):
-            return needs_content(source)
-        case Distinct(input=source) | Reduced(input=source) | OrderBy(input=source):
-            return needs_content(source)
+            return needed(source)
+        case (
+            Filter(input=source)
+            | Extend(input=source)
+            | Project(input=source)
+            | Distinct(input=source)
+            | Reduced(input=source)
+            | OrderBy(input=source)
+            | Slice(input=source)
+        ):
+            return needed(source)
+        case Group(input=source, keys=keys):
+            return bool(keys) and needed(source)
         case _:
             return False

@@ -126,6 +126,9 @@ class Distinct(Operator):
         """Give what rows bind a variable to."""
         return self._rows.cells[rows, self._place[variable]]
 
+    def span(self) -> int:
+        return self._rows.capacity
+
     def settle(self) -> None:
         """Let go of the rows that went."""
         rows = self._rows.settle()

@@ -236,6 +236,12 @@ class _LeftRows(Operator):
         """Give what the left side's rows bind a variable to."""
         return self.left.column(variable, rows)
 
+    def identity(self, rows: Ints) -> Ints:
+        return self.left.identity(rows)
+
+    def span(self) -> int:
+        return self.left.span()
+
 
 class Negation(_LeftRows):
     """The left rows that are in no pair (`negated`), or in at least one.

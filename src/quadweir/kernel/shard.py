@@ -30,7 +30,7 @@ from quadweir.algebra.query import (
     DescribeForm,
     SelectForm,
 )
-from quadweir.algebra.scopes import in_scope, visible
+from quadweir.algebra.scopes import in_scope
 from quadweir.algebra.solutions import Bag
 from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.values import FALSE, TRUE
@@ -131,13 +131,16 @@ class Shard:
     def _plan(self, *, eager: bool) -> None:
         query = self.query
         builder = self._builder(eager=eager)
-        modifiers, inner = _modifiers(query.pattern)
+        # An order alone is seen only where a report is told as a whole.
+        modifiers, inner = _modifiers(query.pattern, orders=query.output is OutputOperator.RSTREAM)
         root = builder.build(inner)
         output: Output
-        if isinstance(query.form, AskForm):
+        if isinstance(query.form, AskForm) and not modifiers:
             output = Whole((root, ()), self._ask, 1, query.output, self.dictionary)
         elif modifiers:
-            kept = visible(in_scope(inner, query))
+            if not isinstance(query.form, SelectForm | ConstructForm):
+                raise NotIncrementalError("LIMIT or OFFSET under ASK")
+            kept = tuple(sorted(in_scope(inner, query)))
             output = Whole(
                 (root, kept),
                 lambda _t, found: self._modify(modifiers, kept, found),
@@ -213,11 +216,11 @@ class Shard:
         self._tracked = 0  # rows in all windows at the last report
         self.leaves: tuple[LeafPlan, ...] = tuple(plan for plan, _ in self.network.leaves)
         self._through = ALWAYS
+        self._steps = 0
+        self._last: Recorded | None = None
 
     def _ask(self, _t: int, found: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
         answer = TRUE if len(found) else FALSE
-        self._steps = 0
-        self._last: Recorded | None = None
         return np.array([[self.dictionary.number(answer)]], dtype=np.int64)
 
     def _modify(
@@ -250,9 +253,6 @@ class Shard:
             through: The instant until which all is known: no element until then is still to come.
                 FOREVER at the end of all streams, to have the windows run empty (E3).
         """
-        self._hear(events)
-        found = []
-        for cut in self._cuts(events, through):
         found = self._run(events, through)
         return self._spelled(found)
 
@@ -260,6 +260,9 @@ class Shard:
         self, events: Events, through: int, *, spell: bool = True
     ) -> list[tuple[Rows, tuple[pa.Array, ...]]]:
         self._last = Recorded(self._steps, self._spelled_out(events), through)
+        self._hear(events)
+        found = []
+        for cut in self._cuts(events, through):
             found.append(self._advance(cut, spell=spell))
         self._through = through
         self._steps += 1
@@ -337,6 +340,9 @@ class Shard:
     def _reports(self, root: Delta, tracked: list[Delta], through: int) -> Ints:
         if self.eager:
             return ints(0)
+        if not self.query.windows:
+            # A plain SPARQL query: one report.
+            return ints(1) if self._through == ALWAYS else ints(0)
         if self._closes is not None:
             reports = self._closes.advance(through)
         else:
@@ -396,12 +402,6 @@ class Shard:
         if self._closes is not None:
             self._closes.restore(arrays, self.sources)
 
-
-def answer_variables(query: ContinuousQuery) -> tuple[Variable, ...]:
-    """Name the columns of a query's answers."""
-    match query.form:
-        case SelectForm(variables=variables):
-            return variables
     @cached_property
     def fingerprint(self) -> bytes:
         """Name the query, its network and the static rows in it: what state depends on."""
@@ -447,6 +447,12 @@ def answer_variables(query: ContinuousQuery) -> tuple[Variable, ...]:
                 )
             self._run(step.events, step.through, spell=False)
 
+
+def answer_variables(query: ContinuousQuery) -> tuple[Variable, ...]:
+    """Name the columns of a query's answers."""
+    match query.form:
+        case SelectForm(variables=variables):
+            return variables
         case ConstructForm(template=template):
             found = {
                 term
@@ -459,13 +465,15 @@ def answer_variables(query: ContinuousQuery) -> tuple[Variable, ...]:
             return (Variable("boolean"),)
 
 
-def _modifiers(pattern: Pattern) -> tuple[list[Pattern], Pattern]:
+def _modifiers(pattern: Pattern, *, orders: bool) -> tuple[list[Pattern], Pattern]:
     """Part ORDER BY, LIMIT and what stands above them from the rest; innermost first."""
     chain: list[Pattern] = []
     rest = pattern
     while isinstance(rest, Slice | Distinct | Reduced | Project | OrderBy):
         chain.append(rest)
         rest = rest.input
+    if not orders and not any(isinstance(each, Slice) for each in chain):
+        return [], pattern
     while chain and not isinstance(chain[-1], Slice | OrderBy):
         rest = chain.pop()
     return chain[::-1], rest
