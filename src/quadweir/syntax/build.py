@@ -108,10 +108,13 @@ class QueryBuilder(ExpressionBuilder):
     # --- the whole query ----------------------------------------------------------------------
 
     def build(self, unit: Branch) -> ContinuousQuery:
+        # The name in REGISTER may use a prefix that is declared after it.
+        for prologue in trees(unit, "prologue"):
+            self.prologue(prologue)
         for child in trees(unit):
             match str(child.data):
                 case "prologue":
-                    self.prologue(child)
+                    continue
                 case "register":
                     self.register(child)
                 case _:

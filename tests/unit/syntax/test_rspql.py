@@ -208,3 +208,18 @@ GROUP BY ?taxi
         " (window :W2 (bgp (triple ?ride :taxi ?taxi) (triple ?ride :pickupTime ?pTime)))"
         " (window :W3 (bgp (triple ?ride :tripTime ?tripTime)))))))"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PREFIX e: <http://e/> REGISTER RSTREAM e:out AS",
+        "REGISTER RSTREAM e:out AS PREFIX e: <http://e/>",
+        "BASE <http://e/> REGISTER RSTREAM <out> AS",
+        "PREFIX : <http://x/> REGISTER RSTREAM <http://e/out> AS PREFIX e: <http://e/>",
+    ],
+)
+def test_prefixes_stand_before_or_after_register(text: str) -> None:
+    body = "SELECT ?a FROM NAMED WINDOW <urn:w> ON <urn:s> [NOW] { WINDOW <urn:w> { ?a ?b ?c } }"
+    query = parse(f"{text} {body}", dialect="rspql")
+    assert query.name == "http://e/out"
