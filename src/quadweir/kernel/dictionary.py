@@ -45,6 +45,9 @@ from quadweir.terms import Literal, Term, parse_term
 _FIRST_SLOTS: Final = 64
 _FIRST_BYTES: Final = 4096
 _MOST_SLOTS: Final = 2**31
+_SHORT: Final = 1_000
+# Up to so many terms are spelled faster one by one than as a column.
+_FEW: Final = 64
 # No sum of holders comes near it, nor can repeated keeping overflow it.
 _FOREVER: Final = 2**60
 
@@ -231,7 +234,13 @@ class Dictionary:
 
     def term(self, number: int) -> Term:
         """Give a term."""
-        return _parsed(self.spell(int(number)))
+        return parsed(self.spell(int(number)))
+
+    def spellings(self, numbers: Ints) -> list[str]:
+        """Give canonical spellings; an empty one for 0."""
+        if len(numbers) > _FEW:
+            return ["" if each is None else each for each in self._texts(numbers).to_pylist()]
+        return [self.spell(each) if each else "" for each in numbers.tolist()]
 
     def value(self, number: int) -> Value | None:
         """Give the value of a literal; None for one that has none, and for other terms."""
@@ -380,8 +389,12 @@ class Dictionary:
         self.generation += 1
 
 
-# Terms are parsed for expressions that no array can answer; those see the same terms again.
-_parsed = lru_cache(maxsize=65_536)(parse_term)
+_parsed_short = lru_cache(maxsize=16_384)(parse_term)
+
+
+def parsed(spelling: str) -> Term:
+    """Read a term, if it is short only once: what asks for terms asks for the same again."""
+    return _parsed_short(spelling) if len(spelling) <= _SHORT else parse_term(spelling)
 
 
 def distinct_of(numbers: Ints) -> tuple[Ints, Ints]:

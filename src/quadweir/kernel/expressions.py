@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, TypeVar, assert_never, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ from quadweir.algebra.values import effective_boolean_value
 from quadweir.errors import InternalError
 from quadweir.kernel import typed
 from quadweir.kernel.arrays import Ints, ints
-from quadweir.kernel.dictionary import Dictionary, distinct_of
+from quadweir.kernel.dictionary import Dictionary, distinct_of, parsed
 from quadweir.kernel.interning import INLINE_LIMIT, IS_BLANK, IS_IRI
 from quadweir.kernel.typed import ASK, ASK_TRUTH, FALSE, NEITHER, TRUE
 from quadweir.terms import IRI, Term, Variable
@@ -63,6 +63,11 @@ _CALCULATIONS: Final = {"+": 0, "-": 1, "*": 2}
 _KIND_TESTS: Final = ("ISIRI", "ISURI", "ISBLANK", "ISLITERAL", "ISNUMERIC")
 # From so many choices on, IN looks at each distinct term once.
 _MANY_CHOICES: Final = 8
+# How many results an expression remembers, and how many letters the terms of one may have.
+_MOST_REMEMBERED: Final = 16_384
+_SHORT: Final = 1_000
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,7 @@ class Vectorized:
         self._numbers: dict[Term, int] = {}
         self._booleans = ints(3)
         self._generation = -1
+        self._memory: dict[tuple[object, ...], object] = {}
 
     def truth(self, columns: Mapping[Variable, Ints], count: int) -> NDArray[np.bool_]:
         """Tell where the expression is true; an error is not."""
@@ -201,7 +207,7 @@ class Vectorized:
                 result = call(operator, (terms[0], terms[1]), self._context)
                 return TRUE if result == TRUE_TERM else FALSE
 
-            found[asked] = self._each((left[asked], right[asked]), one, NEITHER)
+            found[asked] = self._each(operator, (left[asked], right[asked]), one, NEITHER)
         return found
 
     def _is_in(self, node: In, batch: _Batch) -> Ints:
@@ -253,9 +259,11 @@ class Vectorized:
             typed.truths(numbers, *entries, found)
         asked = np.flatnonzero(found == ASK_TRUTH)
         if len(asked):
-            found[asked] = self._each(
-                (numbers[asked],), lambda terms: int(effective_boolean_value(terms[0])), NEITHER
-            )
+
+            def one(terms: list[Term]) -> int:
+                return TRUE if effective_boolean_value(terms[0]) else FALSE
+
+            found[asked] = self._each("truth", (numbers[asked],), one, NEITHER)
         return found
 
     # --- values: numbers, or 0 for an error -----------------------------------------------------
@@ -303,6 +311,7 @@ class Vectorized:
         asked = np.flatnonzero(found < 0)
         if len(asked):
             found[asked] = self._made(
+                operator,
                 (left[asked], right[asked]),
                 lambda terms: call(operator, (terms[0], terms[1]), self._context),
             )
@@ -318,53 +327,78 @@ class Vectorized:
                 solution = dict(zip(variables, terms, strict=False))
                 return evaluate_expression(node, solution, self._context, _no_exists)
 
-            return self._made(numbers, whole, unbound=True)
+            return self._made(id(node), numbers, whole, unbound=True)
         name: str | IRI = node.function if isinstance(node, Call) else "NEGATE"
         parts = node.arguments if isinstance(node, Call) else (node.operand,)
         arguments = tuple(self._values(each, batch) for each in parts)
-        return self._made(arguments, lambda terms: call(name, tuple(terms), self._context))
+        return self._made(name, arguments, lambda terms: call(name, tuple(terms), self._context))
 
     # --- one distinct combination after the other ------------------------------------------------
 
     def _made(
         self,
+        name: str | IRI | int,
         numbers: tuple[Ints, ...],
         make: Callable[[list[Term]], Term],
         *,
         unbound: bool = False,
     ) -> Ints:
-        spellings: list[str] = []
-
-        def one(terms: list[Term]) -> int:
-            spellings.append(str(make(terms)))
-            return len(spellings)
-
-        places = self._each(numbers, one, 0, unbound=unbound)
-        return np.concatenate([ints(1), self._dictionary.numbers(spellings)])[places]
+        """Make a term for each distinct combination of terms."""
+        codes, results = self._results(
+            name, numbers, lambda terms: str(make(terms)), "", unbound=unbound
+        )
+        return self._dictionary.numbers(results)[codes]
 
     def _each(
         self,
+        name: str,
         numbers: tuple[Ints, ...],
         one: Callable[[list[Term]], int],
         error: int,
+    ) -> Ints:
+        """Compute something once for each distinct combination of terms."""
+        codes, results = self._results(name, numbers, one, error)
+        return np.array(results, dtype=np.int64)[codes]
+
+    def _results(
+        self,
+        name: str | IRI | int,
+        numbers: tuple[Ints, ...],
+        one: Callable[[list[Term]], Result],
+        error: Result,
         *,
         unbound: bool = False,
-    ) -> Ints:
-        """Compute something once for each distinct combination of terms.
+    ) -> tuple[Ints, list[Result]]:
+        """Give a result for each distinct combination, and which of them each row has.
 
-        With an unbound term the result is an error, or with `unbound`, `one` gets fewer terms.
+        With an unbound term the result is an error, or with `unbound`, `one` gets no term. Results
+        are remembered by `name` and spellings, since most steps see terms of the step before.
         """
         codes, combinations = _distinct_rows(numbers)
-        results = np.full(len(combinations[0]), error)
-        term = self._dictionary.term
-        for place, row in enumerate(zip(*(each.tolist() for each in combinations), strict=True)):
-            if not unbound and 0 in row:
+        spelled = [self._dictionary.spellings(each) for each in combinations]
+        results = []
+        for row in zip(*spelled, strict=True):
+            if not unbound and "" in row:
+                results.append(error)
+                continue
+            key = (name, *row)
+            if key in self._memory:
+                results.append(cast(Result, self._memory[key]))
                 continue
             try:
-                results[place] = one([term(each) for each in row if each])
+                found = one([parsed(each) for each in row if each])
             except ExpressionError:
-                continue
-        return results[codes]
+                found = error
+            self._remember(key, found)
+            results.append(found)
+        return codes, results
+
+    def _remember(self, key: tuple[object, ...], found: object) -> None:
+        letters = sum(len(each) for each in (*key, found) if isinstance(each, str))
+        if letters <= _SHORT:
+            if len(self._memory) >= _MOST_REMEMBERED:
+                self._memory.clear()
+            self._memory[key] = found
 
 
 def _distinct_rows(numbers: tuple[Ints, ...]) -> tuple[Ints, list[Ints]]:

@@ -32,6 +32,7 @@ from quadweir.algebra.patterns import BasicPattern
 from quadweir.algebra.scalar import evaluate_expression, holds
 from quadweir.algebra.solutions import Solution, time_term, time_variable
 from quadweir.errors import InternalError
+from quadweir.kernel import expressions as kernel_expressions
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.expressions import Vectorized
 from quadweir.terms import IRI, BlankNode, Literal, Term, Variable
@@ -307,3 +308,39 @@ def test_variables_are_those_read_and_times_by_their_own_names() -> None:
     time = Call(function="TIMESTAMP", arguments=(VariableExpression(variable=A),))
     expression = Compare(operator="<", left=time, right=VariableExpression(variable=B))
     assert Vectorized(expression, Dictionary()).variables == (time_variable(A), B)
+
+
+def test_results_are_remembered_by_term_and_not_by_number() -> None:
+    length = Call(function="STRLEN", arguments=(VariableExpression(variable=A),))
+    dictionary = Dictionary()
+    vectorized = Vectorized(length, dictionary)
+    vectorized.values({}, 0)  # so that the constants have their numbers
+    seen = []
+    for text in ("a", "abc", "a"):
+        numbers = dictionary.numbers([f'"{text}"'])
+        seen.append(numbers.tolist())
+        found = vectorized.values({A: numbers}, 1).tolist()
+        assert [dictionary.term(each) for each in found] == [literal(str(len(text)), "integer")]
+        dictionary.settle()
+    assert seen[0] == seen[1] == seen[2]
+
+
+def test_only_so_many_results_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_expressions, "_MOST_REMEMBERED", 10)
+    monkeypatch.setattr(kernel_expressions, "_SHORT", 100)
+    length = Call(function="STRLEN", arguments=(VariableExpression(variable=A),))
+    dictionary = Dictionary()
+    vectorized = Vectorized(length, dictionary)
+    texts = ["x" * size for size in range(200)]
+    numbers = dictionary.numbers([f'"{text}"' for text in texts])
+    found = vectorized.values({A: numbers}, len(texts))
+    assert dictionary.typed(found).integer.tolist() == [len(text) for text in texts]
+    assert 0 < len(vectorized._memory) <= 10
+    assert all(len(str(key[1])) <= 100 for key in vectorized._memory)
+
+
+def test_columns_of_another_length_are_noticed() -> None:
+    dictionary = Dictionary()
+    vectorized = Vectorized(VariableExpression(variable=A), dictionary)
+    with pytest.raises(InternalError):
+        vectorized.values({A: dictionary.numbers(["<urn:a>"])}, 2)
