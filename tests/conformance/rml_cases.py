@@ -1,7 +1,6 @@
 """The RML suites as lists of cases, and their mappings in the older vocabulary.
 
-A case whose folder holds no expected output expects an error, as the suites' own pages say. The
-suites are not part of the repository: see the `suites` fixture.
+The suites are not part of the repository: see the `suites` fixture.
 """
 
 from __future__ import annotations
@@ -67,9 +66,13 @@ class RmlCase:
     folder: Path
     base_iri: str
     expected: Path | None
-    """The quads of the default output; None if an error is expected."""
+    """The quads of the default output; None if the folder has none."""
     dumps: tuple[Path, ...]
     """The files that logical targets should produce, as the suite gives them."""
+    error: bool
+    """Whether the suite's metadata expects an error."""
+    formats: tuple[str, ...]
+    """The media types of its inputs."""
 
     @property
     def mapping(self) -> Path:
@@ -105,6 +108,8 @@ def load_cases(suites: Path, suite: str) -> list[RmlCase]:
                 base_iri=row.get("base_iri") or DEFAULT_BASE,
                 expected=expected,
                 dumps=tuple(sorted(folder.glob("dump*"))),
+                error=(row.get("error") or "").lower() == "true",
+                formats=tuple(kind for n in (1, 2, 3) if (kind := row.get(f"input_format{n}", ""))),
             )
         )
     return cases

@@ -97,9 +97,12 @@ def map(  # noqa: A001 - the verb's own name
     """
     from quadweir.mapping.files import Folders
     from quadweir.mapping.model import Mapping
+    from quadweir.terms import IRI
 
     if not mapping.is_file():
         raise UsageError(f"there is no mapping file {mapping}", hint="Check the path.")
+    if base is not None and not IRI(base).is_valid():
+        raise UsageError(f"--base {base} is not an absolute IRI", hint="Write http://.../.")
     model = Mapping.read(mapping)
     folders = Folders(mapping=mapping.resolve().parent, allowed=tuple(allow_dir or ()))
     if validate:

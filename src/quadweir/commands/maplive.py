@@ -68,9 +68,9 @@ def run(mapping: Mapping, options: LiveOptions) -> None:
         master = _master(mapping, declarations) if options.realtime else None
         spark = build(app_name="quadweir-map", master=master)
         stack.callback(spark.stop)
-        begun = begin(spark, mapping, options, checkpoint, declarations)
         quieten_gateway()
         interrupts = stack.enter_context(Interrupts())
+        begun = begin(spark, mapping, options, checkpoint, declarations)
         try:
             while not interrupts.seen:
                 if begun.wait(_POLL):

@@ -40,6 +40,7 @@ from quadweir.terms import IRI, BlankNode, Literal
 Matches = Callable[[LogicalSource, str], bool]
 """Says whether a reference of a source matched in at least one sample record."""
 
+_WITH_GRAPHS: Final = ("N-Quads", "TriG", "JSON-LD")
 # Whitespace and what N-Triples forbids; a template's own text must not bring them into an IRI.
 _BAD_IRI_TEXT: Final = re.compile(r'[\x00-\x20<>"|^`\x7f]')
 
@@ -97,6 +98,7 @@ def _errors(
     for source, expression, holder in _read(triples_map, mapping):
         for reference in sorted(expression_references(expression)):
             yield from _path_errors(triples_map, source, reference, "a reference", holder.span)
+    yield from _graph_errors(triples_map)
     source = triples_map.source
     if source.iterator is not None:
         yield from _path_errors(triples_map, source, source.iterator, "the iterator", source.span)
@@ -112,6 +114,31 @@ def _errors(
                 hint="Add rml:joinCondition and rmls:windowType.",
                 span=item.span or triples_map.span,
             )
+
+
+def _graph_errors(triples_map: TriplesMap) -> Iterator[QuadweirError]:
+    """Targets whose syntax would lose the graphs of what goes there."""
+    subject = triples_map.subject
+    pairs: list[tuple[tuple[TermMap, ...], tuple[TermMap | RefObjectMap, ...]]] = [
+        ((*subject.graphs, *pair.graphs), (*pair.predicates, *pair.objects))
+        for pair in triples_map.predicate_objects
+    ]
+    pairs.append((subject.graphs, ()))
+    for graphs, terms in pairs:
+        named = [graph for graph in graphs if not graph.is_default_graph]
+        if not named:
+            continue
+        for term in (subject.term, *terms, *named):
+            for target in term.targets:
+                local = target.serialization.rpartition("/")[2]
+                if local not in _WITH_GRAPHS:
+                    yield MappingError(
+                        f"triples map {triples_map.name}: what goes to {target.path} is in a named "
+                        f"graph, which {local} cannot hold",
+                        hint=f"Choose one of {', '.join(_WITH_GRAPHS)}, or leave out the graph.",
+                        span=target.span or term.span or triples_map.span,
+                    )
+                    return
 
 
 def _path_errors(
