@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from quadweir.algebra.values import Number, value_of
+from quadweir.algebra.values import EXACT, Number, value_of
 from quadweir.errors import InternalError
 from quadweir.kernel import typed
 from quadweir.kernel.dictionary import Dictionary, distinct_of
@@ -284,7 +284,9 @@ def test_typed_arrays_say_what_the_values_are(terms: list[Term]) -> None:
                 else:
                     assert found.approximate[place] == float(value.value)
                 is_exact = kind in (typed.INTEGER, typed.DECIMAL)
-                assert exact == (int(Decimal(value.value).scaleb(18)) if is_exact else 0)
+                assert exact == (
+                    int(Decimal(value.value).scaleb(18, context=EXACT)) if is_exact else 0
+                )
                 assert found.integer[place] == (value.value if kind == typed.INTEGER else 0)
             case (_, bool()):
                 assert (kind, found.integer[place]) == (typed.BOOLEAN, value)
