@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from properties.relations import PREFIXES, all_nodes, datasets, sliced_groups, tails, triples
@@ -19,6 +19,7 @@ from quadweir.terms import IRI, Quad
 from quadweir.testing import Element, Oracle
 
 INSTANT = 10_000
+_A = IRI("http://example.org/a")
 feeds = st.lists(
     st.tuples(st.sampled_from("st"), st.integers(0, 4), st.lists(triples, min_size=1, max_size=3)),
     max_size=5,
@@ -41,6 +42,14 @@ bodies = st.lists(
 ).map(" ".join)
 
 
+# The oracle's engine would look into any graph here.
+@example(
+    "WINDOW :w { ?x :p ?x . GRAPH ?g { { SELECT ?x { ?x :p ?x } } } }",
+    "",
+    [],
+    [Element("http://example.org/s", 1, 0, (Quad(_A, IRI("http://example.org/p"), _A),))],
+    Content.BAG,
+)
 @given(bodies, tails, datasets, feeds, st.sampled_from(Content))
 def test_the_evaluator_agrees_with_the_oracle(
     body: str, tail: str, quads: list[Quad], feed: list[Element], content: Content

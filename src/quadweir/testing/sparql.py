@@ -281,13 +281,16 @@ class _Writer(ExpressionWriter):
             self._active = before
 
     def _graph(self, pattern: Graph) -> str:
-        inner = self._inside(Active(), pattern.input)
         if isinstance(pattern.graph, IRI):
-            return f"{{ GRAPH {pattern.graph} {inner} }}"
+            return f"{{ GRAPH {pattern.graph} {self._inside(Active(), pattern.input)} }}"
+        # The store holds graphs of ours too, and pyoxigraph lets a subquery inside look at any of
+        # them: so each graph of the query is tried by name.
         name = self.variable(pattern.graph)
-        # The store holds graphs of ours too: only the query's own may be seen.
-        allowed = " ".join(map(str, self._named_graphs))
-        return f"{{ GRAPH {name} {inner} VALUES {name} {{ {allowed} }} }}"
+        branches = []
+        for graph in self._named_graphs:
+            inner = self._inside(Active(), pattern.input)
+            branches.append(f"{{ GRAPH {graph} {inner} VALUES {name} {{ {graph} }} }}")
+        return " UNION ".join(branches).join("{}") if branches else "{ VALUES ?none { } }"
 
     def _window(self, pattern: WindowPattern) -> str:
         names = {window.name for window in windows_of(pattern.window, self._query)}

@@ -93,6 +93,18 @@ def test_A1_named_graphs_of_the_static_data():
     assert sorted(found) == [(1, "one 1"), (1, "two 2")]
 
 
+@pytest.mark.parametrize("content", [BAG, GRAPH])
+def test_A1_a_subquery_in_a_graph_looks_at_that_graph_alone(content):
+    inner = Project(input=triples("?x p ?y"), variables=(Variable("x"),))
+    asked = query(
+        join(inside("?x p ?y"), Graph(graph=Variable("g"), input=inner)),
+        window(seconds(10), content),
+        select="x g",
+    )
+    static = quads("b p 1", "one") + quads("a p 1", "two")
+    assert values(asked, stream((1, "a p 1"), (1, "b q 1")), static=static) == [(1, "two a")]
+
+
 def test_A1_from_clauses_choose_the_static_data():
     asked = query(
         join(inside("?x p ?y"), triples("?x q ?z")),
