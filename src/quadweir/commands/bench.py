@@ -112,5 +112,7 @@ def print_rates(result: dict[str, Any]) -> None:
     print(", ".join(f"{key} {value}" for key, value in machine.items()))
     for name, rate in result["lines_per_second"].items():
         print(f"  {name:<12}{rate:>12,} lines/s   {result['explained'][name]}")
+    for name, spent in result.get("cpu_ns_per_line", {}).items():
+        print(f"  {name:<12}{spent:>12,} ns a line on all cores")
     for name, ratio in result["ratios"].items():
         print(f"  {name:<24}{ratio:>8}")
