@@ -32,13 +32,15 @@ from quadweir.terms import Variable
 class Answers:
     """Answers as columns: the report instant, the sign, and what each variable is bound to.
 
-    `values` are spellings, one Arrow column for each variable, null where it is not bound.
+    `values` are spellings, one Arrow column for each variable, null where it is not bound. `query`
+    tells, in a group, whose answers they are.
     """
 
     variables: tuple[Variable, ...]
     t: Ints
     sign: Ints
     values: tuple[pa.Array, ...]
+    query: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.t)
@@ -46,7 +48,10 @@ class Answers:
     def table(self) -> pa.Table:
         """Give them as one Arrow table."""
         names = ["t", "sign", *(variable.name for variable in self.variables)]
-        return pa.table([pa.array(self.t), pa.array(self.sign), *self.values], names=names)
+        columns = [pa.array(self.t), pa.array(self.sign), *self.values]
+        if self.query is not None:
+            names, columns = ["query", *names], [pa.array(self.query), *columns]
+        return pa.table(columns, names=names)
 
 
 @final
@@ -57,6 +62,7 @@ class Rows:
     t: Ints
     sign: Ints
     values: np.ndarray  # type: ignore[type-arg]
+    query: Ints | None = None
 
 
 def no_rows(width: int) -> Rows:

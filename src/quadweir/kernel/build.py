@@ -76,6 +76,7 @@ from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.network import LeafPlan, Network, Source
 from quadweir.kernel.relation import Operator
 from quadweir.kernel.window import CountClock, CountedLeaf, TimeClock, TimedLeaf
+from quadweir.sharing import Template, bind
 from quadweir.terms import IRI, Term, Variable
 
 
@@ -127,6 +128,7 @@ class Builder:
         dictionary: The shard's dictionary.
         streams: The streams there are, for windows over a stream variable.
         eager: Whether answers leave as soon as their parts have arrived (E1).
+        template: What the query is a template of, if it has parameters or the longest windows.
     """
 
     def __init__(
@@ -137,8 +139,12 @@ class Builder:
         streams: Sequence[str],
         *,
         eager: bool,
+        template: Template | None = None,
     ) -> None:
         self.query = query
+        self.template = template
+        # Where the times of the leaves are kept that members of a template may be too short for.
+        self.instants: list[tuple[int, Variable]] = []
         self.dataset = dataset
         self.dictionary = dictionary
         self.streams = streams
@@ -223,7 +229,7 @@ class Builder:
         times = tuple(v for v in variables if v in self._timed)
         bags, graphs = [], []
         for source in scope.sources:
-            leaf = self._leaf(LeafPlan(source, pattern, variables, times))
+            leaf = self._leaf(LeafPlan(source, pattern, variables, (*times, *self._own(source))))
             is_bag = self.query.windows[source.window].content is Content.BAG
             (bags if is_bag else graphs).append(leaf)
         if scope.static:
@@ -234,6 +240,14 @@ class Builder:
                 bags.append(fixed)
         parts = [*bags, self._graph(graphs)] if graphs else bags
         return self._union(parts)
+
+    def _own(self, source: Source) -> tuple[Variable, ...]:
+        """Name the time of a leaf's elements where a result has to be told by it."""
+        if self.template is None or source.window not in self.template.windows:
+            return ()
+        name = Variable(f"leaf {len(self.instants)}")
+        self.instants.append((source.window, time_variable(name)))
+        return (name,)
 
     def _graph(self, leaves: list[Operator]) -> Operator:
         """A triple is there once, as long as some element carries it (W8).
@@ -257,7 +271,22 @@ class Builder:
             named_graphs=(),
             default_graph_windows=(),
         )
-        return self._table(solve(query, self.dataset), sorted(in_scope(pattern, self.query)))
+        return self._table(self._solutions(query), sorted(in_scope(pattern, self.query)))
+
+    def _solutions(self, query: ContinuousQuery) -> Bag:
+        """Solve a pattern over static data, for the constants of a template's members alone."""
+        known = in_scope(query.pattern, query)
+        asked = [
+            each for each in (self.template.parameters if self.template else ()) if each in known
+        ]
+        if self.template is None or not asked:
+            return solve(query, self.dataset)
+        found: Bag = []
+        for values in self.template.constants(asked):
+            bound: dict[Variable, Term] = dict(zip(asked, values, strict=True))
+            own = replace(query, pattern=bind(query.pattern, dict(zip(asked, values, strict=True))))
+            found += [solution | bound for solution in solve(own, self.dataset)]
+        return found
 
     def _table(self, bag: Bag, variables: Iterable[Variable]) -> stateless.Static:
         columns = tuple(variables)

@@ -62,7 +62,9 @@ from quadweir.kernel.interning import ZERO
 from quadweir.kernel.network import LeafPlan, Network, Source, part
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Delta, Operator, no_change
+from quadweir.kernel.routing import Router
 from quadweir.kernel.window import Matches
+from quadweir.sharing import Template
 from quadweir.terms import Variable
 
 # How many changes run through the operators at once: enough to make the way of one cheap, few
@@ -80,6 +82,7 @@ class Shard:
         streams: The streams there are; only windows over a stream variable need them.
         incremental: False to evaluate the query anew at every report; for comparison.
         records: False if nobody will ask for `delta`.
+        template: What the query is a template of; answers then say whose they are.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class Shard:
         streams: Sequence[str] = (),
         incremental: bool = True,
         records: bool = True,
+        template: Template | None = None,
     ) -> None:
         check_windows(query)
         if isinstance(query.form, DescribeForm):
@@ -101,6 +105,7 @@ class Shard:
         self.query = query
         self.streams = tuple(streams)
         self.records = records
+        self.template = template
         self.dictionary = Dictionary()
         self._dataset = static_dataset(query, static if static is not None else Dataset())
         self.variables = answer_variables(query)
@@ -114,7 +119,14 @@ class Shard:
     # --- set-up ---
 
     def _builder(self, *, eager: bool) -> Builder:
-        return Builder(self.query, self._dataset, self.dictionary, self.streams, eager=eager)
+        return Builder(
+            self.query,
+            self._dataset,
+            self.dictionary,
+            self.streams,
+            eager=eager,
+            template=self.template,
+        )
 
     def _build_incremental(self) -> None:
         eager = is_eager(self.query) and needs_content(self.query.pattern)
@@ -134,6 +146,12 @@ class Shard:
         # An order alone is seen only where a report is told as a whole.
         modifiers, inner = _modifiers(query.pattern, orders=query.output is OutputOperator.RSTREAM)
         root = builder.build(inner)
+        if builder.instants and not eager:
+            raise NotIncrementalError("windows of different lengths")
+        # The router looks at more than what is answered.
+        parameters = self.template.parameters if self.template is not None else ()
+        times = tuple(variable for _, variable in builder.instants)
+        self._columns = (*self.variables, *parameters, *times)
         output: Output
         if isinstance(query.form, AskForm) and not modifiers:
             output = Whole((root, ()), self._ask, 1, query.output, self.dictionary)
@@ -144,18 +162,18 @@ class Shard:
             output = Whole(
                 (root, kept),
                 lambda _t, found: self._modify(modifiers, kept, found),
-                len(self.variables),
+                len(self._columns),
                 query.output,
                 self.dictionary,
             )
         elif eager:
-            output = Eager(root, self.variables)
+            output = Eager(root, self._columns)
         elif query.output is OutputOperator.RSTREAM:
-            output = Everything(root, self.variables, self.dictionary)
+            output = Everything(root, self._columns, self.dictionary)
         else:
             output = Differences(
                 root,
-                self.variables,
+                self._columns,
                 self.dictionary,
                 derivations=compares_derivations(query),
                 goes=query.output is OutputOperator.DSTREAM,
@@ -212,12 +230,22 @@ class Shard:
                 builder.clock(source)
         self._closes = Closes(query, self.sources, self.network.clocks) if on_close else None
         needed = query.report.non_empty_only or (track and not on_close)
+        matched = len(self.network.leaves)
         self._trackers = [builder.content(source) for source in self.sources] if needed else []
         self._tracked = 0  # rows in all windows at the last report
         self.leaves: tuple[LeafPlan, ...] = tuple(plan for plan, _ in self.network.leaves)
+        self.trackers = range(matched, len(self.leaves))
+        """The places of the leaves that only tell when contents change."""
         self._through = ALWAYS
         self._steps = 0
         self._last: Recorded | None = None
+        self._router = (
+            Router(
+                self.template, self.leaves, len(self.variables), builder.instants, self.dictionary
+            )
+            if self.template is not None
+            else None
+        )
 
     def _ask(self, _t: int, found: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
         answer = TRUE if len(found) else FALSE
@@ -236,9 +264,9 @@ class Shard:
         for modifier in modifiers:
             pattern = replace(modifier, input=pattern)  # type: ignore[call-arg, arg-type]
         bag: Bag = solve(_plain(self.query, pattern), Dataset())
-        result = np.zeros((len(bag), len(self.variables)), dtype=np.int64)
+        result = np.zeros((len(bag), len(self._columns)), dtype=np.int64)
         for place, solution in enumerate(bag):
-            for column, variable in enumerate(self.variables):
+            for column, variable in enumerate(self._columns):
                 if variable in solution:
                     result[place, column] = self.dictionary.number(solution[variable])
         return result
@@ -259,6 +287,8 @@ class Shard:
     def _run(
         self, events: Events, through: int, *, spell: bool = True
     ) -> list[tuple[Rows, tuple[pa.Array, ...]]]:
+        if self._router is not None:
+            events = self._router.admitted(events)
         self._last = Recorded(self._steps, self._spelled_out(events), through)
         self._hear(events)
         found = []
@@ -327,6 +357,8 @@ class Shard:
         if self._recomputed is not None:
             self._recomputed.take([deltas[place(leaf)] for _, leaf in self._recomputed.leaves])
         rows = self._output.step(root, reports)
+        if self._router is not None:
+            rows = self._router.routed(rows)
         if self._recomputed is not None:
             self._recomputed.finish()
         spelled = tuple(
@@ -369,6 +401,9 @@ class Shard:
             np.concatenate([each.t for each in rows]),
             np.concatenate([each.sign for each in rows]),
             columns,
+            None
+            if self._router is None
+            else np.concatenate([each.query for each in rows if each.query is not None]),
         )
 
     # --- state ---
@@ -395,6 +430,8 @@ class Shard:
         """Take back what `arrays` gave, in a shard made for the same query and static data."""
         self._through, self._tracked, self._steps = (int(each) for each in arrays["shard"])
         self.dictionary.restore(part("dictionary.", arrays))
+        if self._router is not None:
+            self._router.number_anew()
         self.network.restore(part("network.", arrays))
         self._output.restore(part("output.", arrays))
         if self._recomputed is not None:
@@ -405,9 +442,9 @@ class Shard:
     @cached_property
     def fingerprint(self) -> bytes:
         """Name the query, its network and the static rows in it: what state depends on."""
-        return state.fingerprint_of(
-            replace(self.query, name=None), self.streams, self.network, self.dictionary
-        )
+        query = replace(self.query, name=None)
+        members = self.template.members if self.template is not None else ()
+        return state.fingerprint_of(query, members, self.streams, self.network, self.dictionary)
 
     def snapshot(self) -> bytes:
         """Give the whole state as bytes; they grow with what is held."""

@@ -25,13 +25,21 @@ from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.network import Network, part
 from quadweir.kernel.stateless import Static
 from quadweir.kernel.window import Elements
+from quadweir.sharing import Member
 
 
 def fingerprint_of(
-    query: ContinuousQuery, streams: Sequence[str], network: Network, dictionary: Dictionary
+    query: ContinuousQuery,
+    members: Sequence[Member],
+    streams: Sequence[str],
+    network: Network,
+    dictionary: Dictionary,
 ) -> bytes:
     """Digest what state refers to: the query, the operators made of it, the static rows in them."""
     parts: list[str | bytes] = [str(FORMAT_VERSION), render(query), *streams]
+    for member in members:
+        constants = " ".join(str(term) for term in member.constants)
+        parts.append(f"member {member.number} {member.ranges} {constants}")
     for operator, inputs in network.operators:
         names = " ".join(str(variable) for variable in operator.variables)
         parts.append(f"{type(operator).__name__} {inputs} {names}")

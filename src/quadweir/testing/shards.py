@@ -19,6 +19,7 @@ from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.errors import DataError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER
+from quadweir.kernel.group import Group
 from quadweir.kernel.shard import Events, MatchColumns, Shard
 from quadweir.kernel.window import Elements
 from quadweir.sources.streamfiles import Element
@@ -30,14 +31,14 @@ from quadweir.testing.oracle import _fill, _of_stream, _scoped, _static_label
 
 @final
 class ShardFeed:
-    """Feeds a shard with elements as they arrive.
+    """Feeds a shard, or a group of queries, with elements as they arrive.
 
     Args:
-        shard: The shard.
+        shard: The shard or group.
         delay_ms: The allowed delay (S4).
     """
 
-    def __init__(self, shard: Shard, *, delay_ms: int = 0) -> None:
+    def __init__(self, shard: Shard | Group, *, delay_ms: int = 0) -> None:
         self.shard = shard
         self.delay_ms = delay_ms
         self._highest: dict[tuple[str, object], int] = {}
