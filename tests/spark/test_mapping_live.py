@@ -28,7 +28,9 @@ from quadweir.errors import (
     UnsupportedError,
     UsageError,
 )
+from quadweir.mapping.apply import compile_frames
 from quadweir.mapping.files import Folders
+from quadweir.mapping.functions import FUNCTIONS, register
 from quadweir.mapping.live import Streams, check_realtime, compile_live
 from quadweir.mapping.live_run import start_realtime
 from quadweir.mapping.model import Mapping
@@ -424,3 +426,96 @@ def test_options_that_a_live_run_cannot_have(
 ) -> None:
     with pytest.raises(UsageError, match=words):
         check_options(options(tmp_path, **given))
+
+
+def test_a_stream_joined_with_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.jsonl").write_text(
+        '{"id": 1, "lane": "a", "way": 1}\n{"id": 2, "lane": "b", "way": 2}\n{"id": 3}\n'
+    )
+    (tmp_path / "lanes.csv").write_text("lane,way,name\na,1,A\nb,1,B\nb,2,C\n")
+    mapping = parse_mapping(
+        PREFIXES
+        + """
+        <#child> rml:logicalSource [ rml:source [ a rmls:FileStream ; rmls:path "in" ] ;
+            rml:referenceFormulation rml:JSONPath ] ;
+          rml:subjectMap [ rml:template "http://e.org/{id}" ] ;
+          rml:predicateObjectMap [ rml:predicate <on> ; rml:objectMap [
+            rml:parentTriplesMap <#lane> ;
+            rml:joinCondition [ rml:child "lane" ; rml:parent "lane" ],
+              [ rml:child "way" ; rml:parent "way" ] ] ] .
+        <#lane> rml:logicalSource [ rml:source "lanes.csv" ; rml:referenceFormulation rml:CSV ] ;
+          rml:subjectMap [ rml:template "http://e.org/lane/{name}" ; rml:graph <lanes> ;
+            rml:class <Lane> ] .
+        """
+    )
+    a = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    expected = {
+        f"<http://e.org/{one}> <http://e.org/m/on> <http://e.org/lane/{lane}> ."
+        for one, lane in (("1", "A"), ("2", "C"))
+    } | {
+        f"<http://e.org/lane/{one}> {a} <http://e.org/m/Lane> <http://e.org/m/lanes> ."
+        for one in "ABC"
+    }
+    out = tmp_path / "out"
+    for number in range(2):
+        # The file beside the stream is mapped once, with the first batch, and not after a restart.
+        begun = begin(spark, mapping, options(tmp_path, output=str(out)), tmp_path / "cp", {})
+        begun.query.processAllAvailable()
+        begun.query.stop()
+        (tmp_path / "in" / f"more{number}.jsonl").write_text('{"id": 4}\n')
+    assert sorted(written(out)) == sorted(expected)
+    assert to_the_end(spark, mapping, tmp_path) == expected
+
+
+KAFKA = '[ a rmls:KafkaStream ; rmls:broker "127.0.0.1:9" ; rmls:topic "t" ]'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (triples_map("m", TCP), r"reads TcpStream \(a TCP server\)"),
+        (triples_map("m", "<http://e.org/s>"), "http://e.org/s .*not declared as Kafka"),
+        (triples_map("m", KAFKA, "CSV"), "over t, rows are parsed in Python"),
+        (
+            triples_map("m", KAFKA).replace('"n[*]"', '"$..n"'),
+            r"over t, JSONPaths run in Python.*\$\.\.n",
+        ),
+        (triples_map("m", KAFKA, more=TARGETS) + TARGET_NODES, "logical target, t/lines.nt.gz"),
+        (
+            triples_map("m", KAFKA)
+            + triples_map("k", KAFKA).replace(
+                "rml:JSONPath", 'rml:JSONPath ; rml:iterator "$.x[*]"'
+            ),
+            "reads a topic once; t is read",
+        ),
+        (
+            triples_map("m", KAFKA).replace(
+                'rml:reference "v"',
+                """rml:functionExecution [ rml:function <http://e.org/own> ; rml:input
+                  [ rml:parameter <http://e.org/text> ; rml:inputValueMap [ rml:reference "v" ]]]""",
+            ),
+            "calls http://e.org/own",
+        ),
+        (
+            triples_map("m", KAFKA)
+            + triples_map("k", KAFKA.replace('"t"', '"u"')).replace(
+                'rml:reference "v"',
+                'rml:parentTriplesMap <#m> ; rml:joinCondition [rml:child "id" ; rml:parent "id"]',
+            ),
+            "has no joins; join of u with t",
+        ),
+    ],
+)
+def test_real_time_mode_names_the_part_that_it_cannot_run(
+    spark: SparkSession, text: str, words: str
+) -> None:
+    register("http://e.org/own", lambda text: text, ["http://e.org/text"])
+    try:
+        mapping = parse_mapping(PREFIXES + text)
+        frame = spark.createDataFrame([("1", "{}")], "place string, value string")
+        with pytest.raises(UnsupportedError, match=words) as caught:
+            check_realtime(mapping, compile_frames(mapping, frame))
+    finally:
+        FUNCTIONS.remove("http://e.org/own")
+    assert "--live" in str(caught.value.hint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -133,8 +133,49 @@ def start_batches(
             ],
         ]
 
-    sinks = Split(split, (letters, own, *targets))
-    return Run(start(compiled.tagged(), sinks, checkpoint=checkpoint / "query"), letters)
+    streams, files = _apart(compiled)
+    sink: Sink = Split(split, (letters, own, *targets))
+    if files is not None:
+        sink = _AtFirst(files.tagged(), sink)
+    return Run(start(streams.tagged(), sink, checkpoint=checkpoint / "query"), letters)
+
+
+def _apart(compiled: Compiled) -> tuple[Compiled, Compiled | None]:
+    """What a mapping makes of streams, and what of files alone: Spark does not unite the two."""
+    groups = compiled.groups
+    live = [group for group in groups if group.records.frame.isStreaming]
+    if len(live) == len(groups):
+        return compiled, None
+
+    def is_live(join: Any) -> bool:
+        return any(side.records.frame.isStreaming for side in (join.child, join.parent))
+
+    joins = compiled.joins
+    return (
+        replace(compiled, groups=live, joins=[one for one in joins if is_live(one)]),
+        replace(
+            compiled,
+            groups=[group for group in groups if not group.records.frame.isStreaming],
+            joins=[one for one in joins if not is_live(one)],
+        ),
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _AtFirst:
+    """Adds what comes of files to the first batch, and so exactly as often as that is written."""
+
+    frame: DataFrame
+    sink: Sink
+
+    def prepare(self) -> None:
+        self.sink.prepare()
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        if batch.number == 0:
+            frame = frame.unionByName(self.frame)
+        self.sink.write(frame, batch)
 
 
 def start_realtime(
