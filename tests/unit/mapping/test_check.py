@@ -216,3 +216,28 @@ def test_functions_inputs_are_looked_up_too():
     mapping = with_object(call("grel:toUpperCase"))
     source = mapping.triples_maps[0].source
     assert codes(mapping, {source: ["b"]}) == [("unmatched-reference", 2)]
+
+
+@pytest.mark.parametrize(
+    ("serialization", "graph", "is_wrong"),
+    [
+        ("N-Triples", "rml:graph ex:g", True),
+        ("Turtle", "rml:graphMap [ rml:template 'http://ex.org/{a}' ]", True),
+        ("RDF_JSON", "rml:graph ex:g", True),
+        ("Turtle", "rml:graph rml:defaultGraph", False),
+        ("TriG", "rml:graph ex:g", False),
+        ("N-Quads", "rml:graph ex:g", False),
+    ],
+)
+def test_targets_that_would_lose_graphs(serialization: str, graph: str, is_wrong: bool):
+    mapping = read(
+        f"""ex:t {CSV} ; rml:subjectMap [ rml:constant ex:s ; {graph} ] ; rml:predicateObjectMap
+          [ rml:predicate ex:p ; rml:objectMap [ rml:reference "a" ; rml:logicalTarget ex:l ] ] .
+        ex:l rml:serialization <http://www.w3.org/ns/formats/{serialization}> ;
+          rml:target [ rml:path "out.x" ] ."""
+    )
+    if is_wrong:
+        with pytest.raises(MappingError, match=rf"out\.x is in a named graph.*{serialization}"):
+            check_mapping(mapping)
+    else:
+        check_mapping(mapping)
