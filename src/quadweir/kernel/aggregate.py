@@ -15,7 +15,17 @@ from quadweir.kernel.concatenation import Concatenation
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.expressions import Vectorized
 from quadweir.kernel.extremes import Extreme
-from quadweir.kernel.oneway import COUNT, FIRST_KEY, OneWay, add_entry, part, plain, prefixed
+from quadweir.kernel.oneway import (
+    COUNT,
+    FIRST_KEY,
+    OneWay,
+    add_entry,
+    hashed,
+    part,
+    plain,
+    prefetch,
+    prefixed,
+)
 from quadweir.kernel.relation import Delta, Operator, SlotTable, no_change
 from quadweir.kernel.results import spell_results
 from quadweir.kernel.sums import KIND, LOW, NOTHING, NUMBER, RESULT_WIDTH, Counter, Sum
@@ -31,6 +41,7 @@ def group_pass(
     t: Ints,
     sign: Ints,
     keys: Ints,
+    hashes: Ints,
     table: Ints,
     cells: Ints,
     free: Ints,
@@ -51,7 +62,7 @@ def group_pass(
         now = t[at]
         count = 0
         while at < len(t) and t[at] == now:
-            group = add_entry(table, cells, free, used, keys, at)
+            group = add_entry(table, cells, free, used, keys, hashes, at)
             groups[at] = group
             cells[group, COUNT] += sign[at]
             if cells[group, mark_cell] == 0:
@@ -89,6 +100,10 @@ def emit_pass(
     made = 0
     taken = 0
     for at in range(len(t)):
+        if at + 16 < len(t):
+            # The group, and then the row that shows it, before they are needed.
+            prefetch(cells, cells.shape[1] * groups[at + 16])
+            prefetch(rows, rows.shape[1] * (cells[groups[at + 8], row_cell] - 1))
         group = groups[at]
         old = cells[group, row_cell] - 1
         if alive[at] == 1 and old >= 0:
@@ -109,7 +124,8 @@ def emit_pass(
         if alive[at] == 1:
             row = fresh[taken]
             taken += 1
-            rows[row, :] = 0
+            for place in range(key_width + width, rows.shape[1]):
+                rows[row, place] = 0
             for place in range(key_width):
                 rows[row, place] = cells[group, FIRST_KEY + place]
             for place in range(width):
@@ -289,12 +305,13 @@ class Aggregate(Operator):
             return first
         index = self._index
         index.reserve(count)
-        keys = plain(self.source.columns(self._keys, delta.row))
+        keys, hashes = hashed(self.source.columns(self._keys, delta.row))
         t, groups, last, alive = plain(delta.t), ints(count), ints(count), ints(count)
         group_pass(
             t,
             plain(delta.sign),
             keys,
+            hashes,
             index.table,
             index.cells,
             index.free,

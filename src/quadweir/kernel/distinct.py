@@ -9,7 +9,16 @@ from numba import njit
 
 from quadweir.kernel.arrays import FOREVER, Ints, ints
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.oneway import COUNT, FIRST_KEY, OneWay, add_entry, part, plain, prefixed
+from quadweir.kernel.oneway import (
+    COUNT,
+    FIRST_KEY,
+    OneWay,
+    add_entry,
+    hashed,
+    part,
+    plain,
+    prefixed,
+)
 from quadweir.kernel.relation import Delta, Operator, SlotTable, no_change
 from quadweir.terms import Variable
 
@@ -19,6 +28,7 @@ def _pass(
     t: Ints,
     sign: Ints,
     keys: Ints,
+    hashes: Ints,
     table: Ints,
     cells: Ints,
     free: Ints,
@@ -42,7 +52,7 @@ def _pass(
         now = t[at]
         count = 0
         while at < len(t) and t[at] == now:
-            entry = add_entry(table, cells, free, used, keys, at)
+            entry = add_entry(table, cells, free, used, keys, hashes, at)
             if cells[entry, mark_cell] == 0:
                 cells[entry, mark_cell] = 2 if cells[entry, COUNT] > 0 else 1
                 touched[count] = entry
@@ -98,7 +108,7 @@ class Distinct(Operator):
         count = len(delta.t)
         if not count:
             return no_change()
-        keys = self.source.columns(self.variables, delta.row)
+        keys, hashes = hashed(self.source.columns(self.variables, delta.row))
         index = self._index
         index.reserve(count)
         fresh = self._rows.take(count)
@@ -106,7 +116,8 @@ class Distinct(Operator):
         made, taken = _pass(
             plain(delta.t),
             plain(delta.sign),
-            plain(keys),
+            keys,
+            hashes,
             index.table,
             index.cells,
             index.free,

@@ -28,6 +28,7 @@ from quadweir.kernel.oneway import (
     OneWay,
     add_entry,
     find_entries,
+    hashed,
     part,
     prefixed,
 )
@@ -132,9 +133,7 @@ def _meld(pairs: Ints, values: Ints, a: int, b: int) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _without(
-    pairs: Ints, values: Ints, top: int, popped: Ints, count: int
-) -> tuple[int, Ints, int]:
+def _without(pairs: Ints, values: Ints, top: int, popped: Ints, count: int) -> tuple[int, int]:
     """Take values that went off the top of a heap: its new top, and the values that left it."""
     while top > 0 and pairs[top - 1, _TALLY] <= 0:
         # Children that went as well make room for theirs.
@@ -149,10 +148,6 @@ def _without(
                 value = pairs[node, _VALUE]
                 values[value, COUNT] -= 1
                 pairs[node, COUNT] = 0
-                if count == len(popped):
-                    more = np.empty(2 * count, dtype=np.int64)
-                    more[:count] = popped
-                    popped = more
                 popped[count] = value
                 count += 1
                 child = pairs[node, _CHILD]
@@ -179,7 +174,7 @@ def _without(
             pairs[merged - 1, _NEXT] = 0
             top = _meld(pairs, values, top, merged)
             merged = after
-    return top, popped, count
+    return top, count
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -187,6 +182,7 @@ def extreme_pass(
     groups: Ints,
     sign: Ints,
     keys: Ints,
+    hashes: Ints,
     entries: Ints,
     last: Ints,
     state: Ints,
@@ -197,7 +193,7 @@ def extreme_pass(
     values: Ints,
     popped: Ints,
     out: Ints,
-) -> tuple[Ints, int]:
+) -> int:
     """Keep the heaps of groups; the top of each goes out wherever `last` says so.
 
     `keys` are pairs of group and number, `entries` those of the numbers among the values.
@@ -208,7 +204,7 @@ def extreme_pass(
         if keys[at, 1] == 0:
             state[group, _ERRORS] += sign[at]
         else:
-            pair = add_entry(table, pairs, free, used, keys, at)
+            pair = add_entry(table, pairs, free, used, keys, hashes, at)
             pairs[pair, _TALLY] += sign[at]
             if pairs[pair, _TALLY] > 0 and pairs[pair, COUNT] == 0:
                 value = entries[at]
@@ -222,17 +218,18 @@ def extreme_pass(
         if last[at] == 1:
             top = state[group, _TOP]
             if top > 0 and pairs[top - 1, _TALLY] <= 0:
-                top, popped, count = _without(pairs, values, top, popped, count)
+                top, count = _without(pairs, values, top, popped, count)
                 state[group, _TOP] = top
             if top > 0 and state[group, _ERRORS] == 0:
                 out[at, KIND] = NUMBER
                 out[at, LOW] = pairs[top - 1, FIRST_KEY + 1]
-    return popped, count
+    return count
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def register_pass(
     numbers: Ints,
+    hashes: Ints,
     sign: Ints,
     table: Ints,
     values: Ints,
@@ -246,7 +243,7 @@ def register_pass(
     for at in range(len(numbers)):
         if sign[at] <= 0 or numbers[at, 0] == 0:
             continue
-        entry = add_entry(table, values, free, used, numbers, at)
+        entry = add_entry(table, values, free, used, numbers, hashes, at)
         entries[at] = entry
         if values[entry, _KNOWN] == 0:
             values[entry, _KNOWN] = 1
@@ -256,12 +253,14 @@ def register_pass(
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def heap_pass(live: Ints, state: Ints, pairs: Ints, values: Ints, gone: Ints) -> int:
+def heap_pass(state: Ints, pairs: Ints, values: Ints, gone: Ints) -> int:
     """Build all heaps anew from the values that are there; the others leave them."""
-    state[:, _TOP] = 0
+    for group in range(len(state)):
+        state[group, _TOP] = 0
     count = 0
-    for at in range(len(live)):
-        pair = live[at]
+    for pair in range(len(pairs)):
+        if pairs[pair, COUNT] == 0:
+            continue
         pairs[pair, _CHILD] = 0
         pairs[pair, _NEXT] = 0
         if pairs[pair, _TALLY] > 0:
@@ -301,16 +300,17 @@ class Extreme:
         self._values.reserve(count)
         values, pairs = self._values, self._pairs
         entries, new = ints(count), ints(count)
-        keys = numbers.reshape(-1, 1)
+        keys, hashes = hashed(numbers.reshape(-1, 1))
         known = register_pass(
-            keys, sign, values.table, values.cells, values.free, values.used, entries, new
+            keys, hashes, sign, values.table, values.cells, values.free, values.used, entries, new
         )
         new = new[:known]
         self._register(new)
-        popped, left = extreme_pass(
+        popped = np.empty(pairs.size + count, dtype=np.int64)  # no more can leave the heaps
+        left = extreme_pass(
             groups,
             sign,
-            np.column_stack((groups, numbers)),
+            *hashed(np.column_stack((groups, numbers))),
             entries,
             last,
             self._state,
@@ -319,16 +319,15 @@ class Extreme:
             pairs.free,
             pairs.used,
             values.cells,
-            ints(count + 1),
+            popped,
             out,
         )
         self._unregister(np.concatenate((popped[:left], new)))
 
     def _purge(self) -> None:
         """Take what went out of the heaps, where it has not come to the top."""
-        live = self._pairs.live()
-        gone = ints(len(live))
-        count = heap_pass(live, self._state, self._pairs.cells, self._values.cells, gone)
+        gone = np.empty(self._pairs.size, dtype=np.int64)
+        count = heap_pass(self._state, self._pairs.cells, self._values.cells, gone)
         self._unregister(gone[:count])
 
     def _register(self, entries: Ints) -> None:
@@ -374,9 +373,9 @@ class Extreme:
 
     def relabel(self, labels: dict[int, int]) -> None:
         """Change the labels of values; their order stays."""
-        numbers = np.array(list(labels), dtype=np.int64).reshape(-1, 1)
+        numbers, hashes = hashed(np.array(list(labels), dtype=np.int64).reshape(-1, 1))
         entries = ints(len(numbers))
-        find_entries(self._values.table, self._values.cells, numbers, entries)
+        find_entries(self._values.table, self._values.cells, numbers, hashes, entries)
         self._values.cells[entries, _LABEL] = np.array(list(labels.values())) ^ self._flip
 
     def settle(self) -> None:

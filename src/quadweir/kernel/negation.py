@@ -13,8 +13,17 @@ from numba import njit
 
 from quadweir.kernel.arrays import FOREVER, Ints, ints
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.oneway import COUNT, FIRST_KEY, OneWay, add_entry, part, plain, prefixed
-from quadweir.kernel.relation import Delta, Operator, in_order
+from quadweir.kernel.oneway import (
+    COUNT,
+    FIRST_KEY,
+    OneWay,
+    add_entry,
+    hashed,
+    part,
+    plain,
+    prefixed,
+)
+from quadweir.kernel.relation import Delta, Operator, in_order, no_change
 from quadweir.terms import Variable
 
 # Cells of a left row in `Negation`.
@@ -42,6 +51,7 @@ def _pass_pairs(
     sign: Ints,
     source: Ints,
     rows: Ints,
+    hashes: Ints,
     negated: int,
     table: Ints,
     cells: Ints,
@@ -57,7 +67,7 @@ def _pass_pairs(
         now = t[at]
         count = 0
         while at < len(t) and t[at] == now:
-            entry = add_entry(table, cells, free, used, rows, at)
+            entry = add_entry(table, cells, free, used, rows, hashes, at)
             if cells[entry, _MARK] == 0:
                 cells[entry, _MARK] = 1
                 touched[count] = entry
@@ -108,11 +118,11 @@ def _unlink(cells: Ints, keys: Ints, node: int, head_cell: int) -> None:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _twice(out: Ints) -> Ints:
-    """Give more room for output."""
-    more = np.empty((2 * len(out), 3), dtype=np.int64)
-    more[: len(out)] = out
-    return more
+def _write(out: Ints, made: int, t: int, sign: int, row: int) -> int:
+    out[made, 0] = t
+    out[made, 1] = sign
+    out[made, 2] = row
+    return made + 1
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -121,7 +131,9 @@ def _pass_keys(
     sign: Ints,
     source: Ints,
     rows: Ints,
+    hashes: Ints,
     values: Ints,
+    value_hashes: Ints,
     negated: int,
     table: Ints,
     cells: Ints,
@@ -133,9 +145,14 @@ def _pass_keys(
     key_used: Ints,
     touched: Ints,
     arrived: Ints,
+    start: int,
+    left_rows: int,
     out: Ints,
-) -> tuple[Ints, int]:
-    """Algorithm 8 over the merged changes of both sides.
+) -> tuple[int, int]:
+    """Algorithm 8 over the merged changes of both sides, from change `start` on.
+
+    Gives how many changes were written and how far it came: it stops before an instant for which
+    there might not be room, should all of the `left_rows` be written.
 
     `cells` are those of the left rows by row, `keys` those of the keys by `values`: the counter of
     the right side, the start of the ring of left rows, and a mark.
@@ -144,13 +161,13 @@ def _pass_keys(
     head_cell = right_cell + 1
     mark_cell = right_cell + 2
     made = 0
-    at = 0
-    while at < len(t):
+    at = start
+    while at < len(t) and made + 2 * left_rows <= len(out):
         now = t[at]
         count = 0
         arrivals = 0
         while at < len(t) and t[at] == now:
-            key = add_entry(key_table, keys, key_free, key_used, values, at)
+            key = add_entry(key_table, keys, key_free, key_used, values, value_hashes, at)
             keys[key, COUNT] += sign[at]
             if source[at] == RIGHT:
                 if keys[key, mark_cell] == 0:
@@ -159,7 +176,7 @@ def _pass_keys(
                     count += 1
                 keys[key, right_cell] += sign[at]
             else:
-                node = add_entry(table, cells, free, used, rows, at)
+                node = add_entry(table, cells, free, used, rows, hashes, at)
                 cells[node, COUNT] += sign[at]
                 if cells[node, _MARKED] == 0:
                     cells[node, _MARKED] = 1
@@ -174,12 +191,7 @@ def _pass_keys(
                 _unlink(cells, keys, node, head_cell)
                 if cells[node, _VISIBLE] == 1:
                     cells[node, _VISIBLE] = 0
-                    if made == len(out):
-                        out = _twice(out)
-                    out[made, 0] = now
-                    out[made, 1] = -1
-                    out[made, 2] = cells[node, FIRST_KEY]
-                    made += 1
+                    made = _write(out, made, now, -1, cells[node, FIRST_KEY])
         for each in range(count):
             key = touched[each]
             had = keys[key, mark_cell] == 2
@@ -192,12 +204,7 @@ def _pass_keys(
             while node >= 0:
                 if cells[node, _VISIBLE] != show:
                     cells[node, _VISIBLE] = show
-                    if made == len(out):
-                        out = _twice(out)
-                    out[made, 0] = now
-                    out[made, 1] = 1 if show == 1 else -1
-                    out[made, 2] = cells[node, FIRST_KEY]
-                    made += 1
+                    made = _write(out, made, now, 1 if show == 1 else -1, cells[node, FIRST_KEY])
                 node = cells[node, _NEXT] - 1
         for each in range(arrivals):
             node = arrived[each]
@@ -208,13 +215,8 @@ def _pass_keys(
             _link(cells, keys, node, head_cell)
             if (keys[key, right_cell] > 0) == (negated == 0):
                 cells[node, _VISIBLE] = 1
-                if made == len(out):
-                    out = _twice(out)
-                out[made, 0] = now
-                out[made, 1] = 1
-                out[made, 2] = cells[node, FIRST_KEY]
-                made += 1
-    return out, made
+                made = _write(out, made, now, 1, cells[node, FIRST_KEY])
+    return made, at
 
 
 def _delta(out: Ints, made: int) -> Delta:
@@ -264,7 +266,7 @@ class Negation(_LeftRows):
         pairs: Operator,
         left_row: Callable[[Ints], Ints] | Variable,
         negated: bool,
-        dictionary: Dictionary,  # noqa: ARG002 - all operators are made alike; no term is kept here
+        dictionary: Dictionary,
         stateless: bool = False,
     ) -> None:
         super().__init__(left, negated=negated, stateless=stateless)
@@ -294,7 +296,7 @@ class Negation(_LeftRows):
             plain(merged.t),
             plain(merged.sign),
             plain(source),
-            plain(merged.row.reshape(-1, 1)),
+            *hashed(merged.row.reshape(-1, 1)),
             int(self._negated),
             index.table,
             index.cells,
@@ -374,12 +376,12 @@ class KeyNegation(_LeftRows):
         self._keys.reserve(count)
         self._hold(values, order.sign)
         rows, keys = self._rows, self._keys
-        out, made = _pass_keys(
+        fixed = (
             plain(order.t),
             plain(order.sign),
             plain(source),
-            plain(order.row.reshape(-1, 1)),
-            plain(values),
+            *hashed(order.row.reshape(-1, 1)),
+            *hashed(values),
             int(self._negated),
             rows.table,
             rows.cells,
@@ -391,9 +393,15 @@ class KeyNegation(_LeftRows):
             keys.used,
             ints(count),
             ints(count),
-            np.empty((count + 16, 3), dtype=np.int64),
         )
-        return _delta(out, made)
+        done, deltas = 0, [no_change()]
+        while done < count:
+            # Each left row is written twice in an instant at most, and there are no more of them.
+            most = rows.size + len(left.t)
+            out = np.empty((4 * most + count, 3), dtype=np.int64)
+            made, done = _pass_keys(*fixed, done, most, out)
+            deltas.append(_delta(out, made))
+        return Delta(*(np.concatenate(parts) for parts in zip(*deltas, strict=True)))
 
     def _count(self, right: Delta, values: Ints) -> None:
         self._hold(values, right.sign)

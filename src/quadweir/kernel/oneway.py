@@ -17,7 +17,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from quadweir.kernel.arrays import Ints, combine, ints, power_of_two
@@ -27,31 +29,66 @@ HASH: Final = 0
 COUNT: Final = 1
 FIRST_KEY: Final = 2
 
+# How many keys ahead entries are fetched; their places in the table twice as many.
+_AHEAD: Final = 8
+
 
 def plain(array: NDArray[Any]) -> Ints:
     """Give an array in the one form that compiled functions are called with."""
     return np.require(array, np.int64, ["C", "W"])
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def hash_key(keys: Ints, at: int) -> int:
-    """Hash the key in one row; never 0."""
-    hashed = np.int64(1)
-    for place in range(keys.shape[1]):
-        hashed = combine(hashed, keys[at, place])
-    return hashed
+@intrinsic  # type: ignore[untyped-decorator]
+def _prefetch(_typing_context: Any, array: Any, _index: Any) -> Any:
+    """Have a word of an array, counted from its start, brought near without waiting for it."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        byte, word = ir.IntType(8), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), word, word, word])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [byte.as_pointer()], kind)
+        data = context.make_array(array)(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), byte.as_pointer())
+        builder.call(function, [place, *(ir.Constant(word, each) for each in (0, 3, 1))])
+        return context.get_constant(types.int64, 0)
+
+    return types.int64(array, types.int64), generate
+
+
+prefetch = _prefetch
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def find_entry(table: Ints, cells: Ints, keys: Ints, at: int) -> int:
-    """Give the entry of the key in row `at` of `keys`, or -1; its counter may be 0."""
-    hashed = hash_key(keys, at)
+def hash_keys(keys: Ints, hashes: Ints) -> None:
+    """Hash the key in each row; never 0."""
+    for at in range(len(hashes)):
+        hashed = np.int64(1)
+        for place in range(keys.shape[1]):
+            hashed = combine(hashed, keys[at, place])
+        hashes[at] = hashed
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def look_ahead(table: Ints, cells: Ints, hashes: Ints, at: int) -> None:
+    """Fetch what the next keys will need: a large index is never in the processor's cache."""
+    mask = len(table) - 1
+    if at + 2 * _AHEAD < len(hashes):
+        prefetch(table, hashes[at + 2 * _AHEAD] & mask)
+        entry = table[hashes[at + _AHEAD] & mask] - 1
+        if entry >= 0:
+            prefetch(cells, cells.shape[1] * entry)
+            prefetch(cells, cells.shape[1] * entry + 8)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def find_place(table: Ints, cells: Ints, keys: Ints, hashes: Ints, at: int) -> int:
+    """Give the place in the table of the key in row `at`, or the free place where it belongs."""
+    hashed = hashes[at]
     mask = len(table) - 1
     place = hashed & mask
     while True:
         entry = table[place] - 1
         if entry < 0:
-            return -1
+            return place
         if cells[entry, HASH] == hashed:
             same = True
             for each in range(keys.shape[1]):
@@ -59,48 +96,42 @@ def find_entry(table: Ints, cells: Ints, keys: Ints, at: int) -> int:
                     same = False
                     break
             if same:
-                return entry
+                return place
         place = (place + 1) & mask
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def add_entry(table: Ints, cells: Ints, free: Ints, used: Ints, keys: Ints, at: int) -> int:
-    """Give the entry of a key, a new one with counter 0 if there is none; room was reserved."""
-    hashed = hash_key(keys, at)
-    mask = len(table) - 1
-    place = hashed & mask
-    while True:
-        entry = table[place] - 1
-        if entry < 0:
-            break
-        if cells[entry, HASH] == hashed:
-            same = True
-            for each in range(keys.shape[1]):
-                if cells[entry, FIRST_KEY + each] != keys[at, each]:
-                    same = False
-                    break
-            if same:
-                return entry
-        place = (place + 1) & mask
+def add_entry(
+    table: Ints, cells: Ints, free: Ints, used: Ints, keys: Ints, hashes: Ints, at: int
+) -> int:
+    """Give the entry of the key in row `at`, a new one with counter 0 if there is none.
+
+    Room was reserved, and `hashes` made by `hash_keys`.
+    """
+    look_ahead(table, cells, hashes, at)
+    place = find_place(table, cells, keys, hashes, at)
+    if table[place] > 0:
+        return table[place] - 1
     used[0] -= 1
     entry = free[used[0]]
     table[place] = entry + 1
-    cells[entry, :] = 0
-    cells[entry, HASH] = hashed
+    for each in range(cells.shape[1]):
+        cells[entry, each] = 0
+    cells[entry, HASH] = hashes[at]
     for each in range(keys.shape[1]):
         cells[entry, FIRST_KEY + each] = keys[at, each]
     return entry
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def place_entries(old: Ints, table: Ints, cells: Ints, free: Ints, used: Ints) -> None:
-    """Move the entries of an old table to a new one; those with counter 0 become free."""
+def place_entries(table: Ints, cells: Ints, free: Ints, used: Ints) -> None:
+    """Fill a new table; entries with counter 0 become free."""
     mask = len(table) - 1
-    for each in range(len(old)):
-        entry = old[each] - 1
-        if entry < 0:
+    for entry in range(len(cells)):
+        if cells[entry, HASH] == 0:
             continue
         if cells[entry, COUNT] == 0:
+            cells[entry, HASH] = 0
             free[used[0]] = entry
             used[0] += 1
             continue
@@ -111,15 +142,23 @@ def place_entries(old: Ints, table: Ints, cells: Ints, free: Ints, used: Ints) -
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def find_entries(table: Ints, cells: Ints, keys: Ints, found: Ints) -> None:
-    """Look up many keys."""
+def find_entries(table: Ints, cells: Ints, keys: Ints, hashes: Ints, found: Ints) -> None:
+    """Give the entries of many keys, or -1; their counters may be 0."""
     for at in range(len(found)):
-        found[at] = find_entry(table, cells, keys, at)
+        look_ahead(table, cells, hashes, at)
+        found[at] = table[find_place(table, cells, keys, hashes, at)] - 1
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def count_entries(
-    table: Ints, cells: Ints, free: Ints, used: Ints, keys: Ints, change: Ints, found: Ints
+    table: Ints,
+    cells: Ints,
+    free: Ints,
+    used: Ints,
+    keys: Ints,
+    hashes: Ints,
+    change: Ints,
+    found: Ints,
 ) -> None:
     """Add to the counters of many keys, in order.
 
@@ -127,12 +166,20 @@ def count_entries(
     been 0, -1 where it goes, else 0.
     """
     for at in range(len(found)):
-        entry = add_entry(table, cells, free, used, keys, at)
+        entry = add_entry(table, cells, free, used, keys, hashes, at)
         before = cells[entry, COUNT]
         after = before + change[at]
         cells[entry, COUNT] = after
         change[at] = (after > 0) - (before > 0)
         found[at] = entry
+
+
+def hashed(keys: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Give keys as compiled functions take them, with their hashes."""
+    keys = plain(keys)
+    hashes = np.empty(len(keys), dtype=np.int64)
+    hash_keys(keys, hashes)
+    return keys, hashes
 
 
 class OneWay:
@@ -168,12 +215,13 @@ class OneWay:
         """Make room for `count` new keys; entries whose counter is 0 may go."""
         if self.used[0] >= count:
             return
-        place_entries(self.table, table := ints(len(self.table)), self.cells, self.free, self.used)
-        self.table = table
+        live = int(np.count_nonzero(self.cells[:, COUNT]))
         # At least as much room again as is taken, so that the next pass comes after as many keys.
-        needed = power_of_two(2 * self.size + count)
+        needed = power_of_two(2 * live + count)
         if needed > self.capacity:
             self._grow(needed)
+        self.table = ints(2 * self.capacity)
+        place_entries(self.table, self.cells, self.free, self.used)
 
     def _grow(self, capacity: int) -> None:
         old, left = self.capacity, int(self.used[0])
@@ -184,14 +232,12 @@ class OneWay:
         free[capacity - old : capacity - old + left] = self.free[:left]
         self.cells, self.free = cells, free
         self.used[0] = left + capacity - old
-        table = ints(2 * capacity)
-        place_entries(self.table, table, self.cells, self.free, self.used)
-        self.table = table
 
     def find(self, keys: NDArray[Any]) -> Ints:
         """Give the entries of keys; -1 where there is none or its counter is 0."""
+        keys, hashes = hashed(keys)
         found = ints(len(keys))
-        find_entries(self.table, self.cells, plain(keys), found)
+        find_entries(self.table, self.cells, keys, hashes, found)
         found[(found >= 0) & (self.cells[found, COUNT] == 0)] = -1
         return found
 
@@ -204,13 +250,13 @@ class OneWay:
         self.reserve(len(keys))
         found = ints(len(keys))
         became = np.array(change, dtype=np.int64)
-        count_entries(self.table, self.cells, self.free, self.used, plain(keys), became, found)
+        keys, hashes = hashed(keys)
+        count_entries(self.table, self.cells, self.free, self.used, keys, hashes, became, found)
         return found, became
 
     def live(self) -> Ints:
         """Give the entries whose counter is not 0."""
-        entries = self.table[self.table > 0] - 1
-        return np.sort(entries[self.cells[entries, COUNT] != 0])
+        return np.flatnonzero(self.cells[:, COUNT])
 
     def arrays(self) -> dict[str, Ints]:
         entries = self.live()
@@ -232,7 +278,7 @@ class OneWay:
         self.free[: len(rest)] = rest
         self.used = np.array([len(rest)], dtype=np.int64)
         self.table = ints(2 * capacity)
-        place_entries(entries + 1, self.table, self.cells, self.free, self.used)
+        place_entries(self.table, self.cells, self.free, self.used)
 
 
 class RowMap:

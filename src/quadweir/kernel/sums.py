@@ -10,9 +10,9 @@ from numba import njit
 
 from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.interning import INLINE_LIMIT, ZERO
-from quadweir.kernel.oneway import part, prefixed
+from quadweir.kernel.oneway import part, prefetch, prefixed
 from quadweir.kernel.relation import SlotTable
-from quadweir.kernel.typed import DECIMAL, DOUBLE, FLOAT, INTEGER, Typed
+from quadweir.kernel.typed import DECIMAL, DOUBLE, FLOAT, INTEGER, Floats, Typed
 from quadweir.kernel.wide import (
     INFINITY,
     LIMBS,
@@ -108,9 +108,19 @@ def _put_exact(state: Ints, group: int, average: int, out: Ints, at: int) -> Non
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _put_floating(
-    state: Ints, group: int, average: int, wide: Ints, scratch: Ints, out: Ints, at: int
+    state: Ints,
+    group: int,
+    average: int,
+    wide: Ints,
+    scratch: Ints,
+    floats: Floats,
+    out: Ints,
+    at: int,
 ) -> None:
-    """Give the sum or the average where a float or double is among the values."""
+    """Give the sum or the average where a float or double is among the values.
+
+    `floats` are the same cells as `scratch`.
+    """
     if state[group, _NANS] > 0 or (state[group, _POSITIVE] > 0 and state[group, _NEGATIVE] > 0):
         bits = np.int64(NOT_A_NUMBER)
     elif state[group, _POSITIVE] > 0:
@@ -120,12 +130,12 @@ def _put_floating(
     elif state[group, _EXACT] | state[group, _EXACT + 1] | state[group, _EXACT + 2] == 0:
         bits = round_limbs(wide, state[group, _WIDE] - 1)
     else:
-        scratch[0] = wide[state[group, _WIDE] - 1]
+        for digit in range(LIMBS):
+            scratch[0, digit] = wide[state[group, _WIDE] - 1, digit]
         add_scaled(scratch, 0, state, group, _EXACT, _SCALE)
         bits = round_limbs(scratch, 0)
     kind = DOUBLE if state[group, _DOUBLES] > 0 else FLOAT
     scratch[0, 0] = bits
-    floats = scratch.view(np.float64)
     value = floats[0, 0]
     count = np.float64(state[group, _VALUES])
     if kind == FLOAT:
@@ -155,10 +165,14 @@ def sum_pass(
     wide_free: Ints,
     wide_used: Ints,
     scratch: Ints,
+    floats: Floats,
     out: Ints,
 ) -> None:
     """Add up by group; the sum, or the average, goes out wherever `last` says so."""
     for at in range(len(groups)):
+        if at + 8 < len(groups):
+            prefetch(state, _STATE * groups[at + 8])
+            prefetch(state, _STATE * groups[at + 8] + 8)
         group = groups[at]
         change = sign[at]
         if change != 0:
@@ -187,7 +201,8 @@ def sum_pass(
         no_floats = state[group, _FLOATS] == 0 and state[group, _DOUBLES] == 0
         if no_floats and state[group, _WIDE] > 0:
             # Nothing is left in it but carries that add up to nothing.
-            wide[state[group, _WIDE] - 1, :] = 0
+            for digit in range(LIMBS):
+                wide[state[group, _WIDE] - 1, digit] = 0
             wide_free[wide_used[0]] = state[group, _WIDE] - 1
             wide_used[0] += 1
             state[group, _WIDE] = 0
@@ -197,7 +212,7 @@ def sum_pass(
             elif no_floats:
                 _put_exact(state, group, average, out, at)
             else:
-                _put_floating(state, group, average, wide, scratch, out, at)
+                _put_floating(state, group, average, wide, scratch, floats, out, at)
 
 
 class Counter:
@@ -258,6 +273,7 @@ class Sum:
             self._wide.free,
             used,
             self._scratch,
+            self._scratch.view(np.float64),
             out,
         )
         self._wide.free_count = int(used[0])

@@ -132,21 +132,19 @@ def add_float(limbs: Ints, at: int, bits: int, sign: int) -> None:
 def add_scaled(limbs: Ints, at: int, cells: Ints, row: int, place: int, scale: int) -> None:
     """Add the 192 bits of `cells[row, place:]` divided by `scale`, cut after 128 binary places."""
     negative = cells[row, place] < 0
-    words = np.empty(3, dtype=np.uint64)
-    for each in range(3):
-        words[each] = np.uint64(cells[row, place + each])
+    high, middle = np.uint64(cells[row, place]), np.uint64(cells[row, place + 1])
+    low = np.uint64(cells[row, place + 2])
     if negative:
-        carry = _ONE
-        for each in range(2, -1, -1):
-            words[each] = ~words[each] + carry
-            carry = _ONE if carry == _ONE and words[each] == _ZERO else _ZERO
+        low = ~low + _ONE
+        middle = ~middle + (_ONE if low == _ZERO else _ZERO)
+        high = ~high + (_ONE if low == _ZERO and middle == _ZERO else _ZERO)
     by = np.uint64(scale)
     sign = -1 if negative else 1
     rest = _ZERO
     # Three words before the point and two behind it; the digit of 2 ** 0 is BIAS / 32.
     digit = _BIAS // 32 + 5
     for each in range(5):
-        word = words[each] if each < 3 else _ZERO
+        word = high if each == 0 else middle if each == 1 else low if each == 2 else _ZERO
         quotient, rest = divide(rest, word, by)
         limbs[at, digit] += sign * np.int64(quotient >> _WORD)
         limbs[at, digit - 1] += sign * np.int64(quotient & _LOW_HALF)
