@@ -61,11 +61,12 @@ class Rows:
 
     t: Ints
     sign: Ints
-    values: np.ndarray  # type: ignore[type-arg]
+    values: np.ndarray
     query: Ints | None = None
 
 
 def no_rows(width: int) -> Rows:
+    """No answers."""
     return Rows(ints(0), ints(0), np.zeros((0, width), dtype=np.int64))
 
 
@@ -125,7 +126,7 @@ class Differences(Output):
         self._derivations = derivations
         self._goes = goes
         # [sign, values..., identity...] of changes that no report has seen.
-        self._carried: np.ndarray | None = None  # type: ignore[type-arg]
+        self._carried: np.ndarray | None = None
 
     def step(self, delta: Delta, reports: Ints) -> Rows:
         width = len(self._variables)
@@ -191,12 +192,12 @@ class _Kept:
         self.dictionary.hold(keys[became > 0].ravel())
         self.dictionary.drop(keys[became < 0].ravel())
 
-    def solutions(self) -> np.ndarray:  # type: ignore[type-arg]
+    def solutions(self) -> np.ndarray:
         live = self.index.live()
         cells = self.index.cells[live]
         width = len(self.variables)
         repeated = np.repeat(np.arange(len(live)), cells[:, COUNT])
-        found: np.ndarray = cells[repeated, FIRST_KEY : FIRST_KEY + width]  # type: ignore[type-arg]
+        found: np.ndarray = cells[repeated, FIRST_KEY : FIRST_KEY + width]
         return found
 
 
@@ -218,7 +219,7 @@ class Everything(Output):
         times, values = [], []
         cuts = np.searchsorted(delta.t, reports, side="right")
         start = 0
-        now: np.ndarray | None = None  # type: ignore[type-arg]
+        now: np.ndarray | None = None
         for report, cut in zip(reports, cuts, strict=True):
             if cut > start or now is None:
                 self._kept.take(delta.pick(np.arange(start, cut)))
@@ -258,7 +259,7 @@ class Whole(Output):
     def __init__(
         self,
         kept: tuple[Operator, tuple[Variable, ...]] | None,
-        make: Callable[[int, np.ndarray], np.ndarray],  # type: ignore[type-arg]
+        make: Callable[[int, np.ndarray], np.ndarray],
         width: int,
         output: OutputOperator,
         dictionary: Dictionary,
@@ -275,10 +276,10 @@ class Whole(Output):
 
     def step(self, delta: Delta, reports: Ints) -> Rows:
         times: list[Ints] = []
-        values: list[np.ndarray] = []  # type: ignore[type-arg]
+        values: list[np.ndarray] = []
         cuts = np.searchsorted(delta.t, reports, side="right")
         start = 0
-        now: np.ndarray | None = None  # type: ignore[type-arg]
+        now: np.ndarray | None = None
         for report, cut in zip(reports, cuts, strict=True):
             if cut > start or now is None or self._always_anew:
                 now = self._make(int(report), self._solutions(delta, start, int(cut)))
@@ -306,7 +307,7 @@ class Whole(Output):
         sign = -1 if self._output is OutputOperator.DSTREAM else 1
         return Rows(t, np.full(len(t), sign, dtype=np.int64), np.concatenate(values))
 
-    def _solutions(self, delta: Delta, start: int, cut: int) -> np.ndarray:  # type: ignore[type-arg]
+    def _solutions(self, delta: Delta, start: int, cut: int) -> np.ndarray:
         if self._kept is None:
             return np.zeros((0, 0), dtype=np.int64)
         self._kept.take(delta.pick(np.arange(start, cut)))
@@ -327,7 +328,7 @@ class Whole(Output):
             self._kept.index.restore(arrays)
 
 
-def _minus(rows: np.ndarray, others: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _minus(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """The rows that others do not have, each as often as there are more of it, in their order."""
     left = Counter(map(tuple, others.tolist()))
     kept = []

@@ -227,7 +227,8 @@ class Builder:
         """The matches of a triple pattern in the windows of a scope, and in static data."""
         variables = _variables(pattern.subject, pattern.predicate, pattern.object)
         times = tuple(v for v in variables if v in self._timed)
-        bags, graphs = [], []
+        bags: list[Operator] = []
+        graphs: list[Operator] = []
         for source in scope.sources:
             leaf = self._leaf(LeafPlan(source, pattern, variables, (*times, *self._own(source))))
             is_bag = self.query.windows[source.window].content is Content.BAG
@@ -581,7 +582,7 @@ class Builder:
         pairs, rows = self._pairs(left, right)
         joined = pairs
 
-        def agree(found: Ints) -> np.ndarray:  # type: ignore[type-arg]
+        def agree(found: Ints) -> np.ndarray:
             """Tell which pairs have a variable that both sides bind."""
             sides = joined.output.cells[found]  # type: ignore[attr-defined]
             result = np.zeros(len(found), dtype=bool)
@@ -622,9 +623,9 @@ class Builder:
             self._check(test)
             below = found
             found = self.network.add(stateless.Filter(below, test, self.dictionary), (below,))
-        for test in tests:
-            if isinstance(test, Exists):
-                found = self._exists(found, test, scope)
+        for each in tests:
+            if isinstance(each, Exists):
+                found = self._exists(found, each, scope)
         return found
 
     def _exists(self, left: Operator, test: Exists, scope: _Scope) -> Operator:

@@ -414,7 +414,7 @@ def _distinct_rows(numbers: tuple[Ints, ...]) -> tuple[Ints, list[Ints]]:
     return codes, combinations
 
 
-def _no_exists(pattern: Pattern, solution: Solution) -> bool:  # noqa: ARG001
+def _no_exists(pattern: Pattern, solution: Solution) -> bool:
     raise InternalError("EXISTS was handed over for whole columns")
 
 

@@ -247,7 +247,7 @@ def _is_elastic(query: ContinuousQuery) -> bool:
     return is_eager(query) and needs_content(query.pattern)
 
 
-def _never(query: ContinuousQuery) -> bool:  # noqa: ARG001 - in the place of `_is_elastic`
+def _never(query: ContinuousQuery) -> bool:
     return False
 
 

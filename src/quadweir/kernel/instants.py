@@ -91,11 +91,9 @@ class Closes:
 
     def _multiples(self, step: int, origin: int, start: int, end: int, through: int) -> Ints:
         first = origin + max(1, -((origin - start) // step)) * step
-        if through >= FOREVER:
-            # One beyond the end, unless a close falls on it.
-            last = max(first, origin + -((origin - end) // step) * step)
-        else:
-            last = end
+        # At the end of all streams one more, unless a close falls on the end.
+        beyond = max(first, origin + -((origin - end) // step) * step)
+        last = beyond if through >= FOREVER else end
         if (last - first) // step > MAX_CLOSES:
             raise LimitError(
                 f"more than {MAX_CLOSES} reports at once",
@@ -109,7 +107,7 @@ class Closes:
         for source, last in self._last.items():
             if source in self._timed:
                 at = np.array([last], dtype=np.int64)
-                leave = int(self._timed[source].interval(at, at)[1][0])
+                leave = int(self._timed[source].interval(at)[1][0])
                 if leave < FOREVER:
                     end = max(end, leave)
         return end

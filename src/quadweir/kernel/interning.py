@@ -4,7 +4,7 @@ Bytes are read and written by address, eight at a time: spellings lie at any pla
 buffer, and a compiled function sees no difference between that and our own store.
 """
 
-# ruff: noqa: ARG001 - Numba asks an intrinsic for its type and its code by arguments it must have
+
 from __future__ import annotations
 
 from typing import Any, Final
@@ -51,7 +51,7 @@ _SUFFIX_LENGTH: Final = len(INTEGER_SUFFIX)
 
 
 def _word(text: str) -> np.int64:
-    return np.frombuffer(text.encode(), dtype="<i8")[0]  # type: ignore[no-any-return]
+    return np.frombuffer(text.encode(), dtype="<i8")[0]
 
 
 _LAST: Final = _word(INTEGER_SUFFIX[-8:])

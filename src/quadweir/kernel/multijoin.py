@@ -373,7 +373,7 @@ class _Buffer:
             for place, variable in enumerate(self.shared)
         }
 
-    def _fresh(self, capacity: int) -> np.ndarray:  # type: ignore[type-arg]
+    def _fresh(self, capacity: int) -> np.ndarray:
         cells = np.zeros((capacity, FIRST_VALUE + 1 + len(self.shared)), dtype=np.int64)
         cells[:, FIRST_VALUE] = -1  # no row is here
         return cells
@@ -507,7 +507,7 @@ class Join(Operator):
         self._out = np.zeros((4, 256), dtype=np.int64)
         self.timed = timed
 
-    def _fresh_links(self) -> np.ndarray:  # type: ignore[type-arg]
+    def _fresh_links(self) -> np.ndarray:
         width = self._link_width * 2 if self._link_width > 1 else max(1, self._link_width)
         capacity = self.output.capacity if self._link_width else 0
         return np.full((capacity, width), -1, dtype=np.int64)
@@ -539,7 +539,7 @@ class Join(Operator):
         # The indexes of one buffer stand together.
         order = sorted(range(len(owners)), key=lambda x: owners[x])
         number = {old: new for new, old in enumerate(order)}
-        self._index_of = np.array([number[x] for x in index_of.ravel()], dtype=np.int64)
+        self._index_of = np.array([number[int(x)] for x in index_of.ravel()], dtype=np.int64)
         self._shares = shares.ravel()
         self._index_first = np.searchsorted(
             [owners[x] for x in order], np.arange(count + 1)
@@ -593,7 +593,7 @@ class Join(Operator):
         self.output.release(delta.row if self.eager else delta.row[delta.sign < 0])
         return delta
 
-    def _run(self, events: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def _run(self, events: np.ndarray) -> np.ndarray:
         state, output = self._state, self.output
         state[_EVENT], state[_DEPTH], state[_MADE] = 0, -1, 0
         state[_FREE] = output.free_count
@@ -659,7 +659,7 @@ class Join(Operator):
             found = part if found is None else np.where(found != 0, found, part)
         return found if found is not None else ints(len(rows))
 
-    def identity(self, rows: Ints) -> np.ndarray:  # type: ignore[type-arg]
+    def identity(self, rows: Ints) -> np.ndarray:
         parts = self.output.cells[rows]
         return np.hstack([source.identity(parts[:, k]) for k, source in enumerate(self.sources)])
 
@@ -727,7 +727,7 @@ def _chain(
     results: Ints,
     places: Ints,
     heads: Ints,
-    links: np.ndarray,  # type: ignore[type-arg]
+    links: np.ndarray,
     column: int,
     back: int,
 ) -> None:

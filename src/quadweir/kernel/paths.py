@@ -64,7 +64,9 @@ class Closure(Operator):
             self._compare(ALWAYS, changes)
         start = 0
         for end in np.flatnonzero(np.append(delta.t[1:] != delta.t[:-1], True))[: len(delta.t)]:
-            for sign, triple in zip(delta.sign[start : end + 1], triples[start : end + 1]):
+            for sign, triple in zip(
+                delta.sign[start : end + 1], triples[start : end + 1], strict=True
+            ):
                 key = (int(triple[0]), int(triple[1]), int(triple[2]))
                 (self._held.add if sign > 0 else self._held.discard)(key)
                 numbers = np.array(key, dtype=np.int64)

@@ -75,7 +75,7 @@ class Recomputed:
         for place in range(len(self._deltas)):
             self._catch_up(place, len(self._deltas[place].t))
 
-    def make(self, t: int, _solutions: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def make(self, t: int, _solutions: np.ndarray) -> np.ndarray:
         """Give the rows of the report at an instant."""
         contents: dict[IRI, list[_Held]] = {}
         for place, (source, _) in enumerate(self.leaves):

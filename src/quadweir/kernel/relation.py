@@ -42,7 +42,7 @@ class Delta(NamedTuple):
     row: Ints
     leave: Ints
 
-    def pick(self, places: np.ndarray) -> Delta:  # type: ignore[type-arg]
+    def pick(self, places: np.ndarray) -> Delta:
         """Keep the changes at these places, or where a mask is true."""
         return Delta(self.t[places], self.sign[places], self.row[places], self.leave[places])
 
@@ -179,7 +179,7 @@ class CircularTable:
     def held(self) -> int:
         return self.tail - self.head
 
-    def append(self, cells: np.ndarray) -> Ints:  # type: ignore[type-arg]
+    def append(self, cells: np.ndarray) -> Ints:
         """Add rows at the end and give their numbers."""
         count = len(cells)
         if self.held + count > self.capacity:
@@ -237,14 +237,14 @@ class Operator(ABC):
     def column(self, variable: Variable, rows: Ints) -> Ints:
         """Give what rows bind a variable to; 0 where it is not bound."""
 
-    def columns(self, variables: tuple[Variable, ...], rows: Ints) -> np.ndarray:  # type: ignore[type-arg]
+    def columns(self, variables: tuple[Variable, ...], rows: Ints) -> np.ndarray:
         """Give several variables side by side."""
         found = np.empty((len(rows), len(variables)), dtype=np.int64)
         for place, variable in enumerate(variables):
             found[:, place] = self.column(variable, rows) if variable in self.variables else 0
         return found
 
-    def identity(self, rows: Ints) -> np.ndarray:  # type: ignore[type-arg]
+    def identity(self, rows: Ints) -> np.ndarray:
         """Give the numbers of the leaves that each row was made from; they never come again."""
         return rows.reshape(-1, 1)
 

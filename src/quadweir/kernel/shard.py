@@ -247,7 +247,7 @@ class Shard:
             else None
         )
 
-    def _ask(self, _t: int, found: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def _ask(self, _t: int, found: np.ndarray) -> np.ndarray:
         answer = TRUE if len(found) else FALSE
         return np.array([[self.dictionary.number(answer)]], dtype=np.int64)
 
@@ -255,14 +255,14 @@ class Shard:
         self,
         modifiers: Sequence[Pattern],
         kept: tuple[Variable, ...],
-        found: np.ndarray,  # type: ignore[type-arg]
-    ) -> np.ndarray:  # type: ignore[type-arg]
+        found: np.ndarray,
+    ) -> np.ndarray:
         """Apply ORDER BY, LIMIT and the like to the solutions of one report (A4)."""
         terms = {int(each): self.dictionary.term(int(each)) for each in np.unique(found) if each}
         rows = tuple(tuple(terms.get(int(each)) for each in row) for row in found)
         pattern: Pattern = Values(variables=kept, rows=rows)  # type: ignore[arg-type]
         for modifier in modifiers:
-            pattern = replace(modifier, input=pattern)  # type: ignore[call-arg, arg-type]
+            pattern = replace(modifier, input=pattern)  # type: ignore[arg-type]
         bag: Bag = solve(_plain(self.query, pattern), Dataset())
         result = np.zeros((len(bag), len(self._columns)), dtype=np.int64)
         for place, solution in enumerate(bag):

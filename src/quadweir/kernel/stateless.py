@@ -44,7 +44,7 @@ class _OnRows(Operator):
     def column(self, variable: Variable, rows: Ints) -> Ints:
         return self.source.column(variable, rows)
 
-    def identity(self, rows: Ints) -> np.ndarray:  # type: ignore[type-arg]
+    def identity(self, rows: Ints) -> np.ndarray:
         return self.source.identity(rows)
 
     def span(self) -> int:
@@ -84,7 +84,7 @@ class RowFilter(_OnRows):
     Linear: yes. State: none. Forgets: nothing to forget.
     """
 
-    def __init__(self, source: Operator, test: Callable[[Ints], np.ndarray]) -> None:  # type: ignore[type-arg]
+    def __init__(self, source: Operator, test: Callable[[Ints], np.ndarray]) -> None:
         super().__init__(source)
         self._test = test
 
@@ -175,7 +175,7 @@ class Union(Operator):
                 found[here] = source.column(variable, rows[here] // self._branches)
         return found
 
-    def identity(self, rows: Ints) -> np.ndarray:  # type: ignore[type-arg]
+    def identity(self, rows: Ints) -> np.ndarray:
         branch = rows & (self._branches - 1)
         parts = []
         for number, source in enumerate(self.sources):
@@ -204,7 +204,7 @@ class Static(Operator):
     def __init__(
         self,
         variables: tuple[Variable, ...],
-        values: np.ndarray,  # type: ignore[type-arg]
+        values: np.ndarray,
         dictionary: Dictionary,
     ) -> None:
         self.variables = variables

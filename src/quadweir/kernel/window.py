@@ -9,7 +9,7 @@ until time has come to their instant.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, assert_never, final
@@ -45,9 +45,9 @@ class Matches(NamedTuple):
 
     time: Ints
     position: Ints
-    values: np.ndarray  # type: ignore[type-arg]  # one row for each match, one column a variable
+    values: np.ndarray  # one row for each match, one column a variable
 
-    def pick(self, places: np.ndarray) -> Matches:  # type: ignore[type-arg]
+    def pick(self, places: np.ndarray) -> Matches:
         return Matches(self.time[places], self.position[places], self.values[places])
 
 
@@ -60,18 +60,11 @@ class Elements(NamedTuple):
 
 
 def no_matches(width: int) -> Matches:
+    """Nothing has matched."""
     return Matches(ints(0), ints(0), np.zeros((0, width), dtype=np.int64))
 
 
 # --- when elements come and go ----------------------------------------------------------------
-
-
-class Clock(ABC):
-    """Says when the elements of a window come and go."""
-
-    @abstractmethod
-    def interval(self, time: Ints, position: Ints) -> tuple[Ints, Ints]:
-        """Give for each element when it comes and when it is gone, FOREVER if not known yet."""
 
 
 def _next_close(instant: Ints, step: int | None, origin: int) -> Ints:
@@ -83,7 +76,7 @@ def _next_close(instant: Ints, step: int | None, origin: int) -> Ints:
 
 @final
 @dataclass(frozen=True)
-class TimeClock(Clock):
+class TimeClock:
     """Time, hopping, NOW, ALL and past windows: both instants follow from the element's time."""
 
     after_ms: int
@@ -107,7 +100,8 @@ class TimeClock(Clock):
             case _:
                 assert_never(scope)
 
-    def interval(self, time: Ints, position: Ints) -> tuple[Ints, Ints]:
+    def interval(self, time: Ints) -> tuple[Ints, Ints]:
+        """Give for each element when it comes and when it is gone."""
         enter = _next_close(time + self.after_ms, self.step_ms, self.origin_ms)
         if self.until_ms is None:
             return enter, np.full(len(time), FOREVER, dtype=np.int64)
@@ -256,7 +250,7 @@ class Leaf(Operator):
         enter: Ints,
         leave: Ints,
         values: np.ndarray,
-        *extra: Ints,  # type: ignore[type-arg]
+        *extra: Ints,
     ) -> Ints:
         cells = np.empty((len(enter), self.table.width), dtype=np.int64)
         cells[:, ENTER] = enter
@@ -290,12 +284,12 @@ class TimedLeaf(Leaf):
         self.eager = eager
         self.retain = retain
         # Runs of [enter, leave, values...], each sorted by the instant of entering.
-        self._runs: list[np.ndarray] = []  # type: ignore[type-arg]
+        self._runs: list[np.ndarray] = []
 
     def hear(self, matches: Matches) -> None:
         if not len(matches.time):
             return
-        enter, leave = self.clock.interval(matches.time, matches.position)
+        enter, leave = self.clock.interval(matches.time)
         run = np.column_stack((enter, leave, matches.values))
         if self.clock.step_ms is not None:
             # A hopping window may never look at an element that falls between two scopes.
@@ -374,7 +368,7 @@ class TimedLeaf(Leaf):
                 high = middle
         return low - self._gone
 
-    def _ready(self, through: int) -> np.ndarray:  # type: ignore[type-arg]
+    def _ready(self, through: int) -> np.ndarray:
         ready, waiting = [], []
         for run in self._runs:
             cut = int(np.searchsorted(run[:, ENTER], through, side="right"))

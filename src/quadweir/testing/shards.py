@@ -107,7 +107,7 @@ class ShardFeed:
         return Events(matches, elements, seen)
 
 
-def _ints(values: Sequence[int]) -> np.ndarray:  # type: ignore[type-arg]
+def _ints(values: Sequence[int]) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
