@@ -22,6 +22,7 @@ from brokers import KafkaBroker, MqttBroker, until
 from quadweir.commands.maplive import LiveOptions, begin, check_options
 from quadweir.errors import (
     DataError,
+    EnvironmentProblem,
     MappingError,
     QuadweirError,
     SourceError,
@@ -355,6 +356,15 @@ def test_real_time_from_kafka_to_kafka(
         if row.value != "first"
     ]
     assert letter["record"] == "{broken" and "not valid JSON" in letter["reason"]
+    # Each of the four partitions of two topics would need a slot, and the session has two.
+    two = parse_mapping(
+        PREFIXES
+        + triples_map("rt", kafka_stream(kafka, topic))
+        + triples_map("again", kafka_stream(kafka, out))
+    )
+    given = options(tmp_path, output=f"kafka:{kafka.address}/{out}", realtime=True)
+    with pytest.raises(EnvironmentProblem, match=r"each of 4 partitions, and local\[2\] has 2"):
+        begin(spark, two, given, tmp_path / "cp2", {})
 
 
 TCP = '[ a rmls:TCPSocketStream ; rmls:hostName "127.0.0.1" ; rmls:port "9" ]'

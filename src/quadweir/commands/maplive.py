@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from quadweir.commands.interrupts import Interrupts, quieten_gateway
 from quadweir.commands.output import printable, stderr_console
-from quadweir.errors import UsageError
+from quadweir.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping as Declarations
@@ -131,6 +131,7 @@ def begin(
     own = _sink(options)
     if options.realtime:
         check_realtime(mapping, compiled, declarations)
+        _check_slots(spark, mapping, declarations)
         return Run(start_realtime(compiled, *_topics(own, options), checkpoint))
     letters = Letters(_letter_sink(options), options.strict, _tell)
     return start_batches(compiled, own, checkpoint, folders=options.folders, letters=letters)
@@ -202,15 +203,32 @@ def _topics(own: Sink, options: LiveOptions) -> tuple[KafkaSink, str]:
     return own, dead.topic
 
 
+def _partitions(mapping: Mapping, declarations: Declarations[str, StreamDeclaration]) -> int:
+    from quadweir.mapping.live import kafka_topics
+    from quadweir.sources.kafka import check_broker
+
+    topics = kafka_topics(mapping, declarations)
+    return sum(check_broker(servers, topic=topic) or 1 for servers, topic in topics)
+
+
 def _master(mapping: Mapping, declarations: Declarations[str, StreamDeclaration]) -> str | None:
     """A local master with a slot for every partition: real-time tasks never make room."""
     if os.environ.get("QUADWEIR_MASTER"):
         return None
-    from quadweir.mapping.live import kafka_topics
-    from quadweir.sources.kafka import check_broker
+    return f"local[{max(_partitions(mapping, declarations), os.cpu_count() or 1)}]"
 
-    slots = sum(
-        check_broker(servers, topic=topic) or 1
-        for servers, topic in kafka_topics(mapping, declarations)
-    )
-    return f"local[{max(slots + 1, os.cpu_count() or 1)}]"
+
+def _check_slots(
+    spark: SparkSession, mapping: Mapping, declarations: Declarations[str, StreamDeclaration]
+) -> None:
+    """Refuse to start where some partitions would wait for ever, which Spark does not say."""
+    context = spark.sparkContext
+    if not str(context.master).startswith("local"):
+        return  # A cluster may grow.
+    slots, needed = context.defaultParallelism, _partitions(mapping, declarations)
+    if slots < needed:
+        raise EnvironmentProblem(
+            f"real-time mode needs a task slot for each of {needed} partitions, and "
+            f"{context.master} has {slots}",
+            hint=f"Set QUADWEIR_MASTER=local[{needed}], or leave it out.",
+        )
