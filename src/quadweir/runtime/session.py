@@ -236,7 +236,7 @@ def _settings(
         settings["spark.driver.bindAddress"] = "127.0.0.1"
         settings["spark.ui.enabled"] = "false"
         # For every job and micro-batch Spark writes out the plan, although no page shows it; with the
-        # long patterns of N-Triples (0005) the default form was a third of a small job's time.
+        # long patterns of N-Triples (0005) that stood out in stack samples of a small job.
         settings["spark.sql.ui.explainMode"] = "simple"
         settings["spark.driver.memory"] = f"{_driver_memory_mib()}m"
     return settings
