@@ -103,5 +103,7 @@ class Concatenation:
         # They were held when the snapshot was taken, and the dictionary remembers that.
         for group, value in np.asarray(arrays["members"]).reshape(-1, 2).tolist():
             insort(self._members.setdefault(group, []), (self._dictionary.spell(value), value))
-        self._errors = Counter(dict(np.asarray(arrays["errors"]).reshape(-1, 2).tolist()))
+        self._errors = Counter()
+        for group, count in np.asarray(arrays["errors"]).reshape(-1, 2).tolist():
+            self._errors[group] = count
         self._early, self._gone = Counter(), []

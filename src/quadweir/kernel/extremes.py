@@ -68,7 +68,8 @@ def exact_side(bits: int, high: int, low: int) -> int:
     shift = ((bits >> 52) & 0x7FF) - 1075
     a, b = scaled(-mantissa if bits < 0 else mantissa)
     # Both are nearly the same, so shifting one to the place of the other stays within 128 bits.
-    c, d = high, low
+    c: Any = high
+    d: Any = low
     if shift >= 64:
         a, b = b << (shift - 64), np.int64(0)
     elif shift > 0:

@@ -93,7 +93,7 @@ def divide(high: Any, low: Any, divisor: Any) -> tuple[Any, Any]:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def divide_signed(high: int, low: int, divisor: int) -> tuple[int, int, int]:
+def divide_signed(high: int, low: int, divisor: int) -> tuple[Any, Any, Any]:
     """Divide a signed number of 128 bits, towards zero: both halves, and the rest's magnitude."""
     upper, lower = np.uint64(high), np.uint64(low)
     if high < 0:
@@ -152,7 +152,7 @@ def add_scaled(limbs: Ints, at: int, cells: Ints, row: int, place: int, scale: i
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def round_limbs(limbs: Ints, at: int) -> int:
+def round_limbs(limbs: Ints, at: int) -> Any:
     """Give the bits of the double nearest to a sum, ties to even; carries what is to be carried."""
     # Digits from -2**31 up: then a small negative sum does not fill all of the digits above it.
     carry = 0
