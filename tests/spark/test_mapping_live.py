@@ -311,7 +311,7 @@ def test_targets_get_a_document_a_batch_and_bad_records_their_reason(
         tmp_path / "cp2",
         {},
     )
-    with pytest.raises(DataError, match=r"line 1: not valid JSON"):
+    with pytest.raises(DataError, match=r"1.jsonl, line 1: not valid JSON"):
         begun.wait(timedelta(minutes=5))
     assert written(tmp_path / "strict") == []
     # Documents of another run are left alone.
@@ -454,6 +454,10 @@ def test_a_stream_joined_with_a_file(spark: SparkSession, tmp_path: Path) -> Non
             rml:parentTriplesMap <#lane> ;
             rml:joinCondition [ rml:child "lane" ; rml:parent "lane" ],
               [ rml:child "way" ; rml:parent "way" ] ] ] .
+        <#own> rml:logicalSource [ rml:source [ a rmls:FileStream ; rmls:path "in" ] ;
+            rml:referenceFormulation rml:JSONPath ] ;
+          rml:subjectMap [ rml:termType rml:BlankNode ] ;
+          rml:predicateObjectMap [ rml:predicate <at> ; rml:objectMap [ rml:reference "t" ] ] .
         <#lane> rml:logicalSource [ rml:source "lanes.csv" ; rml:referenceFormulation rml:CSV ] ;
           rml:subjectMap [ rml:template "http://e.org/lane/{name}" ; rml:graph <lanes> ;
             rml:class <Lane> ] .
@@ -473,9 +477,16 @@ def test_a_stream_joined_with_a_file(spark: SparkSession, tmp_path: Path) -> Non
         begun = begin(spark, mapping, options(tmp_path, output=str(out)), tmp_path / "cp", {})
         begun.query.processAllAvailable()
         begun.query.stop()
-        (tmp_path / "in" / f"more{number}.jsonl").write_text('{"id": 4}\n')
-    assert sorted(written(out)) == sorted(expected)
-    assert to_the_end(spark, mapping, tmp_path) == expected
+        (tmp_path / "in" / f"more{number}.jsonl").write_text('{"id": 4, "t": "now"}\n')
+    begun = begin(spark, mapping, options(tmp_path, output=str(out)), tmp_path / "cp", {})
+    begun.query.processAllAvailable()
+    begun.query.stop()
+    # A record has a blank node of its own, whatever line of whatever file it stands in.
+    found = written(out)
+    nodes = {line for line in found if line.startswith("_:")}
+    assert len(nodes) == 2 and all(line.endswith(' <http://e.org/m/at> "now" .') for line in nodes)
+    assert sorted(found) == sorted(expected | nodes)
+    assert to_the_end(spark, mapping, tmp_path) == expected | nodes
 
 
 KAFKA = '[ a rmls:KafkaStream ; rmls:broker "127.0.0.1:9" ; rmls:topic "t" ]'

@@ -176,8 +176,8 @@ class Streams:
                 return open_live(self.spark, declaration, spool=self._spool(logical))
             case ReplaySource() as recording if self.bounded:
                 return self._recording(logical, declaration, recording)
-            case ReplaySource():
-                return open_replay(self.spark, declaration)
+            case ReplaySource() as recording:
+                return _with_file(open_replay(self.spark, declaration), timed=recording.loop)
             case DeclaredFile() | FolderSource() as files:
                 watched = isinstance(files, FolderSource) and files.watch and not self.bounded
                 if isinstance(files, FolderSource):
@@ -245,7 +245,7 @@ class Streams:
         source = declaration.source
         watch = isinstance(source, FolderSource) and source.watch
         index = self._spool(logical) / "index" if watch else None
-        return open_records(self.spark, declaration, index=index)
+        return _with_file(open_records(self.spark, declaration, index=index))
 
     def _xml(self, declaration: StreamDeclaration) -> DataFrame:
         """Read files of one XML document each; Spark itself remembers which it has read."""
@@ -302,6 +302,14 @@ class Streams:
                     hint=f"Allow it with --allow-net {host}.",
                     span=span,
                 )
+
+
+def _with_file(frame: DataFrame, *, timed: bool = False) -> DataFrame:
+    """Put the file's name into the places: a record's blank nodes are told apart by its place."""
+    name = F.element_at(F.split(rows.SOURCE, "/"), -1)
+    # What is played again and again is another record each time.
+    again = [F.concat(F.lit("due at "), F.col(rows.ARRIVAL))] if timed else []
+    return frame.withColumn(rows.PLACE, F.concat_ws(", ", name, rows.PLACE, *again))
 
 
 def quality(source: MqttStream, span: Span | None = None) -> int:

@@ -76,10 +76,10 @@ class Letters:
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         found = frame.count()
-        if self.sink is not None:
-            self.sink.write(frame, batch)
         if not found:
             return
+        if self.sink is not None:
+            self.sink.write(frame, batch)
         self.count += found
         first = frame.first()
         assert first is not None
