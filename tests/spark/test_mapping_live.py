@@ -540,3 +540,55 @@ def test_real_time_mode_names_the_part_that_it_cannot_run(
     finally:
         FUNCTIONS.remove("http://e.org/own")
     assert "--live" in str(caught.value.hint)
+
+
+def test_input_that_means_harm_becomes_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
+    injected = 'http://e.org/x> <http://e.org/p> "pwned" .\n<http://e.org/y'
+    (tmp_path / "json").mkdir()
+    (tmp_path / "json" / "1.jsonl").write_bytes(
+        b"\n".join(
+            (
+                json.dumps({"id": "http://e.org/ok", "v": '"\n\\'}).encode(),
+                json.dumps({"id": injected, "v": "1"}).encode(),
+                b'{"id": "http://e.org/latin", "v": "\xe4"}',
+                b"[" * 100_000,
+                b'{"id": "http://e.org/cut", "v": "',
+                json.dumps({"id": "http://e.org/long", "v": "x" * 20_000_000}).encode(),
+            )
+        )
+    )
+    (tmp_path / "xml").mkdir()
+    entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
+    bomb = f'<!DOCTYPE r [<!ENTITY e0 "ha">{entities}]><rs><r><id>&e9;</id></r></rs>'
+    (tmp_path / "xml" / "bomb.xml").write_text(bomb)
+    (tmp_path / "xml" / "latin.xml").write_bytes(b"<rs><r><id>\xe4</id></r></rs>")
+    (tmp_path / "xml" / "cut.xml").write_text("<rs><r><id>1</id></r>")
+    (tmp_path / "xml" / "ok.xml").write_text("<rs><r><id>http://e.org/2</id><v>&lt;</v></r></rs>")
+    text = "".join(
+        triples_map(name, f'[ a rmls:FileStream ; rmls:path "{name}" ]', kind).replace(
+            f'rml:template "http://e.org/{name}/{{id}}"', 'rml:reference "id"'
+        )
+        for name, kind in (("json", "JSONPath"), ("xml", "XPath"))
+    )
+    given = options(tmp_path, output=str(tmp_path / "out"), dead_letters=str(tmp_path / "dead"))
+    begun = begin(spark, parse_mapping(PREFIXES + text), given, tmp_path / "cp", {})
+    begun.query.processAllAvailable()
+    begun.query.stop()
+    found = list(ox.parse("\n".join(written(tmp_path / "out")), ox.RdfFormat.N_QUADS))
+    values = {
+        quad.subject.value: quad.object.value for quad in found if "/v" in quad.predicate.value
+    }
+    assert values == {"http://e.org/ok": '"\n\\', "http://e.org/2": "<"}
+    letters = [
+        json.loads(line)
+        for path in (tmp_path / "dead").glob("*.jsonl")
+        for line in path.read_text().splitlines()
+    ]
+    places = sorted(one["place"] for one in letters)
+    assert places == [
+        *(f"1.jsonl, line {number}" for number in range(2, 7)),
+        "bomb.xml after record 0",
+        "cut.xml after record 1",
+        "latin.xml",
+    ]
+    assert begun.letters is not None and begun.letters.count == len(letters)

@@ -224,7 +224,9 @@ def _in_python(
             for path, name in zip(paths, names, strict=True)
         },
         shown=describe(logical),
-        place=F.concat_ws(" ", *([rows.PLACE] if is_placed else []), "_place"),
+        place=F.concat_ws(
+            " ", *([F.col(rows.PLACE)] if is_placed else []), F.nullif("_place", F.lit(""))
+        ),
         is_placed=is_placed,
         text=F.col("_record"),
         reason=F.col("_reason"),
