@@ -21,11 +21,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, final
 
 import numpy as np
-from numba import njit
 
 from quadweir.algebra.solutions import is_time
 from quadweir.errors import LimitError
-from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, address, ints, load, store
+from quadweir.kernel import probing
+from quadweir.kernel.arrays import ALWAYS, Ints, address, ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.relation import (
     ENTER,
@@ -35,312 +35,15 @@ from quadweir.kernel.relation import (
     Delta,
     Operator,
     SlotTable,
-    in_order,
+    no_change,
 )
-from quadweir.kernel.ring import (
-    COUNT,
-    DESCRIPTION,
-    ENTRIES,
-    ENTRY,
-    KEY_WIDTH,
-    KEYS,
-    MASK,
-    RING,
-    START,
-    USED,
-    RingIndex,
-    find,
-    hash_key,
-    insert,
-    remove,
-)
+from quadweir.kernel.ring import DESCRIPTION, VARIABLES, RingIndex
 from quadweir.terms import Variable
 
 MAX_INPUTS: Final = 12
 
-# What describes a buffer, one row for each.
-_CELLS: Final = 0
-_WIDTH: Final = 1
-_ROWS: Final = 2  # number of places less one
-_RESULTS: Final = 3  # address: the first result made from each mapping
-_COPIES: Final = 4  # 1 if the row of the input is kept in a cell rather than being the place
-_BUFFER: Final = 5
-
-# The state that outlives a call.
-_EVENT: Final = 0
-_DEPTH: Final = 1  # of the frame to go on with; -1 between two events
-_MADE: Final = 2  # changes given so far
-_FREE: Final = 3  # free rows of the output
-_WHICH: Final = 4  # the index that is full
-_STATE: Final = 5
-
-# How a call ended.
-_DONE: Final = 0
-_OUTPUT_FULL: Final = 1
-_INDEX_FULL: Final = 2
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _choose(
-    depth: int,
-    chosen: int,
-    indexes: Ints,
-    columns: Ints,
-    key_variables: Ints,
-    index_of: Ints,
-    shares: Ints,
-    frames: Ints,
-    bound: Ints,
-    key: Ints,
-) -> bool:
-    """Pick the next buffer and open a frame on its matches; False if some buffer has none.
-
-    Algorithm 5, lines 2 to 8, with exact counts for its estimate.
-    """
-    inputs = frames.shape[0]
-    best, best_count, best_entry, best_shares = -1, 0, 0, 0
-    for j in range(inputs):
-        if chosen >> j & 1:
-            continue
-        x = index_of[chosen * inputs + j]
-        index = indexes[x]
-        width = index[KEY_WIDTH]
-        for i in range(width):
-            key[i] = bound[depth, key_variables[index[KEYS] + i]]
-        entry = find(index, columns, key, hash_key(key, width))
-        if entry < 0:
-            return False
-        count = load(index[ENTRIES], entry * ENTRY + COUNT)
-        if count == 0:
-            return False
-        shared = shares[chosen * inputs + j]
-        if best < 0 or shared > best_shares or (shared == best_shares and count < best_count):
-            best, best_count, best_entry, best_shares = j, count, entry, shared
-    x = index_of[chosen * inputs + best]
-    frames[depth, 0] = best
-    frames[depth, 1] = load(indexes[x, ENTRIES], best_entry * ENTRY + START)
-    frames[depth, 2] = best_count
-    frames[depth, 3] = x
-    return True
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _bind(
-    depth: int,
-    k: int,
-    at: int,
-    buffers: Ints,
-    bind_first: Ints,
-    bind_column: Ints,
-    bind_variable: Ints,
-    bound: Ints,
-) -> bool:
-    """Add a mapping's values to those of the frame below; False if they disagree."""
-    cells, base = buffers[k, _CELLS], at * buffers[k, _WIDTH]
-    for i in range(bound.shape[1]):
-        bound[depth + 1, i] = bound[depth, i]
-    for i in range(bind_first[k], bind_first[k + 1]):
-        value = load(cells, base + bind_column[i])
-        if value != 0:
-            known = bound[depth + 1, bind_variable[i]]
-            if known == 0:
-                bound[depth + 1, bind_variable[i]] = value
-            elif known != value:
-                return False
-    return True
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _emit(
-    state: Ints,
-    t: int,
-    leave: int,
-    places: Ints,
-    rows: Ints,
-    buffers: Ints,
-    cells: Ints,
-    free: Ints,
-    links: Ints,
-    link_width: int,
-    out: Ints,
-) -> None:
-    """Make a result: references to its parts, and a place in the lists of what can end it."""
-    inputs = len(places)
-    state[_FREE] -= 1
-    o = free[state[_FREE]]
-    for k in range(inputs):
-        row = rows[k]
-        if buffers[k, _COPIES]:
-            row = load(buffers[k, _CELLS], places[k] * buffers[k, _WIDTH] + FIRST_VALUE)
-        cells[o, k] = row
-    if link_width == 1:
-        first, least = 0, FOREVER + 1
-        for k in range(inputs):
-            goes = load(buffers[k, _CELLS], places[k] * buffers[k, _WIDTH] + LEAVE)
-            if goes < least:
-                first, least = k, goes
-        links[o, 0] = load(buffers[first, _RESULTS], places[first])
-        store(buffers[first, _RESULTS], places[first], o)
-    elif link_width > 1:
-        for k in range(inputs):
-            after = load(buffers[k, _RESULTS], places[k])
-            links[o, k] = after
-            # The first of a list remembers whose list it is.
-            links[o, inputs + k] = -places[k] - 2
-            if after >= 0:
-                links[after, inputs + k] = o
-            store(buffers[k, _RESULTS], places[k], o)
-    made = state[_MADE]
-    out[0, made] = t
-    out[1, made] = 1
-    out[2, made] = o
-    out[3, made] = leave
-    state[_MADE] = made + 1
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _invalidate(
-    state: Ints, t: int, k: int, at: int, buffers: Ints, links: Ints, link_width: int, out: Ints
-) -> bool:
-    """Take back what a mapping made, through its list. Algorithm 3; False if the output is full."""
-    inputs = len(buffers)
-    while True:
-        o = load(buffers[k, _RESULTS], at)
-        if o < 0:
-            return True
-        made = state[_MADE]
-        if made >= out.shape[1]:
-            return False
-        if link_width == 1:
-            store(buffers[k, _RESULTS], at, links[o, 0])
-        else:
-            for j in range(inputs):
-                after, before = links[o, j], links[o, inputs + j]
-                if before >= 0:
-                    links[before, j] = after
-                else:
-                    store(buffers[j, _RESULTS], -before - 2, after)
-                if after >= 0:
-                    links[after, inputs + j] = before
-        out[0, made] = t
-        out[1, made] = -1
-        out[2, made] = o
-        out[3, made] = t
-        state[_MADE] = made + 1
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def _advance(
-    state: Ints,
-    events: Ints,
-    buffers: Ints,
-    indexes: Ints,
-    index_first: Ints,
-    columns: Ints,
-    key_variables: Ints,
-    index_of: Ints,
-    shares: Ints,
-    bind_first: Ints,
-    bind_column: Ints,
-    bind_variable: Ints,
-    frames: Ints,
-    bound: Ints,
-    key: Ints,
-    places: Ints,
-    rows: Ints,
-    cells: Ints,
-    free: Ints,
-    links: Ints,
-    link_width: int,
-    out: Ints,
-) -> int:
-    """Take events in order: Algorithm 4, and Algorithm 5 as a loop over frames."""
-    inputs = len(buffers)
-    last = inputs - 2
-    while True:
-        i = state[_EVENT]
-        if state[_DEPTH] < 0:
-            if i >= events.shape[1]:
-                return _DONE
-            k, row = events[2, i], events[3, i]
-            at = row & buffers[k, _ROWS]
-            if events[1, i] < 0:
-                if link_width > 0 and not _invalidate(
-                    state, events[0, i], k, at, buffers, links, link_width, out
-                ):
-                    return _OUTPUT_FULL
-                for x in range(index_first[k], index_first[k + 1]):
-                    remove(indexes[x], columns, row, key)
-                state[_EVENT] += 1
-                continue
-            for x in range(index_first[k], index_first[k + 1]):
-                if indexes[x, USED] * 4 > indexes[x, MASK] * 3:
-                    state[_WHICH] = x
-                    return _INDEX_FULL
-            if link_width > 0:
-                store(buffers[k, _RESULTS], at, -1)
-            base = at * buffers[k, _WIDTH]
-            bound[0, :] = 0
-            _bind(0, k, at, buffers, bind_first, bind_column, bind_variable, bound)
-            bound[0, :] = bound[1, :]
-            places[k] = at
-            rows[k] = row
-            if _choose(
-                0, 1 << k, indexes, columns, key_variables, index_of, shares, frames, bound, key
-            ):
-                frames[0, 4] = load(buffers[k, _CELLS], base + ENTER)
-                frames[0, 5] = load(buffers[k, _CELLS], base + LEAVE)
-                frames[0, 6] = 1 << k
-                state[_DEPTH] = 0
-            else:
-                for x in range(index_first[k], index_first[k + 1]):
-                    insert(indexes[x], columns, row, key)
-                state[_EVENT] += 1
-            continue
-        depth = state[_DEPTH]
-        if frames[depth, 2] == 0:
-            state[_DEPTH] = depth - 1
-            if depth == 0:
-                k, row = events[2, i], events[3, i]
-                for x in range(index_first[k], index_first[k + 1]):
-                    insert(indexes[x], columns, row, key)
-                state[_EVENT] += 1
-            continue
-        if depth == last and (state[_MADE] >= out.shape[1] or state[_FREE] == 0):
-            return _OUTPUT_FULL
-        j, row = frames[depth, 0], frames[depth, 1]
-        at = row & buffers[j, _ROWS]
-        frames[depth, 1] = load(indexes[frames[depth, 3], RING], at)
-        frames[depth, 2] -= 1
-        base = at * buffers[j, _WIDTH]
-        enter = max(frames[depth, 4], load(buffers[j, _CELLS], base + ENTER))
-        leave = min(frames[depth, 5], load(buffers[j, _CELLS], base + LEAVE))
-        if enter >= leave or not _bind(
-            depth, j, at, buffers, bind_first, bind_column, bind_variable, bound
-        ):
-            continue
-        places[j] = at
-        rows[j] = row
-        if depth == last:
-            _emit(state, enter, leave, places, rows, buffers, cells, free, links, link_width, out)
-            continue
-        chosen = frames[depth, 6] | 1 << j
-        if _choose(
-            depth + 1,
-            chosen,
-            indexes,
-            columns,
-            key_variables,
-            index_of,
-            shares,
-            frames,
-            bound,
-            key,
-        ):
-            frames[depth + 1, 4] = enter
-            frames[depth + 1, 5] = leave
-            frames[depth + 1, 6] = chosen
-            state[_DEPTH] = depth + 1
+# Indexes beyond so many bytes are asked for ahead of time.
+_NEAR: Final = 1 << 19
 
 
 class _Buffer:
@@ -431,6 +134,7 @@ class _Buffer:
             len(cells) - 1,
             address(self.results),
             copies,
+            self.table.head if isinstance(self.table, CircularTable) else 0,
         ]
 
     def settle(self) -> None:
@@ -498,12 +202,11 @@ class Join(Operator):
         self._links = self._fresh_links()
         self._plan()
         self._begun = False
-        self._state = ints(_STATE)
-        self._frames = np.zeros((count, 7), dtype=np.int64)
+        self._frames = np.zeros((count, probing.FRAME), dtype=np.int64)
+        # One more, to look ahead with.
         self._bound = np.zeros((count + 1, max(1, len(self.shared))), dtype=np.int64)
         self._key = ints(max(1, len(self.shared)))
         self._places = ints(count)
-        self._rows = ints(count)
         self._out = np.zeros((4, 256), dtype=np.int64)
         self.timed = timed
 
@@ -545,22 +248,18 @@ class Join(Operator):
             [owners[x] for x in order], np.arange(count + 1)
         ).astype(np.int64)
         keys_of = {by_buffer[j][keys]: keys for j in range(count) for keys in by_buffer[j]}
-        columns: list[int] = []
-        variables: list[int] = []
-        for old in order:
+        self._descriptions = np.zeros((len(order), DESCRIPTION), dtype=np.int64)
+        self._key_variables: list[Ints] = []
+        for new, old in enumerate(order):
             buffer = self._buffers[owners[old]]
             own = tuple(buffer.places[self.shared[place]] for place in keys_of[old])
-            index = RingIndex(own, linked=not buffer.in_order)
-            index.description[KEYS] = len(columns)
-            columns += own
-            variables += keys_of[old]
+            description = self._descriptions[new]
+            index = RingIndex(own, linked=not buffer.in_order, description=description)
+            self._key_variables.append(np.array(keys_of[old] or (0,), dtype=np.int64))
+            description[VARIABLES] = address(self._key_variables[-1])
             index.attach(buffer.cells, ints(0))
             buffer.indexes.append(index)
             self._indexes.append(index)
-        self._columns = np.array(columns or [0], dtype=np.int64)
-        for index in self._indexes:
-            index.columns = self._columns
-        self._key_variables = np.array(variables or [0], dtype=np.int64)
         first, column, variable = [0], [], []
         for buffer in self._buffers:
             for each, place in buffer.places.items():
@@ -575,74 +274,74 @@ class Join(Operator):
         self._begun = True
         for buffer, delta in zip(self._buffers, inputs, strict=True):
             buffer.take(delta)
-        if self.eager:
-            # What has left is out of the way only after what came in this step was joined.
-            merged = Delta(*(np.concatenate(parts) for parts in zip(*inputs, strict=True)))
-            source = np.repeat(
-                np.arange(len(inputs), dtype=np.int64), [len(each.t) for each in inputs]
-            )
-            order = np.argsort(merged.sign < 0, kind="stable")
-            merged, source = merged.pick(order), source[order]
-        else:
-            merged, source = in_order(inputs)
-        if not len(source):
-            return merged
-        events = np.stack((merged.t, merged.sign, source, merged.row))
-        out = self._run(events)
-        delta = Delta(out[0], out[1], out[2], out[3])
+        count = sum(len(each.t) for each in inputs)
+        if not count:
+            return no_change()
+        t, sign, row, _ = (np.concatenate(parts) for parts in zip(*inputs, strict=True))
+        ends = np.cumsum([len(each.t) for each in inputs], dtype=np.int64)
+        events = np.empty((4, count), dtype=np.int64)
+        # What has left is out of an eager join's way only after what came in this step was joined.
+        probing.merge(t, sign, row, ends, 2 if self.eager else 0, events)
+        delta = Delta(*self._run(events))
         self.output.release(delta.row if self.eager else delta.row[delta.sign < 0])
         return delta
 
+    def _describe(self, events: np.ndarray) -> Ints:
+        """Say where everything lies, for a run over events from the first."""
+        self._described = np.array([each.describe() for each in self._buffers], dtype=np.int64)
+        join = ints(probing.JOIN)
+        join[probing.INPUTS] = len(self.sources)
+        join[probing.SHARED] = self._bound.shape[1]
+        join[probing.LINKS_WIDE] = self._link_width
+        join[probing.COUNT] = events.shape[1]
+        join[probing.DEPTH] = -1
+        arrays = {
+            probing.BUFFERS: self._described,
+            probing.INDEXES: self._descriptions,
+            probing.INDEX_FIRST: self._index_first,
+            probing.INDEX_OF: self._index_of,
+            probing.SHARES: self._shares,
+            probing.BIND_FIRST: self._bind_first,
+            probing.BIND_COLUMN: self._bind_column,
+            probing.BIND_VARIABLE: self._bind_variable,
+            probing.FRAMES: self._frames,
+            probing.BOUND: self._bound,
+            probing.KEY: self._key,
+            probing.PLACES: self._places,
+            probing.EVENTS: events,
+        }
+        for place, array in arrays.items():
+            join[place] = address(array)
+        return join
+
     def _run(self, events: np.ndarray) -> np.ndarray:
-        state, output = self._state, self.output
-        state[_EVENT], state[_DEPTH], state[_MADE] = 0, -1, 0
-        state[_FREE] = output.free_count
+        output = self.output
+        join = self._describe(events)
+        join[probing.FREE] = output.free_count
         while True:
-            buffers = np.array([each.describe() for each in self._buffers], dtype=np.int64)
-            indexes = np.zeros((len(self._indexes), DESCRIPTION), dtype=np.int64)
-            for x, index in enumerate(self._indexes):
-                indexes[x] = index.description
-            ended = _advance(
-                state,
-                events,
-                buffers,
-                indexes,
-                self._index_first,
-                self._columns,
-                self._key_variables,
-                self._index_of,
-                self._shares,
-                self._bind_first,
-                self._bind_column,
-                self._bind_variable,
-                self._frames,
-                self._bound,
-                self._key,
-                self._places,
-                self._rows,
-                output.cells,
-                output.free,
-                self._links,
-                self._link_width,
-                self._out,
-            )
-            for x, index in enumerate(self._indexes):
-                index.description[USED] = indexes[x, USED]
-            output.free_count = int(state[_FREE])
-            if ended == _DONE:
-                return self._out[:, : state[_MADE]].copy()
-            if ended == _INDEX_FULL:
-                self._indexes[int(state[_WHICH])].grow()
+            join[probing.CELLS] = address(output.cells)
+            join[probing.FREE_ROWS] = address(output.free)
+            join[probing.LINKS] = address(self._links)
+            join[probing.OUT] = address(self._out)
+            join[probing.ROOM] = self._out.shape[1]
+            join[probing.FAR] = sum(index.entries.nbytes for index in self._indexes) > _NEAR
+            ended = probing.advance(address(join))
+            output.free_count = int(join[probing.FREE])
+            made = int(join[probing.MADE])
+            if ended == probing.DONE:
+                return self._out[:, :made].copy()
+            if ended == probing.INDEX_FULL:
+                self._indexes[int(join[probing.WHICH])].grow()
                 continue
-            if state[_MADE] >= self._out.shape[1]:
+            if made >= self._out.shape[1]:
                 self._out = np.concatenate((self._out, np.zeros_like(self._out)), axis=1)
-            if state[_FREE] == 0:
+            if join[probing.FREE] == 0:
                 output.reserve(output.capacity)
                 if self._link_width:
                     links = self._fresh_links()
                     links[: len(self._links)] = self._links
                     self._links = links
-                state[_FREE] = output.free_count
+                join[probing.FREE] = output.free_count
 
     def column(self, variable: Variable, rows: Ints) -> Ints:
         found: Ints | None = None

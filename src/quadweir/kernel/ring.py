@@ -9,6 +9,8 @@ ring for as many mappings as the counter says. What differs from the paper:
   further than the counter. Mappings that go in any order are linked both ways.
 - An entry does not hold the key but its hash. For a key of one column the hash is a bijection; for
   longer keys the start of the ring is compared.
+- An entry takes two words, so that four of them lie in one line of the processor's cache: counter
+  and start share a word, and the start is a row number modulo 2**32. No buffer is as long as that.
 - Entries with a counter of zero stay until the table is built anew (the paper's lazy deletion in
   batches), which happens only when the table is full.
 
@@ -24,13 +26,15 @@ from numba import njit
 
 from quadweir.kernel.arrays import Ints, address, combine, ints, load, mix, power_of_two, store
 
-# An entry: the key's hash (0 if the entry was never used), its counter, the start of its ring.
+# An entry: the key's hash (0 if the entry was never used), then the start of its ring and, in the
+# lower half, its counter.
 HASH: Final = 0
-COUNT: Final = 1
-START: Final = 2
-ENTRY: Final = 3
+RING_OF: Final = 1
+ENTRY: Final = 2
+HALF: Final = 32
+LOWER: Final = 2**32 - 1
 
-# What describes an index, one row for each.
+# What describes an index.
 ENTRIES: Final = 0  # address of the entries
 MASK: Final = 1  # number of entries less one
 USED: Final = 2  # entries that were ever used since the last rebuild
@@ -39,157 +43,168 @@ BACK: Final = 4  # address: the mapping after; 0 if mappings go in the order the
 CELLS: Final = 5  # address of the mappings
 WIDTH: Final = 6
 ROWS: Final = 7  # number of mappings' places less one
-KEYS: Final = 8  # where the key's columns start in the list of columns
+COLUMNS: Final = 8  # address: the key's columns
 KEY_WIDTH: Final = 9
-DESCRIPTION: Final = 10
+VARIABLES: Final = 10  # address: which of a join's variables the key's columns are
+DESCRIPTION: Final = 11
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def hash_key(key: Ints, width: int) -> int:
-    """Hash a key; a key of one column is told by its hash alone."""
+def hash_key(key: int, width: int) -> int:
+    """Hash the key at an address; a key of one column is told by its hash alone."""
     if width == 1:
-        return mix(key[0])
+        return mix(load(key, 0))
     hashed = 1
     for place in range(width):
-        hashed = combine(hashed, key[place])
+        hashed = combine(hashed, load(key, place))
     return hashed
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def find(index: Ints, columns: Ints, key: Ints, hashed: int) -> int:
+def _has_key(index: int, entry: int, key: int) -> bool:
+    """Tell whether the ring of an entry is that of a key."""
+    packed = load(load(index, ENTRIES), entry * ENTRY + RING_OF)
+    if packed & LOWER == 0:
+        return False
+    cells = load(index, CELLS)
+    base = (packed >> HALF & load(index, ROWS)) * load(index, WIDTH)
+    columns = load(index, COLUMNS)
+    for i in range(load(index, KEY_WIDTH)):
+        if load(cells, base + load(columns, i)) != load(key, i):
+            return False
+    return True
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def find(index: int, key: int, hashed: int) -> int:
     """Find the entry of a key; -1 if there is none. Algorithm 2, line 1."""
-    entries, mask, width = index[ENTRIES], index[MASK], index[KEY_WIDTH]
-    place = hashed & mask
+    entries, mask, width = load(index, ENTRIES), load(index, MASK), load(index, KEY_WIDTH)
+    entry = hashed & mask
     while True:
-        stored = load(entries, place * ENTRY + HASH)
-        if stored == 0:
-            return -1
+        stored = load(entries, entry * ENTRY + HASH)
         if stored == hashed:
-            if width <= 1:
-                return place
-            if load(entries, place * ENTRY + COUNT) > 0:
-                row = load(entries, place * ENTRY + START) & index[ROWS]
-                base = row * index[WIDTH]
-                same = True
-                for i in range(width):
-                    if load(index[CELLS], base + columns[index[KEYS] + i]) != key[i]:
-                        same = False
-                        break
-                if same:
-                    return place
-        place = (place + 1) & mask
+            if width <= 1 or _has_key(index, entry, key):
+                return entry
+        elif stored == 0:
+            return -1
+        entry = (entry + 1) & mask
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def key_of(index: Ints, columns: Ints, row: int, key: Ints) -> int:
+def key_of(index: int, row: int, key: int) -> int:
     """Read a mapping's key and hash it."""
-    base = (row & index[ROWS]) * index[WIDTH]
-    for i in range(index[KEY_WIDTH]):
-        key[i] = load(index[CELLS], base + columns[index[KEYS] + i])
-    return hash_key(key, index[KEY_WIDTH])
+    cells, columns, width = load(index, CELLS), load(index, COLUMNS), load(index, KEY_WIDTH)
+    base = (row & load(index, ROWS)) * load(index, WIDTH)
+    for i in range(width):
+        store(key, i, load(cells, base + load(columns, i)))
+    return hash_key(key, width)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def insert(index: Ints, columns: Ints, row: int, key: Ints) -> None:
+def insert(index: int, row: int, key: int) -> None:
     """Put a mapping at the start of its key's ring. Algorithm 1."""
-    hashed = key_of(index, columns, row, key)
-    entries, mask = index[ENTRIES], index[MASK]
-    at = row & index[ROWS]
-    place = find(index, columns, key, hashed)
-    if place < 0:
-        place = hashed & mask
-        while True:
-            stored = load(entries, place * ENTRY + HASH)
-            if stored == 0:
-                index[USED] += 1
+    hashed = key_of(index, row, key)
+    entries, mask, width = load(index, ENTRIES), load(index, MASK), load(index, KEY_WIDTH)
+    entry = hashed & mask
+    vacant = -1
+    while True:
+        stored = load(entries, entry * ENTRY + HASH)
+        if stored == hashed:
+            if width <= 1 or _has_key(index, entry, key):
                 break
-            if stored == hashed and load(entries, place * ENTRY + COUNT) == 0:
-                break
-            place = (place + 1) & mask
-        store(entries, place * ENTRY + HASH, hashed)
-        store(entries, place * ENTRY + COUNT, 0)
-    count = load(entries, place * ENTRY + COUNT)
-    before = load(entries, place * ENTRY + START) if count > 0 else -1
-    store(index[RING], at, before)
-    if index[BACK] != 0:
-        store(index[BACK], at, -1)
+            if vacant < 0 and load(entries, entry * ENTRY + RING_OF) & LOWER == 0:
+                vacant = entry
+        elif stored == 0:
+            if vacant >= 0:
+                entry = vacant
+            else:
+                store(index, USED, load(index, USED) + 1)
+                store(entries, entry * ENTRY + HASH, hashed)
+            break
+        entry = (entry + 1) & mask
+    rows = load(index, ROWS)
+    packed = load(entries, entry * ENTRY + RING_OF)
+    count = packed & LOWER
+    before = packed >> HALF & LOWER if count > 0 else -1
+    store(load(index, RING), row & rows, before)
+    back = load(index, BACK)
+    if back != 0:
+        store(back, row & rows, -1)
         if before >= 0:
-            store(index[BACK], before & index[ROWS], row)
-    store(entries, place * ENTRY + COUNT, count + 1)
-    store(entries, place * ENTRY + START, row)
+            store(back, before & rows, row)
+    store(entries, entry * ENTRY + RING_OF, row << HALF | count + 1)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def remove(index: Ints, columns: Ints, row: int, key: Ints) -> None:
+def remove(index: int, row: int, key: int) -> None:
     """Take a mapping out; without links back it must be the oldest of its ring."""
-    hashed = key_of(index, columns, row, key)
-    place = find(index, columns, key, hashed)
-    entries = index[ENTRIES]
-    store(entries, place * ENTRY + COUNT, load(entries, place * ENTRY + COUNT) - 1)
-    if index[BACK] != 0:
-        at = row & index[ROWS]
-        before, after = load(index[RING], at), load(index[BACK], at)
+    hashed = key_of(index, row, key)
+    entry = find(index, key, hashed)
+    entries = load(index, ENTRIES)
+    packed = load(entries, entry * ENTRY + RING_OF) - 1
+    back = load(index, BACK)
+    if back != 0:
+        ring, rows = load(index, RING), load(index, ROWS)
+        before, after = load(ring, row & rows), load(back, row & rows)
         if after >= 0:
-            store(index[RING], after & index[ROWS], before)
+            store(ring, after & rows, before)
         else:
-            store(entries, place * ENTRY + START, before)
+            packed = (before & LOWER) << HALF | packed & LOWER
         if before >= 0:
-            store(index[BACK], before & index[ROWS], after)
+            store(back, before & rows, after)
+    store(entries, entry * ENTRY + RING_OF, packed)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _rebuild(old: Ints, new: Ints, mask: int) -> int:
     """Copy the entries in use to a new table: the batch that makes lazy deletion good."""
     used = 0
-    for place in range(len(old) // ENTRY):
-        if old[place * ENTRY + COUNT] > 0:
-            to = old[place * ENTRY + HASH] & mask
+    for entry in range(len(old) // ENTRY):
+        if old[entry * ENTRY + RING_OF] & LOWER > 0:
+            to = old[entry * ENTRY + HASH] & mask
             while new[to * ENTRY + HASH] != 0:
                 to = (to + 1) & mask
             for i in range(ENTRY):
-                new[to * ENTRY + i] = old[place * ENTRY + i]
+                new[to * ENTRY + i] = old[entry * ENTRY + i]
             used += 1
     return used
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _count_used(entries: Ints) -> int:
-    used = 0
-    for place in range(len(entries) // ENTRY):
-        if entries[place * ENTRY + COUNT] > 0:
-            used += 1
-    return used
-
-
-@njit(cache=True)  # type: ignore[untyped-decorator]
-def insert_all(index: Ints, columns: Ints, rows: Ints, key: Ints) -> int:
+def insert_all(index: int, rows: Ints, start: int, key: int) -> int:
     """Insert many mappings; gives how many, since a full table has to be built anew first."""
-    for i in range(len(rows)):
-        if index[USED] * 4 > index[MASK] * 3:
+    for i in range(start, len(rows)):
+        if load(index, USED) * 4 > load(index, MASK) * 3:
             return i
-        insert(index, columns, rows[i], key)
+        insert(index, rows[i], key)
     return len(rows)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def remove_all(index: Ints, columns: Ints, rows: Ints, key: Ints) -> None:
+def remove_all(index: int, rows: Ints, key: int) -> None:
+    """Take many mappings out."""
     for i in range(len(rows)):
-        remove(index, columns, rows[i], key)
+        remove(index, rows[i], key)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def probe_all(index: Ints, columns: Ints, keys: Ints, width: int, key: Ints) -> int:
-    """Follow the rings of many keys and add up the rows found; for measurements and tests."""
+def probe_all(index: int, keys: Ints, most: int) -> int:
+    """Follow the rings of many keys, and add up the rows found; for measurements.
+
+    Up to `most` mappings of each ring are looked at.
+    """
+    width = load(index, KEY_WIDTH)
+    entries, ring, rows = load(index, ENTRIES), load(index, RING), load(index, ROWS)
     total = 0
     for i in range(len(keys) // width):
-        for place in range(width):
-            key[place] = keys[i * width + place]
-        entry = find(index, columns, key, hash_key(key, width))
+        key = keys.ctypes.data + i * width * 8
+        entry = find(index, key, hash_key(key, width))
         if entry >= 0:
-            row = load(index[ENTRIES], entry * ENTRY + START)
-            for _ in range(load(index[ENTRIES], entry * ENTRY + COUNT)):
+            packed = load(entries, entry * ENTRY + RING_OF)
+            row = packed >> HALF & LOWER
+            for _ in range(min(packed & LOWER, most)):
                 total += row
-                row = load(index[RING], row & index[ROWS])
+                row = load(ring, row & rows)
     return total
 
 
@@ -201,7 +216,9 @@ class RingIndex:
     State: an entry for each key, a pointer (or two) for each mapping.
     Forgets: a mapping when it is removed; a key when the table is next built anew.
 
-    >>> cells = np.array([[7, 1], [8, 2], [7, 3]], dtype=np.int64)
+    `description` is where the index is described to compiled code, if not in an array of its own.
+
+    >>> cells = np.array([[7, 1], [8, 2], [7, 3], [0, 0]], dtype=np.int64)
     >>> index = RingIndex((0,), linked=False)
     >>> index.attach(cells, rows=np.zeros(0, dtype=np.int64))
     >>> index.insert(np.arange(3))
@@ -209,16 +226,18 @@ class RingIndex:
     ([2, 0], [])
     """
 
-    def __init__(self, columns: tuple[int, ...], *, linked: bool) -> None:
-        self.columns = np.array(columns, dtype=np.int64)
+    def __init__(
+        self, columns: tuple[int, ...], *, linked: bool, description: Ints | None = None
+    ) -> None:
+        self.columns = np.array(columns or (0,), dtype=np.int64)
         self.linked = linked
-        self.description = ints(DESCRIPTION)
+        self.description = ints(DESCRIPTION) if description is None else description
         self.entries = ints(0)
         self.ring = ints(0)
         self.back = ints(0)
         self._key = ints(max(1, len(columns)))
         self._set_entries(ints(16 * ENTRY), 0)
-        self.description[KEYS] = 0
+        self.description[COLUMNS] = address(self.columns)
         self.description[KEY_WIDTH] = len(columns)
 
     def _set_entries(self, entries: Ints, used: int) -> None:
@@ -227,8 +246,11 @@ class RingIndex:
         self.description[MASK] = len(entries) // ENTRY - 1
         self.description[USED] = used
 
-    def attach(self, cells: np.ndarray, rows: Ints) -> None:  # type: ignore[type-arg]
-        """Go with a table that has moved; `rows` are those in the index, at their new places."""
+    def attach(self, cells: np.ndarray, rows: Ints) -> None:
+        """Go with a table that has moved; `rows` are those in the index, at their new places.
+
+        The number of the table's places is a power of two.
+        """
         capacity = len(cells)
         self.description[CELLS] = address(cells)
         self.description[WIDTH] = cells.shape[1]
@@ -238,12 +260,11 @@ class RingIndex:
                 self.back = _moved(self.back, rows, capacity)
         self.description[RING] = address(self.ring)
         self.description[BACK] = address(self.back) if self.linked else 0
-        self.description[ROWS] = capacity - 1 if capacity & (capacity - 1) == 0 else -1
+        self.description[ROWS] = capacity - 1
 
     def grow(self) -> None:
         """Build the entries anew: without those of no use, and with room for more."""
-        alive = _count_used(self.entries)
-        size = power_of_two(max(16, alive * 2 + 2))
+        size = power_of_two(max(16, self.keys * 2 + 2))
         fresh = ints(size * ENTRY)
         self._set_entries(fresh, _rebuild(self.entries, fresh, size - 1))
 
@@ -253,23 +274,28 @@ class RingIndex:
         self.ring = self.back = ints(0)
 
     def insert(self, rows: Ints) -> None:
-        done = 0
+        """Insert mappings, the oldest first."""
+        place, key = address(self.description), address(self._key)
+        done = insert_all(place, rows, 0, key)
         while done < len(rows):
-            done += insert_all(self.description, self.columns, rows[done:], self._key)
-            if done < len(rows):
-                self.grow()
+            self.grow()
+            done = insert_all(place, rows, done, key)
 
     def remove(self, rows: Ints) -> None:
-        remove_all(self.description, self.columns, rows, self._key)
+        """Take mappings out; without links back, the oldest first."""
+        remove_all(address(self.description), rows, address(self._key))
 
     def probe(self, *key: int) -> list[int]:
-        """List the rows that have a key, newest first."""
-        values = np.array(key, dtype=np.int64)
-        entry = find(self.description, self.columns, values, hash_key(values, len(values)))
+        """List the rows that have a key, newest first; each modulo 2**32."""
+        values = np.array(key or (0,), dtype=np.int64)
+        entry = find(
+            address(self.description), address(values), hash_key(address(values), len(key))
+        )
         if entry < 0:
             return []
-        found, row = [], int(self.entries[entry * ENTRY + START])
-        for _ in range(self.entries[entry * ENTRY + COUNT]):
+        packed = int(self.entries[entry * ENTRY + RING_OF])
+        found, row = [], packed >> HALF & LOWER
+        for _ in range(packed & LOWER):
             found.append(row)
             row = int(self.ring[row & self.description[ROWS]])
         return found
@@ -277,20 +303,11 @@ class RingIndex:
     @property
     def keys(self) -> int:
         """How many keys have a mapping."""
-        return int(_count_used(self.entries))
+        return int(np.count_nonzero(self.entries[RING_OF::ENTRY] & LOWER))
 
     @property
     def nbytes(self) -> int:
         return self.entries.nbytes + self.ring.nbytes + self.back.nbytes
-
-    def arrays(self) -> dict[str, Ints]:
-        return {"entries": self.entries, "ring": self.ring, "back": self.back}
-
-    def restore(self, arrays: dict[str, Ints]) -> None:
-        entries = np.array(arrays["entries"], dtype=np.int64)
-        self._set_entries(entries, int(np.count_nonzero(entries[HASH::ENTRY])))
-        self.ring = np.array(arrays["ring"], dtype=np.int64)
-        self.back = np.array(arrays["back"], dtype=np.int64)
 
 
 def _moved(pointers: Ints, rows: Ints, capacity: int) -> Ints:

@@ -1,0 +1,414 @@
+"""The compiled half of the multiway join: events in, results out (paper 001, section 4.1).
+
+Everything is reached through one address, that of the table `JOIN` describes: compiled functions
+call each other for every event and every match, and handing over one number is cheaper than handing
+over two dozen arrays. What the algorithms do, and what differs from the paper, stands at the head of
+`multijoin.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numba import njit
+
+from quadweir.kernel.arrays import FOREVER, Ints, load, prefetch, store
+from quadweir.kernel.relation import ENTER, FIRST_VALUE, LEAVE
+from quadweir.kernel.ring import (
+    DESCRIPTION,
+    ENTRIES,
+    ENTRY,
+    HALF,
+    KEY_WIDTH,
+    LOWER,
+    MASK,
+    RING,
+    RING_OF,
+    USED,
+    VARIABLES,
+    find,
+    hash_key,
+    insert,
+    key_of,
+    remove,
+)
+
+# The description of a join. Addresses, but where a number is said.
+INPUTS: Final = 0  # number of inputs
+SHARED: Final = 1  # number of shared variables, at least 1
+LINKS_WIDE: Final = 2  # number of lists that a result stands in
+BUFFERS: Final = 3  # a description for each input
+INDEXES: Final = 4  # a description for each index, those of one input together
+INDEX_FIRST: Final = 5  # for each input the number of its first index; then the number of all
+INDEX_OF: Final = 6  # for each set of bound inputs, by which index every other is probed
+SHARES: Final = 7  # and whether that one has a key
+BIND_FIRST: Final = 8  # for each input its first pair of ...
+BIND_COLUMN: Final = 9  # ... a column
+BIND_VARIABLE: Final = 10  # ... and the shared variable that it binds
+FRAMES: Final = 11
+BOUND: Final = 12  # for each frame what the shared variables are bound to
+KEY: Final = 13  # room for a key
+PLACES: Final = 14  # for each input the place of the mapping that is in the combination
+CELLS: Final = 15  # of the results
+FREE_ROWS: Final = 16  # a stack of rows for results
+LINKS: Final = 17
+OUT: Final = 18  # times, signs, rows, ends
+ROOM: Final = 19  # number of changes that there is room for in each
+EVENTS: Final = 20  # times, signs, inputs, rows
+COUNT: Final = 21  # number of events
+# What outlives a call: numbers.
+EVENT: Final = 22
+DEPTH: Final = 23  # of the frame to go on with; -1 between two events
+MADE: Final = 24  # changes given so far
+FREE: Final = 25  # free rows for results
+WHICH: Final = 26  # the index that is full
+FAR: Final = 27  # 1 if indexes are too large for the processor's nearer caches
+JOIN: Final = 28
+
+# The description of a buffer.
+B_CELLS: Final = 0
+B_WIDTH: Final = 1
+B_ROWS: Final = 2  # number of places less one
+B_RESULTS: Final = 3  # address: the first result made from each mapping
+B_COPIES: Final = 4  # 1 if the row of the input is kept in a cell rather than being the place
+B_HEAD: Final = 5  # the oldest row: a place stands for the first row from here on that falls on it
+BUFFER: Final = 6
+
+# A frame: the mappings of one buffer that are still to be tried.
+F_INPUT: Final = 0
+F_ROW: Final = 1  # the next mapping
+F_LEFT: Final = 2  # how many are left
+F_RING: Final = 3  # address of the ring
+F_ENTER: Final = 4  # what is bound so far shares the instants from here ...
+F_LEAVE: Final = 5  # ... to before here
+F_CHOSEN: Final = 6  # the inputs bound before, as bits
+FRAME: Final = 8
+
+# How a call ended.
+DONE: Final = 0
+OUTPUT_FULL: Final = 1
+INDEX_FULL: Final = 2
+
+_WORD: Final = 8
+# How many events ahead memory is asked for.
+_AHEAD: Final = 12
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def merge(
+    times: Ints, signs: Ints, rows: Ints, ends: Ints, arrivals_first: int, events: Ints
+) -> None:
+    """Merge inputs that lie one behind the other, each in order, to (time, sign, input, row).
+
+    At one instant what goes comes before what comes, unless `arrivals_first` is 1; if it is 2, all
+    arrivals come before all that goes, whatever the time.
+    """
+    inputs = len(ends)
+    at = np.zeros(inputs, dtype=np.int64)
+    for k in range(1, inputs):
+        at[k] = ends[k - 1]
+    made = 0
+    if arrivals_first == 2:
+        for sign in (1, -1):
+            for k in range(inputs):
+                for i in range(at[k], ends[k]):
+                    if signs[i] == sign:
+                        events[0, made] = times[i]
+                        events[1, made] = sign
+                        events[2, made] = k
+                        events[3, made] = rows[i]
+                        made += 1
+        return
+    second = -1 if arrivals_first == 1 else 1
+    while made < len(times):
+        best, least, late = -1, 0, False
+        for k in range(inputs):
+            if at[k] < ends[k]:
+                t = times[at[k]]
+                is_late = signs[at[k]] == second
+                if best < 0 or t < least or (t == least and late and not is_late):
+                    best, least, late = k, t, is_late
+        i = at[best]
+        at[best] = i + 1
+        events[0, made] = least
+        events[1, made] = signs[i]
+        events[2, made] = best
+        events[3, made] = rows[i]
+        made += 1
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _choose(p: int, depth: int, chosen: int) -> bool:
+    """Pick the next buffer and open a frame on its matches; False if some buffer has none.
+
+    Algorithm 5, lines 2 to 8, with exact counts for its estimate.
+    """
+    inputs, indexes, key = load(p, INPUTS), load(p, INDEXES), load(p, KEY)
+    index_of = load(p, INDEX_OF) + chosen * inputs * _WORD
+    shares = load(p, SHARES) + chosen * inputs * _WORD
+    bound = load(p, BOUND) + depth * load(p, SHARED) * _WORD
+    frame = load(p, FRAMES) + depth * (FRAME * _WORD)
+    best, best_shares, least, best_index, best_row = -1, 0, 0, 0, 0
+    for j in range(inputs):
+        if chosen >> j & 1:
+            continue
+        index = indexes + load(index_of, j) * (DESCRIPTION * _WORD)
+        width, variables = load(index, KEY_WIDTH), load(index, VARIABLES)
+        for i in range(width):
+            store(key, i, load(bound, load(variables, i)))
+        entry = find(index, key, hash_key(key, width))
+        if entry < 0:
+            return False
+        packed = load(load(index, ENTRIES), entry * ENTRY + RING_OF)
+        count = packed & LOWER
+        if count == 0:
+            return False
+        shared = load(shares, j)
+        if best < 0 or shared > best_shares or (shared == best_shares and count < least):
+            best, best_shares, least = j, shared, count
+            best_index, best_row = index, packed >> HALF & LOWER
+    store(frame, F_INPUT, best)
+    store(frame, F_ROW, best_row)
+    store(frame, F_LEFT, least)
+    store(frame, F_RING, load(best_index, RING))
+    store(frame, F_CHOSEN, chosen)
+    return True
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _bind_first(p: int, k: int, row: int, bound: int) -> None:
+    """Write down what the mapping of an event binds."""
+    buffer = load(p, BUFFERS) + k * (BUFFER * _WORD)
+    base = (row & load(buffer, B_ROWS)) * load(buffer, B_WIDTH)
+    cells = load(buffer, B_CELLS)
+    for i in range(load(p, SHARED)):
+        store(bound, i, 0)
+    columns, variables, first = load(p, BIND_COLUMN), load(p, BIND_VARIABLE), load(p, BIND_FIRST)
+    for i in range(load(first, k), load(first, k + 1)):
+        store(bound, load(variables, i), load(cells, base + load(columns, i)))
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _bind(p: int, depth: int, k: int, cells: int, base: int) -> bool:
+    """Add a mapping's values to those of the frame below; False if they disagree."""
+    shared = load(p, SHARED)
+    bound = load(p, BOUND) + depth * shared * _WORD
+    columns, variables, first = load(p, BIND_COLUMN), load(p, BIND_VARIABLE), load(p, BIND_FIRST)
+    for i in range(shared):
+        store(bound, shared + i, load(bound, i))
+    for i in range(load(first, k), load(first, k + 1)):
+        value = load(cells, base + load(columns, i))
+        if value != 0:
+            variable = shared + load(variables, i)
+            known = load(bound, variable)
+            if known == 0:
+                store(bound, variable, value)
+            elif known != value:
+                return False
+    return True
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _emit(p: int, t: int, leave: int) -> None:
+    """Make a result: references to its parts, and a place in the lists of what can end it."""
+    inputs, wide, places = load(p, INPUTS), load(p, LINKS_WIDE), load(p, PLACES)
+    free = load(p, FREE) - 1
+    store(p, FREE, free)
+    o = load(load(p, FREE_ROWS), free)
+    cells = load(p, CELLS) + o * inputs * _WORD
+    first, least = 0, FOREVER + 1
+    for k in range(inputs):
+        buffer = load(p, BUFFERS) + k * (BUFFER * _WORD)
+        at = load(places, k)
+        base = at * load(buffer, B_WIDTH)
+        if load(buffer, B_COPIES) == 1:
+            row = load(load(buffer, B_CELLS), base + FIRST_VALUE)
+        else:
+            head = load(buffer, B_HEAD)
+            row = head + (at - head & load(buffer, B_ROWS))
+        store(cells, k, row)
+        if wide == 1:
+            goes = load(load(buffer, B_CELLS), base + LEAVE)
+            if goes < least:
+                first, least = k, goes
+        elif wide > 1:
+            results, links = load(buffer, B_RESULTS), load(p, LINKS)
+            after = load(results, at)
+            store(links, o * (2 * inputs) + k, after)
+            # The first of a list remembers whose list it is.
+            store(links, o * (2 * inputs) + inputs + k, -at - 2)
+            if after >= 0:
+                store(links, after * (2 * inputs) + inputs + k, o)
+            store(results, at, o)
+    if wide == 1:
+        results = load(load(p, BUFFERS) + first * (BUFFER * _WORD), B_RESULTS)
+        at = load(places, first)
+        store(load(p, LINKS), o, load(results, at))
+        store(results, at, o)
+    _give(p, t, 1, o, leave)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _give(p: int, t: int, sign: int, row: int, leave: int) -> None:
+    """Write a change of the output; there is room for it."""
+    out, room, made = load(p, OUT), load(p, ROOM), load(p, MADE)
+    store(out, made, t)
+    store(out, room + made, sign)
+    store(out, 2 * room + made, row)
+    store(out, 3 * room + made, leave)
+    store(p, MADE, made + 1)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _invalidate(p: int, t: int, k: int, row: int) -> bool:
+    """Take back what a mapping made, through its list. Algorithm 3; False if the output is full."""
+    inputs, wide, links = load(p, INPUTS), load(p, LINKS_WIDE), load(p, LINKS)
+    buffers = load(p, BUFFERS)
+    buffer = buffers + k * (BUFFER * _WORD)
+    results, at = load(buffer, B_RESULTS), row & load(buffer, B_ROWS)
+    while True:
+        o = load(results, at)
+        if o < 0:
+            return True
+        if load(p, MADE) >= load(p, ROOM):
+            return False
+        if wide == 1:
+            store(results, at, load(links, o))
+        else:
+            for j in range(inputs):
+                after = load(links, o * (2 * inputs) + j)
+                before = load(links, o * (2 * inputs) + inputs + j)
+                if before >= 0:
+                    store(links, before * (2 * inputs) + j, after)
+                else:
+                    heads = load(buffers + j * (BUFFER * _WORD), B_RESULTS)
+                    store(heads, -before - 2, after)
+                if after >= 0:
+                    store(links, after * (2 * inputs) + inputs + j, before)
+        _give(p, t, -1, o, t)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _insert(p: int, k: int, row: int) -> None:
+    """Put a mapping into the indexes of its buffer."""
+    first, indexes, key = load(p, INDEX_FIRST), load(p, INDEXES), load(p, KEY)
+    for x in range(load(first, k), load(first, k + 1)):
+        insert(indexes + x * (DESCRIPTION * _WORD), row, key)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _look_ahead(p: int, event: int) -> None:
+    """Ask for the entries that an event will need: memory takes longer than all the rest."""
+    events, count = load(p, EVENTS), load(p, COUNT)
+    k, row = load(events, 2 * count + event), load(events, 3 * count + event)
+    indexes, key, first = load(p, INDEXES), load(p, KEY), load(p, INDEX_FIRST)
+    for x in range(load(first, k), load(first, k + 1)):
+        index = indexes + x * (DESCRIPTION * _WORD)
+        entry = key_of(index, row, key) & load(index, MASK)
+        prefetch(load(index, ENTRIES), entry * ENTRY)
+    if load(events, count + event) < 0:
+        if load(p, LINKS_WIDE) > 0:
+            buffer = load(p, BUFFERS) + k * (BUFFER * _WORD)
+            prefetch(load(buffer, B_RESULTS), row & load(buffer, B_ROWS))
+        return
+    inputs = load(p, INPUTS)
+    bound = load(p, BOUND) + inputs * load(p, SHARED) * _WORD
+    _bind_first(p, k, row, bound)
+    index_of = load(p, INDEX_OF) + (1 << k) * inputs * _WORD
+    for j in range(inputs):
+        if j != k:
+            index = indexes + load(index_of, j) * (DESCRIPTION * _WORD)
+            width, variables = load(index, KEY_WIDTH), load(index, VARIABLES)
+            for i in range(width):
+                store(key, i, load(bound, load(variables, i)))
+            entry = hash_key(key, width) & load(index, MASK)
+            prefetch(load(index, ENTRIES), entry * ENTRY)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _full_index(p: int, k: int) -> int:
+    """Give the index of a buffer that has to be built anew first; -1 if there is none."""
+    first = load(p, INDEX_FIRST)
+    for x in range(load(first, k), load(first, k + 1)):
+        index = load(p, INDEXES) + x * (DESCRIPTION * _WORD)
+        if load(index, USED) * 4 > load(index, MASK) * 3:
+            return x
+    return -1
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def advance(p: int) -> int:
+    """Take events in order: Algorithm 4, and Algorithm 5 as a loop over frames."""
+    events, count, last = load(p, EVENTS), load(p, COUNT), load(p, INPUTS) - 2
+    frames, places, far = load(p, FRAMES), load(p, PLACES), load(p, FAR)
+    event, depth = load(p, EVENT), load(p, DEPTH)
+    ended = DONE
+    while True:
+        if depth < 0:
+            if event >= count:
+                break
+            if far == 1 and event + _AHEAD < count:
+                _look_ahead(p, event + _AHEAD)
+            k, row = load(events, 2 * count + event), load(events, 3 * count + event)
+            buffer = load(p, BUFFERS) + k * (BUFFER * _WORD)
+            if load(events, count + event) < 0:
+                if load(p, LINKS_WIDE) > 0 and not _invalidate(p, load(events, event), k, row):
+                    ended = OUTPUT_FULL
+                    break
+                first, indexes = load(p, INDEX_FIRST), load(p, INDEXES)
+                for x in range(load(first, k), load(first, k + 1)):
+                    remove(indexes + x * (DESCRIPTION * _WORD), row, load(p, KEY))
+                event += 1
+                continue
+            which = _full_index(p, k)
+            if which >= 0:
+                store(p, WHICH, which)
+                ended = INDEX_FULL
+                break
+            at = row & load(buffer, B_ROWS)
+            if load(p, LINKS_WIDE) > 0:
+                store(load(buffer, B_RESULTS), at, -1)
+            _bind_first(p, k, row, load(p, BOUND))
+            store(places, k, at)
+            if _choose(p, 0, 1 << k):
+                base = at * load(buffer, B_WIDTH)
+                store(frames, F_ENTER, load(load(buffer, B_CELLS), base + ENTER))
+                store(frames, F_LEAVE, load(load(buffer, B_CELLS), base + LEAVE))
+                depth = 0
+            else:
+                _insert(p, k, row)
+                event += 1
+            continue
+        frame = frames + depth * (FRAME * _WORD)
+        left = load(frame, F_LEFT)
+        if left == 0:
+            depth -= 1
+            if depth < 0:
+                _insert(p, load(events, 2 * count + event), load(events, 3 * count + event))
+                event += 1
+            continue
+        if depth == last and (load(p, MADE) >= load(p, ROOM) or load(p, FREE) == 0):
+            ended = OUTPUT_FULL
+            break
+        j = load(frame, F_INPUT)
+        buffer = load(p, BUFFERS) + j * (BUFFER * _WORD)
+        at = load(frame, F_ROW) & load(buffer, B_ROWS)
+        store(frame, F_LEFT, left - 1)
+        if left > 1:
+            store(frame, F_ROW, load(load(frame, F_RING), at))
+        cells, base = load(buffer, B_CELLS), at * load(buffer, B_WIDTH)
+        enter = max(load(frame, F_ENTER), load(cells, base + ENTER))
+        leave = min(load(frame, F_LEAVE), load(cells, base + LEAVE))
+        if enter >= leave or not _bind(p, depth, j, cells, base):
+            continue
+        store(places, j, at)
+        if depth == last:
+            _emit(p, enter, leave)
+        elif _choose(p, depth + 1, load(frame, F_CHOSEN) | 1 << j):
+            depth += 1
+            store(frame, FRAME + F_ENTER, enter)
+            store(frame, FRAME + F_LEAVE, leave)
+    store(p, EVENT, event)
+    store(p, DEPTH, depth)
+    return ended
