@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 
 import pyarrow as pa
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from properties.dense import Feed, dense_questions, feeds, static_data
@@ -144,7 +143,6 @@ def check(
 
 
 @given(data=st.data(), feed=feeds(), static=static_data())
-@settings(max_examples=100)
 def test_a_query_answers_the_same_alone_and_in_a_group(
     data: st.DataObject, feed: Feed, static: list[Quad]
 ) -> None:
@@ -158,12 +156,11 @@ def test_a_query_answers_the_same_alone_and_in_a_group(
     check(queries, feed, static, steps, restarts=data.draw(st.booleans()))
 
 
-@pytest.mark.parametrize("dialect", ["rspql", "csparql", "cqels"])
 @given(data=st.data(), feed=feeds(), static=static_data())
-@settings(max_examples=30)
 def test_any_question_with_other_constants_and_lengths(
-    dialect: str, data: st.DataObject, feed: Feed, static: list[Quad]
+    data: st.DataObject, feed: Feed, static: list[Quad]
 ) -> None:
+    dialect = data.draw(st.sampled_from(["rspql", "csparql", "cqels"]))
     kinds = MONOTONIC | NEGATION | {"optional", "subselect", "graph"}
     text = data.draw(dense_questions(dialect, kinds=kinds, slices=True)).text(dialect)
     output = data.draw(st.sampled_from(list(OutputOperator)))

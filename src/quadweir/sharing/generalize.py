@@ -121,6 +121,8 @@ def generalize(
     >>> [[str(term) for term in member.constants] for member in template.members]
     [['<urn:a>'], ['<urn:b>']]
     """
+    # Asked once for each shape: neither constants nor lengths change the answer.
+    can_share: dict[ContinuousQuery, bool] = {}
     alike: dict[ContinuousQuery, list[tuple[int, tuple[Fixed, ...], tuple[int, ...]]]] = {}
     for number, query in enumerate(queries):
         named = _with_plain_names(query)
@@ -133,10 +135,12 @@ def generalize(
         pattern = named.pattern
         if not isinstance(query.form, AskForm | DescribeForm):
             pattern, _ = _map_constants(pattern, dig)
-        shape = replace(named, pattern=pattern, form=_columns(query))
-        ranges: tuple[int, ...] = ()
-        if elastic(query):
-            shape, ranges = _without_ranges(shape)
+        exact = replace(named, pattern=pattern, form=_columns(query))
+        shape, ranges = _without_ranges(exact)
+        if shape not in can_share:
+            can_share[shape] = elastic(query)
+        if not can_share[shape]:
+            shape, ranges = exact, ()
         alike.setdefault(shape, []).append((number, tuple(holes), ranges))
     return tuple(_template(shape, members) for shape, members in alike.items())
 
