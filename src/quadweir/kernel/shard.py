@@ -273,6 +273,11 @@ class Shard:
 
     # --- running ---
 
+    @property
+    def through(self) -> int:
+        """The instant until which all is known, as the last step said."""
+        return self._through
+
     def step(self, events: Events, through: int) -> Answers:
         """Take what has arrived, and give the answers that are final.
 

@@ -39,7 +39,7 @@ class ShardSpec:
     streams: tuple[str, ...]
 
     def make(self) -> Shard:
-        return Shard(self.plan.query, static=self.static, streams=self.streams)
+        return Shard(self.plan.query, static=self.static, streams=self.streams, records=False)
 
 
 @final

@@ -34,6 +34,9 @@ NO_LEAF: Final = -1
 ELEMENT: Final = -2
 """The row tells of an element of its source, with a hash of the triple."""
 
+END: Final = "urn:quadweir:end"
+"""An element of this stream ends all others: the windows run empty (E3)."""
+
 _MATCHES: Final = "_matches"
 
 
@@ -105,7 +108,7 @@ def _scope_blank_nodes(statements: DataFrame, plan: QueryPlan) -> DataFrame:
         named = F.concat(prefix, F.substr(F.col(name), F.lit(3)))
         return F.when(F.col(name).startswith("_:"), named).otherwise(F.col(name)).alias(name)
 
-    return statements.where(F.col(rows.STREAM).isin(streams)).select(
+    return statements.where(F.col(rows.STREAM).isin([*streams, END])).select(
         *rows.ELEMENT, scoped(rows.SUBJECT), rows.PREDICATE, scoped(rows.OBJECT)
     )
 
