@@ -376,12 +376,22 @@ class Join(Operator):
         return self.output.held
 
     @property
+    def indexes(self) -> tuple[RingIndex, ...]:
+        return tuple(self._indexes)
+
+    @property
+    def links_of_a_result(self) -> int:
+        """How many pointers a result has to others."""
+        return self._links.shape[1] if self._link_width else 0
+
+    @property
     def nbytes(self) -> int:
         """The bytes of indexes, results and links; those of the leaves are the leaves'."""
         own = sum(each.cells.nbytes for each in self._buffers if each.table is None)
         results = sum(each.results.nbytes for each in self._buffers) if self._link_width else 0
         indexes = sum(index.nbytes for index in self._indexes)
-        return own + results + indexes + self.output.cells.nbytes + self._links.nbytes
+        kept = self.output.cells.nbytes + self.output.free.nbytes + self._links.nbytes
+        return own + results + indexes + kept + self._out.nbytes
 
     def arrays(self) -> dict[str, Ints]:
         """Give the results and what was copied; indexes and lists follow from them."""
