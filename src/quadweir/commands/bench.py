@@ -103,6 +103,40 @@ def mapping_latency(
         print(f"  {name:<40}{ratio:>8}")
 
 
+@app.command()
+def kernel(
+    sections: Annotated[
+        list[str] | None, typer.Option("--section", help="Measure only this; may be repeated.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="Small sizes: seconds instead of minutes.")] = False,
+    soak: Annotated[
+        int | None,
+        typer.Option(min=1000, metavar="N", help="Instead, run N elements and watch memory."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """The incremental kernel on one core, in the set-ups of the paper it follows."""
+    from quadweir.bench.kernel import SECTIONS, as_text, run, run_soak
+
+    for section in sections or ():
+        if section not in SECTIONS:
+            raise typer.BadParameter(f"{section}; there are {', '.join(SECTIONS)}")
+    console = stderr_console()
+    with console.status("compiling") as status:
+
+        def tell(step: str) -> None:
+            status.update(step)
+
+        if soak is not None:
+            result = run_soak(soak, on_step=tell)
+        else:
+            result = run(sections or tuple(SECTIONS), quick=quick, on_step=tell)
+    if as_json:
+        print_json(result)
+    else:
+        print(as_text(result))
+
+
 def print_rates(result: dict[str, Any]) -> None:
     """Print the rates of a result, each with what it measures, then the ratios."""
     machine, given = result["machine"], result["input"]
