@@ -33,7 +33,15 @@ from quadweir.mapping.model import (
     walk_term,
 )
 from quadweir.mapping.model import Mapping as RmlMapping
-from quadweir.mapping.quads import TARGET, Entry, explode, is_whole, letter, quad_array
+from quadweir.mapping.quads import (
+    TARGET,
+    Entry,
+    explode,
+    explode_lines,
+    is_whole,
+    letter,
+    quad_array,
+)
 from quadweir.mapping.records import Records
 from quadweir.mapping.sources import LogicalSource, LogicalTarget
 from quadweir.mapping.values import Terms
@@ -44,11 +52,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
 
 _BAD: Final = "bad_records"
+_IS_BAD: Final = "_quadweir_bad"
+_SHARED: Final = "_quadweir_shared"
 _GOOD: Final = "records"
 _OBJECT: Final = "_quadweir_object"
 _REASON: Final = "_quadweir_reason"
 _TEXT: Final = "_quadweir_plain"
 
+Explode: TypeAlias = Callable[["DataFrame", Sequence[Entry], bool, Sequence[str]], "DataFrame"]
+"""Turns rows of terms into rows of quads."""
 Open: TypeAlias = Callable[[LogicalSource, Mapping[str, bool]], Records]
 """Opens a source for some references, each with whether the type of its value matters."""
 
@@ -71,12 +83,34 @@ class Compiled:
             observations: one for each of `groups`, to count records and unusable ones with.
             carry: columns of the records, such as `rows.ARRIVAL`, to keep in front of the quads.
         """
-        frames = [
-            group.quads(bool(self.targets), observations[number] if observations else None, carry)
-            for number, group in enumerate(self.groups)
-        ]
-        frames += [join.quads(bool(self.targets), carry) for join in self.joins]
-        return _union([frame for frame in frames if frame is not None])
+        return self._exploded(explode, rows.TERMS, observations, carry)
+
+    def lines(self, observations: Sequence[Observation] = ()) -> DataFrame:
+        """The quads of all sources as lines of N-Quads, with `TARGET` if there are targets.
+
+        Args:
+            observations: one for each of `groups`, to count records and unusable ones with.
+        """
+        return self._exploded(explode_lines, (rows.LINE,), observations, ())
+
+    def _exploded(
+        self,
+        how: Explode,
+        names: Sequence[str],
+        observations: Sequence[Observation],
+        carry: Sequence[str],
+    ) -> DataFrame:
+        with_target = bool(self.targets)
+        frames: list[DataFrame] = []
+        for number, group in enumerate(self.groups):
+            observation = observations[number] if observations else None
+            terms = group.terms(observation, carry)
+            if group.entries:
+                frames.append(how(terms, group.entries, with_target, carry))
+            elif observation is not None:
+                frames.append(_nothing(terms, [*names, *([TARGET] if with_target else [])]))
+        frames += [how(join.terms(carry), join.entries, with_target, carry) for join in self.joins]
+        return _union(frames)
 
     def dead_letters(self) -> DataFrame:
         """The records that could not be used, or not wholly, as `rows.DEAD_LETTER_SCHEMA`."""
@@ -89,7 +123,7 @@ class Compiled:
         reason is a dead letter.
         """
         frames = [group.tagged(bool(self.targets)) for group in self.groups]
-        frames += [join.quads(bool(self.targets)) for join in self.joins]
+        frames += [explode(join.terms(), join.entries, bool(self.targets)) for join in self.joins]
         return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
     def observations(self) -> list[Observation]:
@@ -218,6 +252,23 @@ class _Group:
     _columns: dict[str, Column] = field(default_factory=dict)
     _made: dict[tuple[object, ...], Terms] = field(default_factory=dict)
     _problems: list[Column] = field(default_factory=list)
+    _shared: dict[tuple[str, str], tuple[str, Column]] = field(default_factory=dict)
+
+    @property
+    def frame(self) -> DataFrame:
+        """The records, with what several terms are made of; to ask for when all maps are in."""
+        return self._with_shared(self.records.frame)
+
+    def _with_shared(self, frame: DataFrame) -> DataFrame:
+        shared = dict(self._shared.values())
+        return frame.withColumns(shared) if shared else frame
+
+    def share(self, done: str, reference: str, column: Column) -> Column:
+        """Keep what is done to a reference, so that it is done once for all triples maps."""
+        name, _ = self._shared.setdefault(
+            (done, reference), (f"{_SHARED}{len(self._shared)}", column)
+        )
+        return F.col(name)
 
     # -- terms -----------------------------------------------------------------------------------
 
@@ -233,7 +284,7 @@ class _Group:
             )
         else:
             label = F.concat(F.lit("r_"), F.replace(F.uuid(), F.lit("-"), F.lit("")))
-        return Generator(records.values, self._base(triples_map), label, self.registry)
+        return Generator(records.values, self._base(triples_map), label, self.registry, self.share)
 
     def _base(self, triples_map: TriplesMap) -> str | None:
         return triples_map.base_iri if triples_map.base_iri is not None else self.base
@@ -393,34 +444,31 @@ class _Group:
 
     # -- frames ----------------------------------------------------------------------------------
 
-    def quads(
-        self, with_target: bool, observation: Observation | None, carry: Sequence[str]
-    ) -> DataFrame | None:
-        """The quads that need no join."""
-        frame = self.records.frame
+    def terms(self, observation: Observation | None, carry: Sequence[str]) -> DataFrame:
+        """The terms of each record that need no join."""
         reason = self.records.reason
-        if observation is not None:
-            bad = [
-                one.isNotNull() for one in ([reason] if reason is not None else []) + self._problems
-            ]
-            is_bad = reduce(lambda left, right: left | right, bad) if bad else F.lit(False)
-            frame = frame.observe(
-                observation,
-                F.count(F.lit(1)).alias(_GOOD),
-                F.count(F.when(is_bad, 1)).alias(_BAD),
-            )
-        if not self.entries:
-            return None if observation is None else _nothing(frame, with_target)
-        columns = [column.alias(name) for name, column in self._columns.items()]
-        frame = frame.select(*carry, *(columns or [F.lit(1).alias("t")]))
-        return explode(frame, self.entries, with_target, carry)
+        columns = [column.alias(name) for name, column in self._columns.items()] or [F.lit(1)]
+        if observation is None:
+            return self.frame.select(*carry, *columns)
+        if not self._problems:
+            # Counted where rows are smallest: each row is copied for it.
+            is_bad = reason.isNotNull() if reason is not None else F.lit(False)
+            counted = _counted(self.records.frame, observation, is_bad)
+            return self._with_shared(counted).select(*carry, *columns)
+        reasons = [reason] if reason is not None else []
+        faults = [one.isNotNull() for one in reasons + self._problems]
+        # A CASE, not an OR: Spark computes what several parts of an OR share before it needs it.
+        is_bad = reduce(lambda rest, one: F.when(one, True).otherwise(rest), faults, F.lit(False))
+        # Counted after the terms are made, so that both come from one evaluation.
+        terms = self.frame.select(*carry, *columns, is_bad.alias(_IS_BAD))
+        return _counted(terms, observation, F.col(_IS_BAD))
 
     def tagged(self, with_target: bool) -> DataFrame:
         """The quads that need no join, and the dead letters."""
         records = self.records
         names = [f"p{number}" for number in range(len(self._problems))]
         reason = records.reason if records.reason is not None else F.lit(None)
-        frame = records.frame.select(
+        frame = self.frame.select(
             F.coalesce(records.place, F.lit("")).alias(rows.PLACE),
             F.substring(records.text, 1, rows.DEAD_LETTER_TEXT).alias(rows.RECORD),
             reason.cast("string").alias(_REASON),
@@ -456,7 +504,7 @@ class _Group:
         found = F.array_distinct(F.array_compact(F.array(*reasons)))
         if records.reason is not None:
             found = F.when(records.reason.isNotNull(), F.array(records.reason)).otherwise(found)
-        return records.frame.select(
+        return self.frame.select(
             F.lit(records.shown).alias(rows.SOURCE),
             F.coalesce(records.place, F.lit("")).alias(rows.PLACE),
             F.explode(found).alias(rows.REASON),
@@ -477,9 +525,9 @@ class _Join:
     entries: list[Entry]
     how: str
 
-    def quads(self, with_target: bool, carry: Sequence[str] = ()) -> DataFrame:
-        """The quads of the join."""
-        left = self.child.records.frame
+    def terms(self, carry: Sequence[str] = ()) -> DataFrame:
+        """The terms of each pair of records that belong together."""
+        left = self.child.frame
         if self.guard is not None:
             left = left.where(self.guard)
         left = left.select(
@@ -487,7 +535,7 @@ class _Join:
             *[column.alias(name) for name, column in self.child._columns.items()],
             *[mine.column.alias(f"child{number}") for number, (mine, _) in enumerate(self.keys)],
         )
-        right = self.parent.records.frame.select(
+        right = self.parent.frame.select(
             *[column.alias(name) for name, column in self.parent._columns.items()],
             *[their.column.alias(f"parent{number}") for number, (_, their) in enumerate(self.keys)],
         )
@@ -501,20 +549,25 @@ class _Join:
             if their.many:
                 right = right.withColumn(f"parent{number}", F.explode(f"parent{number}"))
         if not self.keys:
-            return explode(left.crossJoin(right), self.entries, with_target, carry)
+            return left.crossJoin(right)
         on = reduce(
             lambda one, other: one & other,
             [F.col(f"child{n}") == F.col(f"parent{n}") for n in range(len(self.keys))],
         )
-        return explode(left.join(right, on), self.entries, with_target, carry)
+        return left.join(right, on)
 
 
 def _has_own_node(term: TermMap) -> bool:
     return any(isinstance(one.expression, PerRecord) for one in walk_term(term))
 
 
-def _nothing(frame: DataFrame, with_target: bool) -> DataFrame:
-    names = [*rows.TERMS, *([TARGET] if with_target else [])]
+def _counted(frame: DataFrame, observation: Observation, is_bad: Column) -> DataFrame:
+    return frame.observe(
+        observation, F.count(F.lit(1)).alias(_GOOD), F.count_if(is_bad).alias(_BAD)
+    )
+
+
+def _nothing(frame: DataFrame, names: Sequence[str]) -> DataFrame:
     # Never true, but not in the optimizer's eyes: it would drop the counting with the rows.
     return frame.where(F.spark_partition_id() < 0).select(
         *[F.lit(None).cast("int" if name == TARGET else "string").alias(name) for name in names]

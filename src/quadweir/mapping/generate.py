@@ -12,7 +12,8 @@ import re
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, assert_never, final
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
 
 from pyspark.sql import functions as F
 
@@ -20,7 +21,7 @@ from quadweir.mapping import iris
 from quadweir.mapping.functions.compile import Values as FunctionValues
 from quadweir.mapping.functions.compile import compile_condition, compile_function
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
-from quadweir.mapping.literals import literal
+from quadweir.mapping.literals import escape_text, literal
 from quadweir.mapping.model import (
     Constant,
     Expression,
@@ -33,7 +34,7 @@ from quadweir.mapping.model import (
     TermType,
     TextPart,
 )
-from quadweir.mapping.values import Terms, Value
+from quadweir.mapping.values import Form, Terms, Value
 from quadweir.terms import IRI, IRI_FORBIDDEN, BlankNode, Literal, Term
 from quadweir.vocab import XSD
 
@@ -44,6 +45,18 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _FORBIDDEN: Final = re.compile(f"[{IRI_FORBIDDEN}]")
 _TAG: Final = "^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*+\\z"
 _SHOWN: Final = 200
+
+Share: TypeAlias = Callable[[str, str, "Column"], "Column"]
+"""Takes what is done, the reference it is done to and how; gives the column that holds it."""
+
+
+class Encoding(StrEnum):
+    """What is percent-encoded in a template's values."""
+
+    IRI = "iri"
+    """All but unreserved characters and those beyond ASCII."""
+    URI = "uri"
+    """All but unreserved characters."""
 
 
 @final
@@ -67,12 +80,15 @@ class Generator:
     label: Column
     """What tells a record of the source from all others, as the label of a blank node."""
     registry: Registry = field(default=FUNCTIONS)
+    share: Share = field(default=lambda _, __, column: column)
+    """Keeps what is made of a reference alone, for all terms that need it."""
 
     def term(self, term_map: TermMap) -> Made:
         """Spell the terms of a term map."""
         match term_map.expression:
             case Constant(term=term):
-                made = Made(Terms(F.lit(spell_constant(term))), term=term)
+                spelt = spell_constant(term)
+                made = Made(Terms(F.lit(spelt), constant=spelt), term=term)
             case PerRecord():
                 made = Made(Terms(F.concat(F.lit("_:"), self.label)))
             case _:
@@ -120,14 +136,9 @@ class Generator:
             return Made(
                 texts.terms.map(lambda text: iris.unsafe_iri(text, self.base)), texts.problems
             )
-        encode = None
         if isinstance(expression, Template):
             expression, is_sure = _prepare(expression, ascii_only)
-
-            def encode(value: Column) -> Column:
-                return iris.percent_encode(value, ascii_only=ascii_only)
-
-            texts = self._texts(expression, encode)
+            texts = self._texts(expression, Encoding.URI if ascii_only else Encoding.IRI)
             if is_sure:
                 return texts
         else:
@@ -154,7 +165,10 @@ class Generator:
             return self._datatyped(expression, term_map.datatype)
         if isinstance(expression, Reference):
             value = self.values[expression.reference]
-            return Made(value.natural(), _nested(value, expression.reference))
+            problems = _nested(value, expression.reference)
+            if value.form is Form.TEXT:
+                return Made(self._plain_literal(value.text(), expression, value.datatype), problems)
+            return Made(value.natural(), problems)
         if isinstance(expression, FunctionExecution):
             result = compile_function(expression, self._resolve, self.registry)
             datatype = result.datatype
@@ -169,10 +183,7 @@ class Generator:
         texts = self._texts(expression, None)
         if isinstance(language.expression, Constant):
             tag = _text_of(language.expression.term).lower()
-            return Made(
-                texts.terms.map(lambda text: literal(text, language=tag)),
-                texts.problems,
-            )
+            return Made(self._plain_literal(texts.terms, expression, language=tag), texts.problems)
         tags = self._texts(language.expression, None)
         problem = _problem(tags.terms, lambda tag: ~tag.rlike(_TAG), "is not a language tag")
         valid = tags.terms.map(lambda tag: F.when(tag.rlike(_TAG), tag))
@@ -186,8 +197,9 @@ class Generator:
         if isinstance(datatype.expression, Constant):
             iri = _text_of(datatype.expression.term)
             if iri == XSD.double and isinstance(expression, Reference):
-                texts = Made(self.values[expression.reference].double_text(), texts.problems)
-            return Made(texts.terms.map(lambda text: literal(text, datatype=iri)), texts.problems)
+                terms = self.values[expression.reference].double_text()
+                return Made(terms.map(lambda text: literal(text, datatype=iri)), texts.problems)
+            return Made(self._plain_literal(texts.terms, expression, iri), texts.problems)
         if datatype.term_type.is_iri:
             types = self._iri(datatype)
         else:
@@ -207,9 +219,23 @@ class Generator:
             (*texts.problems, *types.problems),
         )
 
+    def _plain_literal(
+        self,
+        terms: Terms,
+        expression: Expression,
+        datatype: str | None = None,
+        language: str | None = None,
+    ) -> Terms:
+        if isinstance(expression, Reference) and not terms.many:
+            escaped = terms.column
+            if not self.values[expression.reference].is_clean:
+                escaped = self.share("escaped", expression.reference, escape_text(escaped))
+            return Terms(literal(escaped, datatype=datatype, language=language, is_escaped=True))
+        return terms.map(lambda text: literal(text, datatype=datatype, language=language))
+
     # -- texts -----------------------------------------------------------------------------------
 
-    def _texts(self, expression: Expression, encode: Callable[[Column], Column] | None) -> Made:
+    def _texts(self, expression: Expression, encoding: Encoding | None) -> Made:
         match expression:
             case Constant(term=term):
                 return Made(Terms(F.lit(_text_of(term))))
@@ -217,7 +243,7 @@ class Generator:
                 value = self.values[reference]
                 return Made(value.text(), _nested(value, reference))
             case Template():
-                return self._template(expression, encode)
+                return self._template(expression, encoding)
             case FunctionExecution():
                 result = compile_function(expression, self._resolve, self.registry)
                 return Made(Terms(result.column, result.many), result.problems)
@@ -226,7 +252,7 @@ class Generator:
             case unknown:
                 assert_never(unknown)
 
-    def _template(self, template: Template, encode: Callable[[Column], Column] | None) -> Made:
+    def _template(self, template: Template, encoding: Encoding | None) -> Made:
         problems: list[Column] = []
         parts: list[Terms] = []
         seen: dict[str, Terms] = {}
@@ -237,12 +263,20 @@ class Generator:
             if part.reference not in seen:
                 value = self.values[part.reference]
                 problems.extend(_nested(value, part.reference))
-                text = value.text()
-                seen[part.reference] = text.map(encode) if encode is not None else text
+                seen[part.reference] = self._encoded(part.reference, value.text(), encoding)
             parts.append(seen[part.reference])
         if len(parts) == 1:
             return Made(parts[0], tuple(problems))
         return Made(combine(parts, lambda *texts: F.concat(*texts)), tuple(problems))
+
+    def _encoded(self, reference: str, texts: Terms, encoding: Encoding | None) -> Terms:
+        if encoding is None:
+            return texts
+        ascii_only = encoding is Encoding.URI
+        if texts.many:
+            return texts.map(lambda text: iris.percent_encode(text, ascii_only=ascii_only))
+        encoded = iris.percent_encode(texts.column, ascii_only=ascii_only)
+        return Terms(self.share(encoding, reference, encoded))
 
     def _resolve(self, term_map: TermMap) -> FunctionValues:
         texts = self._texts(term_map.expression, None)

@@ -22,12 +22,14 @@ from quadweir.mapping.values import Form, Value
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_BROKEN: Final = "_quadweir_broken"
+BROKEN: Final = "_quadweir_broken"
 _ITEM: Final = "_quadweir_item"
 _PARTS: Final = "_quadweir_parts"
 POSITION: Final = "_quadweir_position"
 """Where a record stands among those of its text, if there can be several."""
 NOT_JSON: Final = "not valid JSON"
+TRAILING: Final = "trailing content after the JSON value"
+_BLANK: Final = "^\\s*\\z"
 _MOST_BYTES: Final = 16 * 2**20
 _TOO_LONG: Final = f"longer than {_MOST_BYTES} bytes, more than Spark parses as one JSON record"
 
@@ -37,6 +39,52 @@ def spells(steps: Sequence[Step]) -> bool:
     return not any(
         isinstance(step, Member) and "'" in step.name and '"' in step.name for step in steps
     )
+
+
+def is_blank(text: Column) -> Column:
+    """Tell whether a text holds nothing; most texts show by their first byte that they do."""
+    return F.when(text.startswith("{"), False).otherwise(text.rlike(_BLANK))
+
+
+def flat_schema(references: Mapping[str, bool]) -> StructType | None:
+    """The members of flat objects as fields; None if some reference asks for anything else."""
+    paths = [simple_steps(reference) or () for reference in references]
+    if not paths or any(len(path) != 1 or not isinstance(path[0], Member) for path in paths):
+        return None
+    fields: dict[str, bool] = {}
+    for path, is_typed in zip(paths, references.values(), strict=True):
+        head = path[0]
+        assert isinstance(head, Member)
+        fields[head.name] = fields.get(head.name, False) or is_typed
+    if len({name.lower() for name in fields}) < len(fields):
+        return None
+    return _schema(fields)
+
+
+def read_flat(
+    frame: DataFrame, references: Mapping[str, bool], nulls: tuple[str, ...], is_clean: bool
+) -> tuple[dict[str, Value], Column, Column]:
+    """Take the values out of rows that Spark's own reader made of flat objects.
+
+    Returns:
+        The value of each reference; the text of a record as far as it is known; the reason why it
+        is unusable, NULL if it is not.
+    """
+    values = {}
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    for reference in references:
+        (head,) = simple_steps(reference) or ()
+        assert isinstance(head, Member)
+        form = Form.VARIANT if isinstance(kinds[head.name], VariantType) else Form.TEXT
+        values[reference] = Value(_quoted(head.name), form, nulls, is_clean=is_clean)
+    broken = F.col(BROKEN)
+    members = F.to_json(F.struct(*[_quoted(name) for name in kinds if name != BROKEN]))
+    reason = F.when(broken.isNotNull(), F.when(F.try_parse_json(broken).isNull(), _fault(broken)))
+    return values, F.coalesce(broken, members), reason
+
+
+def _quoted(name: str) -> Column:
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def read_json(
@@ -73,7 +121,7 @@ def read_json(
     parsed = F.try_parse_json(raw)
     if steps:
         frame = frame.withColumn(_PARTS, parsed)
-        broken = F.when(F.col(_PARTS).isNull(), _fault(raw))
+        broken = _reason(F.col(_PARTS), raw)
         items = _follow(F.col(_PARTS), Form.VARIANT, steps)
         many = items[0] if items[1] is Form.VARIANTS else F.array(items[0])
         # An unusable text keeps its row, so that it can be told.
@@ -81,7 +129,7 @@ def read_json(
         reason = broken
     else:
         frame = frame.withColumn(_ITEM, parsed)
-        reason = F.when(F.col(_ITEM).isNull(), _fault(raw))
+        reason = _reason(F.col(_ITEM), raw)
     values = {}
     for reference, path in paths.items():
         column, form = _follow(F.col(_ITEM), Form.VARIANT, path)
@@ -103,17 +151,11 @@ def _by_fields(
         variants[head.name] = (
             variants.get(head.name, False) or references[reference] or len(path) > 1
         )
-    schema = StructType(
-        [
-            StructField(name, VariantType() if variant else StringType())
-            for name, variant in sorted(variants.items())
-        ]
-        + [StructField(_BROKEN, StringType())]
-    )
+    schema = _schema(variants)
     # An array of records would give its first one.
     record = F.when(
         ~F.ltrim(raw).startswith("["),
-        F.from_json(raw, schema, {"columnNameOfCorruptRecord": _BROKEN, "mode": "PERMISSIVE"}),
+        F.from_json(raw, schema, {"columnNameOfCorruptRecord": BROKEN, "mode": "PERMISSIVE"}),
     )
     frame = frame.withColumn(_PARTS, record)
     parts = F.col(_PARTS)
@@ -130,16 +172,47 @@ def _by_fields(
             # A CASE, not an AND: Spark computes what several ANDs share before it needs it, and
             # would parse every record twice.
             nested = F.when(
-                column.rlike("^[\\[{]"),
+                column.startswith("{") | column.startswith("["),
                 F.schema_of_variant(
                     F.try_variant_get(F.try_parse_json(raw), _spell([head]), "variant")
                 ).rlike("^[AO]"),
             )
             plain = F.when(nested, F.lit(None)).otherwise(column)
             values[reference] = Value(plain, Form.TEXT, nulls, nested)
-    suspicious = parts.getField(_BROKEN).isNotNull() | ~F.rtrim(raw).endswith("}")
-    reason = F.when(suspicious, F.when(F.try_parse_json(raw).isNull(), _fault(raw)))
+    reason = F.when(
+        parts.getField(BROKEN).isNotNull(), F.when(F.try_parse_json(raw).isNull(), _fault(raw))
+    ).when(
+        _trailing(raw),
+        F.when(F.try_parse_json(raw).isNull(), _fault(raw)).otherwise(F.lit(TRAILING)),
+    )
     return frame, values, reason
+
+
+def _schema(variants: Mapping[str, bool]) -> StructType:
+    return StructType(
+        [
+            StructField(name, VariantType() if variant else StringType())
+            for name, variant in sorted(variants.items())
+        ]
+        + [StructField(BROKEN, StringType())]
+    )
+
+
+def _reason(parsed: Column, raw: Column) -> Column:
+    return F.when(parsed.isNull(), _fault(raw)).when(_trailing(raw), F.lit(TRAILING))
+
+
+def _trailing(raw: Column) -> Column:
+    """Tell whether a text that Spark could parse goes on after its first value.
+
+    Spark reads one value and leaves the rest unread. In brackets, a second value is a second
+    element or an error. Where the first brace is the last byte, there is no second value.
+    """
+    whole = F.try_parse_json(F.concat(F.lit("["), raw, F.lit("]")))
+    second = F.try_variant_get(whole, "$[1]", "variant")
+    return F.when(F.instr(raw, "}") == F.length(raw), False).otherwise(
+        whole.isNull() | second.isNotNull()
+    )
 
 
 def _fault(raw: Column) -> Column:

@@ -19,28 +19,37 @@ from quadweir.vocab import XSD
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+_QUOTED: Final = '"\\'
 _SPECIAL: Final = (
     character_class("".join(map(chr, range(0x20))) + '"\\\x7f') + "|\\x{fffe}|\\x{ffff}"
 )
+_NO_ESCAPES: Final = f"^{character_class(''.join(chr(at) for at in range(0x20, 0x7F) if chr(at) not in _QUOTED))}*\\z"
 _NOT_IN_JSON: Final = "\x7f\ufffe\uffff"
-_BEFORE: Final = len('{"a":"')
-_AROUND: Final = _BEFORE + len('"}')
+_INSIDE: Final = r'(?s)^\{"a":"(.*)"\}\z'
 
 
 def escape_text(text: Column) -> Column:
     """Spell the inside of a literal, as `quadweir.terms.escape` does."""
     json = F.to_json(F.struct(text.alias("a")))
-    spelt = F.substr(json, F.lit(_BEFORE + 1), F.length(json) - _AROUND)
+    # Not `substr`, which needs the length, and so the whole expression once more.
+    spelt = F.regexp_extract(json, _INSIDE, 1)
     for character in _NOT_IN_JSON:
         spelt = F.replace(spelt, F.lit(character), F.lit(escape(character)))
-    return F.when(text.rlike(_SPECIAL), spelt).otherwise(text)
+    # The first pattern is the one that Java matches fastest, and few texts go on to the second.
+    return F.when(text.rlike(_NO_ESCAPES), text).otherwise(
+        F.when(text.rlike(_SPECIAL), spelt).otherwise(text)
+    )
 
 
 def literal(
-    text: Column, *, datatype: Column | str | None = None, language: Column | str | None = None
+    text: Column,
+    *,
+    datatype: Column | str | None = None,
+    language: Column | str | None = None,
+    is_escaped: bool = False,
 ) -> Column:
-    """Spell a literal from plain text, and its datatype's IRI or its language tag."""
-    start, inside = F.lit('"'), escape_text(text)
+    """Spell a literal from plain (or escaped) text, and its datatype's IRI or its language tag."""
+    start, inside = F.lit('"'), text if is_escaped else escape_text(text)
     if isinstance(language, str):
         return F.concat(start, inside, F.lit(f'"@{language.lower()}'))
     if language is not None:

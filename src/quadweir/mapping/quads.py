@@ -5,9 +5,9 @@ Spec: https://kg-construct.github.io/rml-core/spec/docs/#generated-rdf-dataset
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from pyspark.sql import functions as F
 
@@ -17,6 +17,7 @@ from quadweir.mapping.values import Terms
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+Parts: TypeAlias = tuple[Terms, Terms, Terms, Terms | None]
 TARGET: Final = "target"
 """The column that numbers a quad's logical target; NULL for the run's own output."""
 
@@ -32,6 +33,16 @@ class Entry:
     graph: Terms | None
     targets: tuple[int | None, ...] = (None,)
 
+    @property
+    def parts(self) -> Parts:
+        """Subject, predicate, object and graph; no graph is the default graph."""
+        return self.subject, self.predicate, self.object, self.graph
+
+    @property
+    def terms(self) -> tuple[Terms, ...]:
+        """The terms that there are."""
+        return tuple(part for part in self.parts if part is not None)
+
 
 def explode(
     frame: DataFrame, entries: Sequence[Entry], with_target: bool, carry: Sequence[str] = ()
@@ -41,6 +52,24 @@ def explode(
     assert quads is not None
     exploded = frame.select(*carry, F.explode(quads).alias("quad")).select(*carry, "quad.*")
     return exploded.where(is_whole())
+
+
+def explode_lines(
+    frame: DataFrame, entries: Sequence[Entry], with_target: bool, carry: Sequence[str] = ()
+) -> DataFrame:
+    """Turn a row of terms into a row for each of its quads, spelt as a line of N-Quads.
+
+    A line is put together once. Rows of four terms would be copied apart and together again.
+    """
+    if with_target:
+        found = _array(entries, with_target, _targeted_line)
+        exploded = frame.select(*carry, F.explode(found).alias("quad")).select(*carry, "quad.*")
+    elif len(entries) == 1 and not any(part.many for part in entries[0].terms):
+        exploded = frame.select(*carry, _line(entries[0].parts, None).alias(rows.LINE))
+    else:
+        found = _array(entries, with_target, _line)
+        exploded = frame.select(*carry, F.explode(found).alias(rows.LINE))
+    return exploded.where(F.col(rows.LINE).isNotNull())
 
 
 def is_whole() -> Column:
@@ -56,29 +85,28 @@ def quad_array(
     entries: Sequence[Entry], with_target: bool, *, tagged: bool = False
 ) -> Column | None:
     """The quads of a row of terms as an array; with `tagged`, each with a reason that is NULL."""
+    if not entries:
+        return None
+
+    def build(parts: Parts, target: int | None) -> Column:
+        return _quad(parts, target, with_target, tagged)
+
+    return _array(entries, with_target, build)
+
+
+def _array(
+    entries: Sequence[Entry], with_target: bool, build: Callable[[Parts, int | None], Column]
+) -> Column:
+    """What `build` makes of each combination of an entry's terms, as one array."""
     single: list[Column] = []
     several: list[Column] = []
     for entry in entries:
         for target in entry.targets if with_target else (None,):
-            parts = (entry.subject, entry.predicate, entry.object, entry.graph)
-            if any(part is not None and part.many for part in parts):
-                several.append(_product(parts, target, with_target, tagged))
+            if any(part.many for part in entry.terms):
+                several.append(_product(entry.parts, target, build))
             else:
-                graph = entry.graph.column if entry.graph is not None else None
-                single.append(
-                    _quad(
-                        entry.subject.column,
-                        entry.predicate.column,
-                        entry.object.column,
-                        graph,
-                        target,
-                        with_target,
-                        tagged,
-                    )
-                )
+                single.append(build(entry.parts, target))
     arrays = ([F.array(*single)] if single else []) + several
-    if not arrays:
-        return None
     return arrays[0] if len(arrays) == 1 else F.concat(*arrays)
 
 
@@ -90,54 +118,60 @@ def letter(reason: Column, with_target: bool) -> Column:
     return F.struct(*fields, reason.alias(rows.REASON))
 
 
-def _quad(
-    subject: Column,
-    predicate: Column,
-    obj: Column,
-    graph: Column | None,
-    target: int | None,
-    with_target: bool,
-    tagged: bool,
-) -> Column:
+def _line(parts: Parts, _: int | None) -> Column:
+    """A line of N-Quads; NULL if a term is missing."""
+    pieces: list[Column] = []
+    fixed = ""
+    for number, part in enumerate(part for part in parts if part is not None):
+        fixed += " " if number else ""
+        if part.constant is not None:
+            fixed += part.constant
+            continue
+        pieces.extend([F.lit(fixed)] if fixed else [])
+        pieces.append(part.column)
+        fixed = ""
+    return F.concat(*pieces, F.lit(f"{fixed} ."))
+
+
+def _targeted_line(parts: Parts, target: int | None) -> Column:
+    return F.struct(_line(parts, target).alias(rows.LINE), F.lit(target).cast("int").alias(TARGET))
+
+
+def _quad(parts: Parts, target: int | None, with_target: bool, tagged: bool) -> Column:
+    subject, graph = parts[0].column, parts[3]
     # A quad whose graph is missing is none; its subject says so, since a NULL graph is a graph.
-    subject = subject if graph is None else F.when(graph.isNotNull(), subject)
-    named = graph if graph is not None else F.lit(None).cast("string")
     fields = [
-        subject.alias(rows.SUBJECT),
-        predicate.alias(rows.PREDICATE),
-        obj.alias(rows.OBJECT),
-        named.alias(rows.GRAPH),
+        (subject if graph is None else F.when(graph.column.isNotNull(), subject)),
+        parts[1].column,
+        parts[2].column,
+        graph.column if graph is not None else F.lit(None).cast("string"),
     ]
+    named = [column.alias(name) for column, name in zip(fields, rows.TERMS, strict=True)]
     if with_target:
-        fields.append(F.lit(target).cast("int").alias(TARGET))
+        named.append(F.lit(target).cast("int").alias(TARGET))
     if tagged:
-        fields.append(F.lit(None).cast("string").alias(rows.REASON))
-    return F.struct(*fields)
+        named.append(F.lit(None).cast("string").alias(rows.REASON))
+    return F.struct(*named)
 
 
 def _product(
-    parts: tuple[Terms, Terms, Terms, Terms | None],
-    target: int | None,
-    with_target: bool,
-    tagged: bool,
+    parts: Parts, target: int | None, build: Callable[[Parts, int | None], Column]
 ) -> Column:
-    """The quads of every combination of several terms, as an array that is never NULL."""
+    """What `build` makes of every combination of several terms, as an array that is never NULL."""
     varied = [number for number, part in enumerate(parts) if part is not None and part.many]
 
-    def level(position: int, fixed: dict[int, Column]) -> Column:
+    def level(position: int, chosen: list[Terms | None]) -> Column:
         if position == len(varied):
-            columns = [
-                fixed.get(number, part.column if part is not None else None)
-                for number, part in enumerate(parts)
-            ]
-            subject, predicate, obj, graph = columns
+            subject, predicate, obj, graph = chosen
             assert subject is not None and predicate is not None and obj is not None
-            return F.array(_quad(subject, predicate, obj, graph, target, with_target, tagged))
+            return F.array(build((subject, predicate, obj, graph), target))
         number = varied[position]
         part = parts[number]
         assert part is not None
-        return F.flatten(
-            F.transform(part.to_array(), lambda one: level(position + 1, {**fixed, number: one}))
-        )
 
-    return level(0, {})
+        def each(one: Column) -> Column:
+            return level(position + 1, [*chosen[:number], Terms(one), *chosen[number + 1 :]])
+
+        return F.flatten(F.transform(part.to_array(), each))
+
+    return level(0, list(parts))

@@ -17,9 +17,19 @@ from typing import TYPE_CHECKING, Any, Final, final
 from pyspark.sql import functions as F
 
 from quadweir.errors import MappingError, UnsupportedError
-from quadweir.mapping.files import BROKEN, Folders, missing, open_members, open_text
+from quadweir.mapping.files import BROKEN as UNREADABLE
+from quadweir.mapping.files import Folders, missing, open_members, open_text
 from quadweir.mapping.formats.filejob import FileJob, Reading
-from quadweir.mapping.jsoncolumns import POSITION, read_json, spells
+from quadweir.mapping.formats.prescan import CsvShape, first_line, look_at_csv, look_at_json
+from quadweir.mapping.jsoncolumns import (
+    BROKEN,
+    POSITION,
+    flat_schema,
+    is_blank,
+    read_flat,
+    read_json,
+    spells,
+)
 from quadweir.mapping.jsonpath import check_path, simple_steps, why_not_simple
 from quadweir.mapping.sources import (
     Compression,
@@ -33,10 +43,13 @@ from quadweir.mapping.values import TYPED, Form, Value
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 DRIVER_CHARACTERS: Final = 4 * 2**20
 """Files up to this size are read in the driver."""
 _SNIFF: Final = 2**20
+_CELLS: Final = "_quadweir_cells"
+_SHOWN: Final = 80
 
 
 @final
@@ -187,7 +200,7 @@ def _check_columns(job: FileJob, logical: LogicalSource) -> None:
                 with open_text(member, job.encoding) as text:
                     names = header_of(text, job.dialect)
                 break
-    except BROKEN:
+    except UNREADABLE:
         return  # Told as a dead letter when the rows are read.
     for reference in job.references:
         if reference not in names:
@@ -329,8 +342,15 @@ def _read_by_spark(
         return None
     if job.reading is Reading.JSON_TEXTS and _is_json_lines(job.path):
         return _json_lines(spark, job, logical, references)
-    if job.reading is Reading.CSV and _is_plain(job.dialect) and _can_be_cut(job):
-        return _plain_csv(spark, job, logical)
+    if job.reading is Reading.CSV and _is_plain(job.dialect):
+        look = look_at_csv(job.path, job.dialect.quote)
+        match look.shape:
+            case CsvShape.PLAIN:
+                return _split_csv(spark, job, logical, look.is_clean)
+            case CsvShape.LINES:
+                return _plain_csv(spark, job, logical)
+            case CsvShape.ANY:
+                return None
     return None
 
 
@@ -355,12 +375,44 @@ def with_position(frame: DataFrame, place: Column) -> Column:
 def _json_lines(
     spark: SparkSession, job: FileJob, logical: LogicalSource, references: Mapping[str, bool]
 ) -> Records:
-    frame = spark.read.text(str(job.path)).where(~F.col("value").rlike("^\\s*$"))
+    schema = flat_schema(references)
+    if schema is not None and (logical.iterator or "$") == "$":
+        look = look_at_json(job.path)
+        if look.shape:
+            return _flat_json(spark, job, logical, references, schema, look.is_clean)
+    frame = spark.read.text(str(job.path)).where(~is_blank(F.col("value")))
     records = read_texts(frame, "value", logical, references)
     return replace(
         records,
         place=with_position(records.frame, _numbered_place()),
         how=(f"{describe(logical)}: JSON Lines, read by Spark in parallel", *records.how),
+    )
+
+
+def _flat_json(
+    spark: SparkSession,
+    job: FileJob,
+    logical: LogicalSource,
+    references: Mapping[str, bool],
+    schema: StructType,
+    is_clean: bool,
+) -> Records:
+    # Spark parses the bytes of a file in half of the time that its parsing of a column takes.
+    frame = spark.read.json(
+        str(job.path), schema=schema, mode="PERMISSIVE", columnNameOfCorruptRecord=BROKEN
+    )
+    values, text, reason = read_flat(frame, references, logical.nulls or (), is_clean)
+    return Records(
+        frame=frame,
+        values=values,
+        shown=describe(logical),
+        place=_numbered_place(),
+        text=text,
+        reason=reason,
+        how=(
+            f"{describe(logical)}: JSON Lines of flat objects, read by Spark in parallel",
+            "JSONPaths are Spark expressions",
+        ),
     )
 
 
@@ -411,49 +463,64 @@ def _is_plain(dialect: CsvDialect) -> bool:
     )
 
 
-def _can_be_cut(job: FileJob) -> bool:
-    """Tell whether every line is a row, and the file is UTF-8, which Spark would not check."""
-    import codecs
+def _header(job: FileJob) -> list[str]:
+    from quadweir.mapping.formats.csvfile import header_of
 
-    import numpy as np
+    with job.path.open("rb") as file, open_text(file, job.encoding) as text:
+        return header_of(text, job.dialect)
 
-    quote = ord(job.dialect.quote or '"')
-    if quote > 127:
-        return False
-    odd = 0
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with job.path.open("rb") as file:
-        while chunk := file.read(2**24):
-            if not chunk.isascii() or decoder.getstate()[0]:
-                try:
-                    decoder.decode(chunk)
-                except UnicodeDecodeError:
-                    return False
-            data = np.frombuffer(chunk, np.uint8)
-            quotes = data == quote
-            if quotes.any():
-                before = (np.cumsum(quotes) + odd) & 1
-                if (before[data == 10] == 1).any():
-                    return False
-                odd = int(before[-1])
-            elif odd and (data == 10).any():
-                return False
-    return not decoder.getstate()[0]
+
+def _split_csv(
+    spark: SparkSession, job: FileJob, logical: LogicalSource, is_clean: bool
+) -> Records:
+    """Cut the lines of a file that has no quotes; only its first line is the header."""
+    import re
+
+    names = _header(job)
+    line, cells = F.col("value"), F.col(_CELLS)
+    delimiter = job.dialect.delimiter
+    pattern = delimiter if delimiter.isalnum() or delimiter in ",; \t" else re.escape(delimiter)
+    header = first_line(job.path)
+    frame = (
+        spark.read.text(str(job.path))
+        .where((line != "") & (line != header))
+        .withColumn(_CELLS, F.split(line, pattern))
+    )
+    values = {
+        reference: Value(
+            F.get(cells, names.index(reference)),
+            Form.TEXT,
+            logical.nulls or (),
+            is_clean=is_clean,
+        )
+        for reference in job.references
+    }
+    return Records(
+        frame=frame,
+        values=values,
+        shown=describe(logical),
+        place=_numbered_place(),
+        text=line,
+        reason=F.when(F.size(cells) != len(names), F.lit(_other_width(names))),
+        how=(f"{describe(logical)}: CSV without quotes, cut by Spark in parallel",),
+    )
+
+
+def _other_width(names: list[str]) -> str:
+    return f"the row has not {len(names)} fields, as the header has"
 
 
 def _plain_csv(spark: SparkSession, job: FileJob, logical: LogicalSource) -> Records:
     from pyspark.sql.types import StringType, StructField, StructType
 
-    from quadweir.mapping.formats.csvfile import header_of
-
-    with job.path.open("rb") as file, open_text(file, job.encoding) as text:
-        names = header_of(text, job.dialect)
-    broken = "_quadweir_broken"
+    names = _header(job)
+    broken = BROKEN
     schema = StructType(
         [StructField(f"c{number}", StringType()) for number in range(len(names))]
         + [StructField(broken, StringType())]
     )
-    frame = spark.read.csv(
+    # Pruned, Spark would count only the columns that are asked for, and take a short row for whole.
+    frame = spark.read.option("columnPruning", "false").csv(
         str(job.path),
         schema=schema,
         sep=job.dialect.delimiter,
@@ -475,8 +542,14 @@ def _plain_csv(spark: SparkSession, job: FileJob, logical: LogicalSource) -> Rec
         )
         for reference in job.references
     }
+    # It names the first field also because Spark refuses to read nothing but the broken rows.
     reason = F.when(
-        F.col(broken).isNotNull(), F.lit(f"the row has not {len(names)} fields, as the header has")
+        F.col(broken).isNotNull(),
+        F.concat(
+            F.lit(f"the row has not {len(names)} fields, as the header has; its first is '"),
+            F.substring(F.coalesce("c0", F.lit("")), 1, _SHOWN),
+            F.lit("'"),
+        ),
     )
     return Records(
         frame=frame,

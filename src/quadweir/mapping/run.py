@@ -12,7 +12,6 @@ from typing import IO, TYPE_CHECKING, Final, final
 
 from pyspark.sql import functions as F
 
-from quadweir import rows
 from quadweir.errors import DataError, UsageError
 from quadweir.mapping.compile import Compiled, Open, compile_mapping, counts
 from quadweir.mapping.files import Folders
@@ -115,13 +114,9 @@ def run_bounded(
         registry=job.registry,
     )
     observations = compiled.observations()
-    quads = compiled.quads(observations)
+    lines = compiled.lines(observations)
     if job.distinct:
-        quads = quads.dropDuplicates()
-    lines = quads.select(
-        F.concat_ws(" ", *rows.TERMS, F.lit(".")).alias(rows.LINE),
-        *([TARGET] if targets else []),
-    )
+        lines = lines.dropDuplicates()
     with tempfile.TemporaryDirectory(prefix="quadweir-map-") as scratch:
         is_small = all(group.records.is_small for group in compiled.groups)
         pieces = (

@@ -48,6 +48,8 @@ class Terms:
 
     column: Column
     many: bool = False
+    constant: str | None = None
+    """The string, where it is the same for every record."""
 
     def map(self, each: Callable[[Column], Column]) -> Terms:
         """Apply a column expression to every string."""
@@ -76,6 +78,8 @@ class Value:
     """For a TEXT from a typed column: the IRI of its natural datatype."""
     plain: Column | None = None
     """Where `text` has been computed already."""
+    is_clean: bool = False
+    """Whether no text can hold a character that a literal spells as an escape."""
 
     @property
     def many(self) -> bool:
@@ -101,11 +105,12 @@ class Value:
         """The values as literals of their natural datatypes."""
         match self.form:
             case Form.TEXT | Form.TEXTS:
-                return self.text().map(lambda text: literal(text, datatype=self.datatype))
+                return self.text().map(
+                    lambda text: literal(text, datatype=self.datatype, is_escaped=self.is_clean)
+                )
             case Form.VARIANT | Form.VARIANTS:
-                plain = self.plain
                 terms = Terms(self.column, self.many).map(
-                    lambda value: _variant_literal(value, plain)
+                    lambda value: _variant_literal(value, self.plain, self.is_clean)
                 )
             case Form.TYPED:
                 terms = Terms(F.transform(self.column, _typed_literal), many=True)
@@ -166,11 +171,11 @@ def _variant_text(value: Column) -> Column:
     )
 
 
-def _variant_literal(value: Column, plain: Column | None = None) -> Column:
+def _variant_literal(value: Column, plain: Column | None = None, is_clean: bool = False) -> Column:
     kind = F.schema_of_variant(value)
     text = plain if plain is not None else value.cast("string")
     return (
-        F.when(kind == "STRING", literal(text))
+        F.when(kind == "STRING", literal(text, is_escaped=is_clean))
         .when(kind.rlike("^[AOV]"), F.lit(None))
         .when(
             kind.rlike(_FRACTION),

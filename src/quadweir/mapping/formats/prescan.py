@@ -10,9 +10,11 @@ import codecs
 from collections.abc import Iterator
 from enum import Enum, auto
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
+
+Shape = TypeVar("Shape")
 
 _CHUNK: Final = 2**24
 _NEWLINE: Final = 10
@@ -33,61 +35,80 @@ class CsvShape(Enum):
     """Every line is a row, no cell is quoted, and only the first line is the header."""
 
 
-def is_flat_json(path: Path) -> bool:
+class Look(NamedTuple, Generic[Shape]):
+    """What a file was seen to be."""
+
+    shape: Shape
+    is_clean: bool = False
+    """Whether no value can hold a character that a literal spells as an escape."""
+
+
+def look_at_json(path: Path) -> Look[bool]:
     """Tell whether every line is at most one object without objects and arrays in it.
 
     No brace or bracket stands anywhere else either, not even in a string, so no line can hold a
     second value, and no member an array or object. The file is UTF-8.
     """
     if path.stat().st_size > MOST_BYTES:
-        return False
-    before, is_open = _NEWLINE, False
+        return Look(False)
+    before, is_open, is_clean = _NEWLINE, False, True
     for chunk in _utf8_chunks(path):
         if chunk is None or b"[" in chunk:
-            return False
+            return Look(False)
+        # A string of JSON has quotes and control characters only behind a backslash.
+        is_clean = is_clean and chunk.isascii() and b"\\" not in chunk and b"\x7f" not in chunk
         data = np.frombuffer(chunk, np.uint8)
         opening = np.flatnonzero(data == ord("{"))
         closing = np.flatnonzero(data == ord("}"))
         if is_open and data[0] not in (_NEWLINE, _RETURN):
-            return False
+            return Look(False)
         if opening.size:
             inner = opening[1:] if opening[0] == 0 else opening
             if opening[0] == 0 and before != _NEWLINE:
-                return False
+                return Look(False)
             if (data[inner - 1] != _NEWLINE).any():
-                return False
+                return Look(False)
         is_open = bool(closing.size) and closing[-1] == data.size - 1
         following = data[(closing[:-1] if is_open else closing) + 1]
         if not np.isin(following, (_NEWLINE, _RETURN)).all():
-            return False
+            return Look(False)
         before = int(data[-1])
-    return True
+    return Look(True, is_clean)
 
 
-def csv_shape(path: Path, quote: str | None) -> CsvShape:
+def look_at_csv(path: Path, quote: str | None) -> Look[CsvShape]:
     """Tell how the rows of a CSV file can be found."""
     mark = ord(quote or '"')
     if mark > 127:
-        return CsvShape.ANY
+        return Look(CsvShape.ANY)
     header = _first_line(path)
     is_plain = bool(header) and not header.startswith(_BOM)
-    odd, seen, tail = 0, 0, b""
+    odd, seen, tail, is_clean = 0, 0, b"", True
     for chunk in _utf8_chunks(path):
         if chunk is None:
-            return CsvShape.ANY
+            return Look(CsvShape.ANY)
         if is_plain:
             seen += (tail + chunk).count(header)
             tail = chunk[-len(header) + 1 :] if len(header) > 1 else b""
             is_plain = seen < 2
+            is_clean = is_clean and _is_clean(chunk)
         if mark not in chunk and not odd:
             continue
         is_plain = False
         data = np.frombuffer(chunk, np.uint8)
         before = (np.cumsum(data == mark) + odd) & 1
         if (before[data == _NEWLINE] == 1).any():
-            return CsvShape.ANY
+            return Look(CsvShape.ANY)
         odd = int(before[-1])
-    return CsvShape.PLAIN if is_plain else CsvShape.LINES
+    return Look(CsvShape.PLAIN, is_clean) if is_plain else Look(CsvShape.LINES)
+
+
+def _is_clean(chunk: bytes) -> bool:
+    """Tell whether, outside of the ends of lines, nothing stands that literals escape."""
+    if not chunk.isascii() or any(one in chunk for one in (b'"', b"\\", b"\x7f")):
+        return False
+    controls = np.frombuffer(chunk, np.uint8) < 0x20
+    return int(controls.sum()) == chunk.count(b"\n") + chunk.count(b"\r")
 
 
 def first_line(path: Path) -> str:
