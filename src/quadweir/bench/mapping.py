@@ -1,110 +1,235 @@
-"""How fast records become triples, beside a Spark job written by hand for the same lines.
+"""How fast records become triples, beside Spark jobs written by hand and beside Morph-KGC.
 
-The records are like those of road sensors: a subject template with five references and three
-object maps. Morph-KGC takes part where it is installed (extra `bench`).
+Every comparison is of one run: contenders take turns, and the best time of each counts. What two
+contenders write is compared as well, as bags of lines by their hashes, or as sets.
 """
 
 from __future__ import annotations
 
-import json
-import random
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable
-from importlib.util import find_spec
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, final
 
+from quadweir.bench import roadsensors
 from quadweir.bench.measure import machine, take_turns
+from quadweir.bench.memory import peak_mib
+from quadweir.bench.morph import Morph, NoMorphError, find
+from quadweir.bench.roadsensors import TRIPLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_XSD: Final = "http://www.w3.org/2001/XMLSchema#"
-_NAMES: Final = ("lane", "lat", "long", "timestamp", "location", "flow", "speed", "period")
-_SUBJECT: Final = ("location", "lane", "lat", "long", "timestamp")
-_PREFIXES: Final = (
-    f"@prefix rml: <http://w3id.org/rml/> . @prefix ex: <http://ex.org/> . @prefix xsd: <{_XSD}> ."
-)
+_MAIN: Final = "from quadweir.cli import main; main()"
+_MORPH_RECORDS: Final = {"jsonl": 100_000, "csv": 200_000, "xml": 20_000}
+"""How many records Morph-KGC maps: enough to last some seconds. It reads no JSON Lines, so it gets
+the same records as one JSON document."""
+_TITLES: Final = {"jsonl": "JSON Lines", "csv": "CSV", "xml": "XML"}
+_TIMES_MORPH: Final = {"jsonl": 5.0, "csv": 5.0, "xml": 3.0}
 
 
-def write_records(folder: Path, count: int, *, seed: int = 1) -> None:
-    """Write the same records as JSON Lines and CSV; the same seed gives the same bytes."""
-    rng = random.Random(seed)
-    with (
-        (folder / "records.jsonl").open("w", encoding="utf-8") as lines,
-        (folder / "records.csv").open("w", encoding="utf-8") as table,
-    ):
-        table.write(",".join(_NAMES) + "\n")
-        for number in range(count):
-            values = (
-                f"lane{number % 19}",
-                round(51 + rng.random(), 6),
-                round(4 + rng.random(), 6),
-                f"2026-03-03T{number // 3600 % 24:02d}:{number // 60 % 60:02d}:{number % 60:02d}Z",
-                f"RWS01 {number % 1000}",
-                number % 120,
-                round(rng.random() * 120, 1),
-                60,
+@final
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure of the report."""
+
+    name: str
+    value: float
+    target: float | None = None
+    at_least: bool = True
+
+    @property
+    def is_met(self) -> bool | None:
+        """Whether the target is reached; None if there is none."""
+        if self.target is None:
+            return None
+        return self.value >= self.target if self.at_least else self.value <= self.target
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        sign = ">=" if self.at_least else "<="
+        target = f"{sign} {self.target}" if self.target is not None else None
+        return {"name": self.name, "value": self.value, "target": target, "met": self.is_met}
+
+
+@final
+@dataclass(slots=True)
+class _Bench:
+    spark: SparkSession
+    folder: Path
+    records: int
+    rounds: int
+    on_step: Callable[[str], None]
+    lines: list[Line] = field(default_factory=list)
+    same: dict[str, bool | str] = field(default_factory=dict)
+    rates: dict[str, int] = field(default_factory=dict)
+
+    # -- contenders --------------------------------------------------------------------------
+
+    def ours(self, text: str, folder: Path | None = None) -> Callable[[], object]:
+        """A whole run of a mapping, to a file."""
+        from quadweir.mapping.files import Folders
+        from quadweir.mapping.read import parse_mapping
+        from quadweir.mapping.run import Job, run_bounded
+
+        where = folder or self.folder
+        # One small file must take the way of the large ones too.
+        job = Job(
+            folders=Folders(mapping=where), output=self.folder / "ours.nq", driver_characters=0
+        )
+        return lambda: run_bounded(parse_mapping(text), self.spark, job)
+
+    def no_output(self, text: str) -> Callable[[], object]:
+        """A mapping whose lines are made and not written: what passing over the source takes."""
+        from quadweir.mapping.compile import compile_mapping
+        from quadweir.mapping.files import Folders
+        from quadweir.mapping.read import parse_mapping
+        from quadweir.mapping.records import read_file
+        from quadweir.mapping.run import keep_methods_short
+
+        folders = Folders(mapping=self.folder)
+        keep_methods_short(self.spark)
+        compiled = compile_mapping(
+            parse_mapping(text),
+            lambda logical, references: read_file(
+                self.spark, logical, references, folders, driver_characters=0
+            ),
+        )
+
+        def run() -> None:
+            compiled.lines().write.format("noop").mode("overwrite").save()
+
+        return run
+
+    def written(self, make: Callable[[], DataFrame]) -> Callable[[], object]:
+        """A job by hand, to a folder."""
+
+        def write() -> None:
+            shutil.rmtree(self.folder / "hand", ignore_errors=True)
+            make().write.text(str(self.folder / "hand"))
+
+        return write
+
+    def compare(self, name: str, ours: Callable[[], object], theirs: DataFrame) -> None:
+        """Tell whether both write the same lines, as bags, by count and sum of hashes."""
+        self.on_step(f"comparing the lines of {name}")
+        ours()
+        mine = self.spark.read.text(str(self.folder / "ours.nq"))
+        self.same[f"{name}, by hand"] = _digest(mine) == _digest(theirs)
+
+    # -- questions ---------------------------------------------------------------------------
+
+    def beside_hand(self) -> None:
+        """JSON Lines and CSV beside jobs by hand."""
+        contenders: dict[str, Callable[[], object]] = {}
+        for form in ("jsonl", "csv"):
+            self.on_step(f"writing {_TITLES[form]}")
+            roadsensors.write_records(self.folder, self.records, form)
+            title = _TITLES[form]
+            contenders[title] = self.ours(roadsensors.mapping_text(form))
+
+            def by_hand(form: str = form) -> DataFrame:
+                return roadsensors.by_hand(self.spark, self.folder, form)
+
+            contenders[f"{title} by hand"] = self.written(by_hand)
+        timings = take_turns(contenders, rounds=self.rounds, on_step=self.on_step)
+        for name, timing in timings.items():
+            self.rates[name] = round(TRIPLES * self.records / timing.best)
+        for form in ("jsonl", "csv"):
+            title = _TITLES[form]
+            ratio = self.rates[title] / self.rates[f"{title} by hand"]
+            self.lines.append(Line(f"{title}, of by hand", round(ratio, 2), 0.8))
+            hand = roadsensors.by_hand(self.spark, self.folder, form)
+            self.compare(title, contenders[title], hand)
+
+    def xml(self) -> None:
+        """XML, whose baseline is Morph-KGC alone."""
+        count = max(self.records // 10, 1000)
+        self.on_step("writing XML")
+        roadsensors.write_records(self.folder, count, "xml")
+        run = self.ours(roadsensors.mapping_text("xml"))
+        timing = take_turns({"XML": run}, rounds=self.rounds, on_step=self.on_step)["XML"]
+        self.rates["XML"] = round(TRIPLES * count / timing.best)
+
+    def many_maps(self) -> None:
+        """Ten triples maps over one source."""
+        count = max(self.records // 4, 1000)
+        roadsensors.write_records(self.folder, count, "csv")
+        contenders = {
+            "one map": self.no_output(roadsensors.mapping_text("csv")),
+            "one map of as many triples": self.no_output(
+                roadsensors.mapping_text("csv", repeats=10)
+            ),
+            "ten maps": self.no_output(roadsensors.mapping_text("csv", maps=10)),
+        }
+        timings = take_turns(contenders, rounds=self.rounds, on_step=self.on_step)
+        ten = timings["ten maps"].best
+        same = ten / timings["one map of as many triples"].best
+        self.lines += [
+            Line("ten maps, times one map", round(ten / timings["one map"].best, 2), 2.0, False),
+            Line("ten maps, times one map of as many triples", round(same, 2), 2.0, False),
+        ]
+
+    def join(self) -> None:
+        """A join of two files on two conditions."""
+        count = max(self.records // 2, 1000)
+        self.on_step("writing the files of the join")
+        roadsensors.write_join(self.folder, count)
+
+        def by_hand() -> DataFrame:
+            return roadsensors.join_by_hand(self.spark, self.folder)
+
+        ours = self.ours(roadsensors.JOIN_MAPPING)
+        contenders = {"join": ours, "join by hand": self.written(by_hand)}
+        timings = take_turns(contenders, rounds=self.rounds, on_step=self.on_step)
+        for name, timing in timings.items():
+            self.rates[name] = round(count / timing.best)
+        ratio = timings["join"].best / timings["join by hand"].best
+        self.lines.append(
+            Line(f"join of {count:,} with {count:,}, times by hand", round(ratio, 2), 1.5, False)
+        )
+        self.compare("join", ours, by_hand())
+
+    def memory(self) -> None:
+        """The most memory of whole runs over a file and over one four times as large."""
+        found: list[int] = []
+        for count in (self.records // 8, self.records // 2):
+            self.on_step(f"memory of {count:,} records")
+            roadsensors.write_records(self.folder, max(count, 1000), "jsonl")
+            mapping = self.folder / "memory.ttl"
+            mapping.write_text(roadsensors.mapping_text("jsonl"), encoding="utf-8")
+            command = [sys.executable, "-c", _MAIN, "map", mapping.name, "-o", "memory.nq"]
+            found.append(peak_mib(command, self.folder))
+        self.lines += [
+            Line(f"MiB for {self.records // 8:,} records", found[0]),
+            Line(f"MiB for {self.records // 2:,} records", found[1]),
+            Line("memory for four times the input", round(found[1] / found[0], 2), 1.25, False),
+        ]
+
+    def beside_morph(self, python: Path) -> None:
+        """All formats beside Morph-KGC."""
+        folder = self.folder / "morph"
+        morph = Morph(python, folder)
+        for form, title in _TITLES.items():
+            count = min(_MORPH_RECORDS[form], self.records)
+            known = "json" if form == "jsonl" else form
+            self.on_step(f"Morph-KGC, {title}")
+            rate = morph.rate(known, count)
+            self.rates[f"{title} by Morph-KGC, {count:,} records"] = rate
+            self.lines.append(
+                Line(
+                    f"{title}, times Morph-KGC",
+                    round(self.rates[title] / rate, 1),
+                    _TIMES_MORPH[form],
+                )
             )
-            lines.write(json.dumps(dict(zip(_NAMES, values, strict=True))) + "\n")
-            table.write(",".join(map(str, values)) + "\n")
-
-
-def mapping_text(form: str, *, maps: int = 1) -> str:
-    """The mapping of the benchmark, `maps` times over one source."""
-    path, dot = ("records.jsonl", "$.") if form == "json" else ("records.csv", "")
-    kind = 'rml:JSONPath; rml:iterator "$"' if form == "json" else "rml:CSV"
-    subject = "/".join(f"{{{dot}{name}}}" for name in _SUBJECT)
-    source = (
-        f'rml:source [ a rml:RelativePathSource; rml:root rml:MappingDirectory; rml:path "{path}" ];'
-        f" rml:referenceFormulation {kind}"
-    )
-    return _PREFIXES + "".join(
-        f"""
-        <http://ex.org/m{n}> rml:logicalSource [ {source} ];
-          rml:subjectMap [ rml:template "http://ex.org/{n}/{subject}" ];
-          rml:predicateObjectMap [ rml:predicate ex:flow;
-            rml:objectMap [ rml:reference "{dot}flow"; rml:datatype xsd:integer ] ];
-          rml:predicateObjectMap [ rml:predicate ex:speed;
-            rml:objectMap [ rml:reference "{dot}speed"; rml:datatype xsd:decimal ] ];
-          rml:predicateObjectMap [ rml:predicate ex:lane;
-            rml:objectMap [ rml:reference "{dot}lane"; rml:datatype xsd:string ] ] ."""
-        for n in range(maps)
-    )
-
-
-def by_hand(spark: SparkSession, folder: Path, form: str) -> DataFrame:
-    """The lines of the mapping, written as a Spark job for this very input."""
-    from pyspark.sql import functions as F
-
-    if form == "json":
-        fields = ", ".join(f"{name} string" for name in _NAMES)
-        text = spark.read.text(str(folder / "records.jsonl"))
-        frame = text.select(F.from_json("value", fields).alias("r")).select("r.*")
-    else:
-        fields = ", ".join(f"{name} string" for name in _NAMES)
-        frame = spark.read.csv(str(folder / "records.csv"), header=True, schema=fields)
-
-    def encoded(name: str) -> Any:
-        return F.replace(F.url_encode(name), F.lit("+"), F.lit("%20"))
-
-    parts = [part for name in _SUBJECT for part in (F.lit("/"), encoded(name))]
-    subject = F.concat(F.lit("<http://ex.org/0"), *parts, F.lit(">"))
-    frame = frame.select(subject.alias("s"), "flow", "speed", "lane")
-    return frame.select(
-        F.explode(
-            F.array(
-                F.concat(
-                    "s", F.lit(' <http://ex.org/flow> "'), "flow", F.lit(f'"^^<{_XSD}integer> .')
-                ),
-                F.concat(
-                    "s", F.lit(' <http://ex.org/speed> "'), "speed", F.lit(f'"^^<{_XSD}decimal> .')
-                ),
-                F.concat("s", F.lit(' <http://ex.org/lane> "'), "lane", F.lit('" .')),
-            )
-        ).alias("value")
-    )
+            self.on_step(f"comparing the triples of {title}")
+            self.ours(roadsensors.mapping_text(known), folder)()
+            mine = set((self.folder / "ours.nq").read_bytes().splitlines())
+            self.same[f"{title}, Morph-KGC"] = mine == morph.lines(known)
 
 
 def run(
@@ -112,69 +237,63 @@ def run(
     *,
     records: int = 2_000_000,
     rounds: int = 3,
+    install_morph: bool = False,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Measure; every figure is in triples per second, the best of `rounds`, files written."""
-    from quadweir.mapping.files import Folders
-    from quadweir.mapping.read import parse_mapping
-    from quadweir.mapping.run import Job, run_bounded
-
+    """Measure everything; rates are triples per second, the best of `rounds`, files written."""
+    about = machine()
     with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as name:
-        folder = Path(name)
-        on_step("writing the input")
-        write_records(folder, records)
-
-        def ours(form: str, maps: int) -> Callable[[], object]:
-            mapping = parse_mapping(mapping_text(form, maps=maps))
-            # One small file must take the way of the large ones too.
-            job = Job(
-                folders=Folders(mapping=folder), output=folder / "out.nq", driver_characters=0
-            )
-            return lambda: run_bounded(mapping, spark, job)
-
-        def hand(form: str) -> Callable[[], object]:
-            def write() -> None:
-                shutil.rmtree(folder / "hand", ignore_errors=True)
-                by_hand(spark, folder, form).write.text(str(folder / "hand"))
-
-            return write
-
-        contenders = {
-            "quadweir json": ours("json", 1),
-            "by hand json": hand("json"),
-            "quadweir csv": ours("csv", 1),
-            "by hand csv": hand("csv"),
-            "quadweir csv, ten maps": ours("csv", 10),
-        }
-        timings = take_turns(contenders, rounds=rounds, on_step=on_step)
-        same = _same_lines(spark, folder, ours("json", 1), "json")
-    triples = {one: records * 3 * (10 if "ten" in one else 1) for one in contenders}
-    rates = {one: round(triples[one] / timing.best) for one, timing in timings.items()}
-    best = {one: timing.best for one, timing in timings.items()}
+        bench = _Bench(spark, Path(name), records, rounds, on_step)
+        bench.beside_hand()
+        bench.xml()
+        try:
+            bench.beside_morph(find(install=install_morph, on_step=on_step))
+        except NoMorphError as error:
+            bench.same["Morph-KGC"] = f"skipped: {error}"
+        bench.many_maps()
+        bench.join()
+        bench.memory()
     return {
         "benchmark": "mapping",
-        "machine": machine(),
+        "machine": about,
         "input": {"records": records, "rounds": rounds},
-        "lines_per_second": rates,
-        "explained": {
-            one: "triples written to a file" if "quadweir" in one else "triples written to a folder"
-            for one in rates
-        },
-        "ratios": {
-            "json, of by hand": round(best["by hand json"] / best["quadweir json"], 2),
-            "csv, of by hand": round(best["by hand csv"] / best["quadweir csv"], 2),
-            "ten maps, times one": round(best["quadweir csv, ten maps"] / best["quadweir csv"], 2),
-        },
-        "same_lines": same,
-        "morph_kgc": "installed, not measured" if find_spec("morph_kgc") else "not installed",
+        "triples_per_second": bench.rates,
+        "figures": [line.as_dict() for line in bench.lines],
+        "same_output": bench.same,
     }
 
 
-def _same_lines(
-    spark: SparkSession, folder: Path, write_ours: Callable[[], object], form: str
-) -> bool:
-    """Tell whether both jobs write the same lines, as bags."""
-    write_ours()
-    mine = spark.read.text(str(folder / "out.nq"))
-    theirs = by_hand(spark, folder, form)
-    return mine.exceptAll(theirs).isEmpty() and theirs.exceptAll(mine).isEmpty()
+def _digest(lines: DataFrame) -> tuple[int, int]:
+    from pyspark.sql import functions as F
+
+    value = F.col(lines.columns[0])
+    found = lines.agg(F.count(F.lit(1)), F.sum(F.xxhash64(value).cast("decimal(38,0)"))).first()
+    assert found is not None
+    return int(found[0]), int(found[1] or 0)
+
+
+def report(result: dict[str, Any]) -> list[str]:
+    """The lines to print for a result: rates, then each figure beside its target.
+
+    >>> report({"input": {"records": 5}, "machine": {"cores": 2}, "triples_per_second": {"CSV": 9},
+    ...     "figures": [Line("CSV, of by hand", 0.9, 0.8).as_dict()], "same_output": {"CSV": True}})
+    ... # doctest: +NORMALIZE_WHITESPACE
+    ['mapping: records 5', 'cores 2', '  CSV  9 triples/s',
+     '  CSV, of by hand  0.9  wanted >= 0.8  reached', '  same output: CSV  yes']
+    """
+    lines = [
+        "mapping: " + ", ".join(f"{key} {value:,}" for key, value in result["input"].items()),
+        ", ".join(f"{key} {value}" for key, value in result["machine"].items()),
+    ]
+    lines += [
+        f"  {name:<48}{rate:>12,} triples/s" for name, rate in result["triples_per_second"].items()
+    ]
+    for figure in result["figures"]:
+        line = f"  {figure['name']:<48}{figure['value']:>12,}"
+        if figure["target"] is not None:
+            line += f"   wanted {figure['target']}   {'reached' if figure['met'] else 'MISSED'}"
+        lines.append(line)
+    for name, same in result["same_output"].items():
+        told = same if isinstance(same, str) else "yes" if same else "NO"
+        lines.append(f"  same output: {name:<35}{told:>12}")
+    return lines

@@ -49,10 +49,13 @@ def ntriples(
 def mapping(
     records: Annotated[int, typer.Option(min=1000, help="How many records to map.")] = 2_000_000,
     rounds: Annotated[int, typer.Option(min=1, help="How many measured rounds.")] = 3,
+    install_morph: Annotated[
+        bool, typer.Option(help="Fetch Morph-KGC from PyPI into ~/.cache/quadweir.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Records to triples by RML, beside a Spark job written by hand for the same lines."""
-    from quadweir.bench.mapping import run
+    """Records to triples by RML, beside Spark jobs written by hand and beside Morph-KGC."""
+    from quadweir.bench.mapping import report, run
     from quadweir.runtime.session import build
 
     console = stderr_console()
@@ -60,14 +63,18 @@ def mapping(
         spark = build(app_name="quadweir-bench")
         try:
             result = run(
-                spark, records=records, rounds=rounds, on_step=lambda name: status.update(name)
+                spark,
+                records=records,
+                rounds=rounds,
+                install_morph=install_morph,
+                on_step=lambda name: status.update(name),
             )
         finally:
             spark.stop()
     if as_json:
         print_json(result)
     else:
-        print_rates(result)
+        print("\n".join(report(result)))
 
 
 @app.command("mapping-latency")
