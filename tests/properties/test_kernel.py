@@ -13,7 +13,7 @@ from properties.strategies import ALLOW, EVERYTHING, MONOTONIC
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.streams import OutputOperator
-from quadweir.kernel.build import is_eager
+from quadweir.kernel.shapes import is_eager
 from quadweir.kernel.shard import Shard
 from quadweir.optimize import optimize
 from quadweir.syntax import parse

@@ -14,38 +14,26 @@ from typing import assert_never, final
 import numpy as np
 
 from quadweir.algebra.analyze import (
-    VOLATILE,
-    compares_derivations,
-    is_closure,
-    subpatterns,
     windows_read,
 )
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import solve
 from quadweir.algebra.expressions import (
-    And,
     Call,
-    Constant,
     Exists,
     Expression,
-    In,
     VariableExpression,
 )
 from quadweir.algebra.patterns import (
-    Alternative,
     BasicPattern,
     Distinct,
     Extend,
     Filter,
     Graph,
     Group,
-    Inverse,
     Join,
     LeftJoin,
-    Link,
     Minus,
-    NegatedSet,
-    OneOrMore,
     OrderBy,
     Path,
     PathPattern,
@@ -59,47 +47,31 @@ from quadweir.algebra.patterns import (
     Union,
     Values,
     WindowPattern,
-    ZeroOrMore,
-    ZeroOrOne,
 )
-from quadweir.algebra.patterns import Sequence as PathSequence
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.algebra.scopes import always_bound, in_scope, mentioned, windows_of
+from quadweir.algebra.scopes import in_scope, windows_of
 from quadweir.algebra.solutions import Bag, is_time, time_variable
-from quadweir.algebra.streams import OutputOperator, ReportPolicy
 from quadweir.algebra.traverse import walk
-from quadweir.algebra.windows import Content, CountScope, is_stepped
+from quadweir.algebra.windows import Content, CountScope
 from quadweir.kernel import distinct, multijoin, negation, paths, stateless
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.network import LeafPlan, Network, Source
 from quadweir.kernel.relation import Operator
+from quadweir.kernel.shapes import (
+    NotIncrementalError,
+    conjuncts,
+    has_exists,
+    is_plain,
+    is_volatile,
+    needs_content,
+    waits,
+)
+from quadweir.kernel.unfold import is_repeated, unfold
 from quadweir.kernel.window import CountClock, CountedLeaf, TimeClock, TimedLeaf
 from quadweir.sharing import Template, bind
 from quadweir.terms import IRI, Term, Variable
-
-
-class NotIncrementalError(Exception):
-    """Part of a query has no incremental operator; the text says which and why."""
-
-
-def is_eager(query: ContinuousQuery) -> bool:
-    """Tell whether answers may leave as soon as their parts have arrived (E1).
-
-    Count windows are left out: what arrives late but in time can still push elements out of them.
-    """
-    return (
-        query.output is OutputOperator.ISTREAM
-        and query.report.policy is ReportPolicy.ON_CHANGE
-        and not query.report.non_empty_only
-        and query.tick.every_ms is None
-        and compares_derivations(query)
-        and not any(
-            is_stepped(window.scope) or isinstance(window.scope, CountScope)
-            for window in query.windows
-        )
-    )
 
 
 def static_dataset(query: ContinuousQuery, dataset: Dataset) -> Dataset:
@@ -305,7 +277,7 @@ class Builder:
         return self.network.add(stateless.Static(columns, values, self.dictionary), ())
 
     def _is_static(self, pattern: Pattern, scope: _Scope) -> bool:
-        if any(_is_volatile(node) for node in walk(pattern)):
+        if any(is_volatile(node) for node in walk(pattern)):
             return False
         if not scope.static:
             name = self.query.windows[scope.sources[0].window].name
@@ -411,24 +383,26 @@ class Builder:
                 case Join(inputs=inputs):
                     waiting[:0] = [(one, where) for one in inputs]
                 case BasicPattern(patterns=patterns):
-                    parts += [self._pattern(one, where) for one in patterns]
+                    for one in patterns:
+                        if isinstance(one, PathPattern) and not is_repeated(one.path):
+                            waiting.insert(0, (unfold(one, self._fresh), where))
+                        else:
+                            parts.append(self._pattern(one, where))
                 case WindowPattern(window=IRI() as name, input=source) if isinstance(
                     self.query.window(name).stream, IRI
                 ):
                     number = self.query.windows.index(self.query.window(name))
                     waiting.insert(0, (source, _Scope(self.sources_of(number), static=False)))
-                case Filter(input=source, condition=condition) if self.eager and _waits(
+                case Filter(input=source, condition=condition) if self.eager and waits(
                     condition, source, self.query
                 ):
-                    self._check(condition)
                     conditions.append(condition)
                     waiting.insert(0, (source, where))
                 case _:
                     parts.append(self._build(each, where))
         joined = self._join(parts)
         for condition in conditions:
-            below = joined
-            joined = self.network.add(stateless.Filter(below, condition, self.dictionary), (below,))
+            joined = self._filtered(joined, condition)
         return joined
 
     def _join(self, parts: list[Operator]) -> Operator:
@@ -468,63 +442,13 @@ class Builder:
     def _pattern(self, pattern: TriplePattern | PathPattern, scope: _Scope) -> Operator:
         if isinstance(pattern, TriplePattern):
             return self._matches(pattern, scope)
-        return self._path(pattern.subject, pattern.path, pattern.object, scope)
+        if is_repeated(pattern.path):
+            return self._closure(pattern.subject, pattern.path, pattern.object, scope)
+        return self._build(unfold(pattern, self._fresh), scope)
 
     def _fresh(self) -> Variable:
         self._hidden += 1
         return Variable(f"_:path {self._hidden}")
-
-    def _path(self, subject: PatternTerm, path: Path, end: PatternTerm, scope: _Scope) -> Operator:
-        """Unfold a path into triple patterns, down to the steps that are repeated or skipped."""
-        match path:
-            case Link(predicate=predicate):
-                triple = TriplePattern(subject=subject, predicate=predicate, object=end)
-                return self._matches(triple, scope)
-            case Inverse(path=inner):
-                return self._path(end, inner, subject, scope)
-            case PathSequence(paths=steps):
-                middles = [self._fresh() for _ in steps[1:]]
-                nodes = [subject, *middles, end]
-                parts = [
-                    self._path(nodes[place], step, nodes[place + 1], scope)
-                    for place, step in enumerate(steps)
-                ]
-                return self._without(self._join(parts), middles)
-            case Alternative(paths=choices):
-                return self._union([self._path(subject, each, end, scope) for each in choices])
-            case NegatedSet(forward=forward, backward=backward):
-                parts = []
-                if forward or not backward:
-                    parts.append(self._other(subject, forward, end, scope))
-                if backward:
-                    parts.append(self._other(end, backward, subject, scope))
-                return self._union(parts)
-            case ZeroOrMore() | OneOrMore() | ZeroOrOne():
-                return self._closure(subject, path, end, scope)
-            case _:
-                assert_never(path)
-
-    def _other(
-        self, subject: PatternTerm, listed: tuple[IRI, ...], end: PatternTerm, scope: _Scope
-    ) -> Operator:
-        predicate = self._fresh()
-        triple = TriplePattern(subject=subject, predicate=predicate, object=end)
-        below = self._matches(triple, scope)
-        if listed:
-            condition = In(
-                operand=VariableExpression(variable=predicate),
-                choices=tuple(Constant(term=each) for each in listed),
-                negated=True,
-            )
-            source = below
-            below = self.network.add(
-                stateless.Filter(source, condition, self.dictionary), (source,)
-            )
-        return self._without(below, [predicate])
-
-    def _without(self, source: Operator, hidden: list[Variable]) -> Operator:
-        kept = tuple(v for v in source.variables if v not in hidden)
-        return self.network.add(stateless.Project(source, kept), (source,))
 
     def _closure(
         self, subject: PatternTerm, path: Path, end: PatternTerm, scope: _Scope
@@ -547,11 +471,7 @@ class Builder:
         left = self._build(pattern.left, scope)
         pairs, rows = self._pairs(left, self._build(pattern.right, scope))
         if pattern.condition is not None:
-            self._check(pattern.condition)
-            below = pairs
-            pairs = self.network.add(
-                stateless.Filter(below, pattern.condition, self.dictionary), (below,)
-            )
+            pairs = self._filtered(pairs, pattern.condition)
         alone = self.network.add(
             negation.Negation(
                 left, pairs, rows, negated=True, dictionary=self.dictionary, stateless=self.eager
@@ -616,13 +536,11 @@ class Builder:
         )
 
     def _filter(self, pattern: Filter, scope: _Scope) -> Operator:
-        tests = _conjuncts(pattern.condition)
+        tests = conjuncts(pattern.condition)
         plain = [each for each in tests if not isinstance(each, Exists)]
         found = self._build(pattern.input, scope)
         for test in plain:
-            self._check(test)
-            below = found
-            found = self.network.add(stateless.Filter(below, test, self.dictionary), (below,))
+            found = self._filtered(found, test)
         for each in tests:
             if isinstance(each, Exists):
                 found = self._exists(found, each, scope)
@@ -635,10 +553,10 @@ class Builder:
         pattern can tell a bound variable from one that is bound later.
         """
         inner, conditions = test.pattern, []
-        while isinstance(inner, Filter) and not _has_exists(inner.condition):
+        while isinstance(inner, Filter) and not has_exists(inner.condition):
             conditions.append(inner.condition)
             inner = inner.input
-        if not _is_plain(inner, self.query):
+        if not is_plain(inner, self.query):
             raise NotIncrementalError("an EXISTS that is no join")
         right = self._build(inner, scope)
         shared = tuple(v for v in left.variables if v in right.variables and not is_time(v))
@@ -646,9 +564,7 @@ class Builder:
             return self._negation(left, right, shared, negated=test.negated)
         pairs, rows = self._pairs(left, right)
         for condition in conditions:
-            self._check(condition)
-            below = pairs
-            pairs = self.network.add(stateless.Filter(below, condition, self.dictionary), (below,))
+            pairs = self._filtered(pairs, condition)
         return self.network.add(
             negation.Negation(
                 left,
@@ -661,11 +577,15 @@ class Builder:
             (left, pairs),
         )
 
+    def _filtered(self, source: Operator, condition: Expression) -> Operator:
+        self._check(condition)
+        return self.network.add(stateless.Filter(source, condition, self.dictionary), (source,))
+
     def _check(self, expression: Expression) -> None:
         for node in walk(expression):
             if isinstance(node, Exists):
                 raise NotIncrementalError("EXISTS inside another expression")
-            if _is_volatile(node):
+            if is_volatile(node):
                 raise NotIncrementalError("a value that changes by itself")
 
 
@@ -674,29 +594,6 @@ class Builder:
 
 def _variables(*terms: object) -> tuple[Variable, ...]:
     return tuple(dict.fromkeys(term for term in terms if isinstance(term, Variable)))
-
-
-def _is_volatile(node: object) -> bool:
-    return isinstance(node, Call) and node.function in VOLATILE
-
-
-def _has_exists(expression: Expression) -> bool:
-    return any(isinstance(node, Exists) for node in walk(expression))
-
-
-def _conjuncts(condition: Expression) -> list[Expression]:
-    if not isinstance(condition, And):
-        return [condition]
-    return [each for part in condition.parts for each in _conjuncts(part)]
-
-
-def _waits(condition: Expression, source: Pattern, query: ContinuousQuery) -> bool:
-    """Tell whether a filter may be applied later, and has to be if its input is to be flat."""
-    return (
-        not _has_exists(condition)
-        and mentioned(condition) <= always_bound(source, query)
-        and not (isinstance(source, BasicPattern) and len(source.patterns) == 1)
-    )
 
 
 def _keeps_its_rows(operator: Operator) -> bool:
@@ -712,62 +609,5 @@ def _keeps_its_rows(operator: Operator) -> bool:
             return _keeps_its_rows(source)
         case stateless.Union(sources=sources):
             return all(map(_keeps_its_rows, sources))
-        case _:
-            return False
-
-
-def _is_plain(pattern: Pattern, query: ContinuousQuery) -> bool:
-    """Tell whether a pattern is made of triple patterns, joins, unions and filters alone."""
-    for each in subpatterns(pattern):
-        match each:
-            case BasicPattern(patterns=patterns):
-                if any(isinstance(p, PathPattern) and is_closure(p.path) for p in patterns):
-                    return False
-            case Filter(condition=condition, input=source):
-                if _has_exists(condition) or not mentioned(condition) <= always_bound(
-                    source, query
-                ):
-                    return False
-            case Join() | Union() | Values() | WindowPattern() | Graph():
-                pass
-            case _:
-                return False
-    return True
-
-
-def needs_content(pattern: Pattern, *, inside: bool = False) -> bool:
-    """Tell whether a pattern has no solution while all windows are empty.
-
-    `inside` says whether it stands in a window, so that its triple patterns match nothing else.
-    """
-
-    def needed(part: Pattern) -> bool:
-        return needs_content(part, inside=inside)
-
-    match pattern:
-        case BasicPattern(patterns=patterns):
-            return inside and any(
-                isinstance(each, TriplePattern) or not is_closure(each.path) for each in patterns
-            )
-        case Join(inputs=inputs):
-            return any(map(needed, inputs))
-        case Union(inputs=inputs):
-            return all(map(needed, inputs))
-        case WindowPattern(input=source):
-            return needs_content(source, inside=True)
-        case LeftJoin(left=source) | Minus(left=source):
-            return needed(source)
-        case (
-            Filter(input=source)
-            | Extend(input=source)
-            | Project(input=source)
-            | Distinct(input=source)
-            | Reduced(input=source)
-            | OrderBy(input=source)
-            | Slice(input=source)
-        ):
-            return needed(source)
-        case Group(input=source, keys=keys):
-            return bool(keys) and needed(source)
         case _:
             return False

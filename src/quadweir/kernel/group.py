@@ -20,10 +20,10 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.errors import InternalError, PlanError, StateError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ints
-from quadweir.kernel.build import is_eager, needs_content
 from quadweir.kernel.codec import Kind, fingerprint, read_frame, write_frame
 from quadweir.kernel.events import Events
 from quadweir.kernel.network import LeafPlan, Source
+from quadweir.kernel.shapes import is_eager, needs_content
 from quadweir.kernel.shard import Shard, answer_variables
 from quadweir.sharing import Template, generalize
 

@@ -47,13 +47,7 @@ from quadweir.kernel.answers import (
     no_rows,
 )
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
-from quadweir.kernel.build import (
-    Builder,
-    NotIncrementalError,
-    is_eager,
-    needs_content,
-    static_dataset,
-)
+from quadweir.kernel.build import Builder, static_dataset
 from quadweir.kernel.codec import Kind, read_frame, write_frame
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns, Recorded
@@ -63,6 +57,7 @@ from quadweir.kernel.network import LeafPlan, Network, Source, part
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.routing import Router
+from quadweir.kernel.shapes import NotIncrementalError, is_eager, needs_content
 from quadweir.kernel.window import Matches
 from quadweir.sharing import Template
 from quadweir.terms import Variable

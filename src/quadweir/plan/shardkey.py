@@ -15,8 +15,8 @@ from quadweir.algebra.patterns import Distinct, Group, OrderBy, Project, Slice
 from quadweir.algebra.query import AskForm, ContinuousQuery
 from quadweir.algebra.scopes import in_scope
 from quadweir.algebra.streams import OutputOperator
-from quadweir.kernel.build import needs_content
 from quadweir.kernel.network import LeafPlan
+from quadweir.kernel.shapes import needs_content
 from quadweir.terms import Variable
 
 

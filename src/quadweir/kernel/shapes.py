@@ -1,0 +1,135 @@
+"""What can be said of the shape of a query before its operators are made."""
+
+from __future__ import annotations
+
+from quadweir.algebra.analyze import VOLATILE, compares_derivations, is_closure, subpatterns
+from quadweir.algebra.expressions import And, Call, Exists, Expression
+from quadweir.algebra.patterns import (
+    BasicPattern,
+    Distinct,
+    Extend,
+    Filter,
+    Graph,
+    Group,
+    Join,
+    LeftJoin,
+    Minus,
+    OrderBy,
+    PathPattern,
+    Pattern,
+    Project,
+    Reduced,
+    Slice,
+    TriplePattern,
+    Union,
+    Values,
+    WindowPattern,
+)
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.scopes import always_bound, mentioned
+from quadweir.algebra.streams import OutputOperator, ReportPolicy
+from quadweir.algebra.traverse import walk
+from quadweir.algebra.windows import CountScope, is_stepped
+
+
+class NotIncrementalError(Exception):
+    """Part of a query has no incremental operator; the text says which and why."""
+
+
+def is_eager(query: ContinuousQuery) -> bool:
+    """Tell whether answers may leave as soon as their parts have arrived (E1).
+
+    Count windows are left out: what arrives late but in time can still push elements out of them.
+    """
+    return (
+        query.output is OutputOperator.ISTREAM
+        and query.report.policy is ReportPolicy.ON_CHANGE
+        and not query.report.non_empty_only
+        and query.tick.every_ms is None
+        and compares_derivations(query)
+        and not any(
+            is_stepped(window.scope) or isinstance(window.scope, CountScope)
+            for window in query.windows
+        )
+    )
+
+
+def is_volatile(node: object) -> bool:
+    """Tell whether an expression changes by itself."""
+    return isinstance(node, Call) and node.function in VOLATILE
+
+
+def has_exists(expression: Expression) -> bool:
+    """Tell whether there is an EXISTS in an expression."""
+    return any(isinstance(node, Exists) for node in walk(expression))
+
+
+def conjuncts(condition: Expression) -> list[Expression]:
+    """List what all has to be true for a condition to be true."""
+    if not isinstance(condition, And):
+        return [condition]
+    return [each for part in condition.parts for each in conjuncts(part)]
+
+
+def waits(condition: Expression, source: Pattern, query: ContinuousQuery) -> bool:
+    """Tell whether a filter may be applied later, and has to be if its input is to be flat."""
+    return (
+        not has_exists(condition)
+        and mentioned(condition) <= always_bound(source, query)
+        and not (isinstance(source, BasicPattern) and len(source.patterns) == 1)
+    )
+
+
+def is_plain(pattern: Pattern, query: ContinuousQuery) -> bool:
+    """Tell whether a pattern is made of triple patterns, joins, unions and filters alone."""
+    for each in subpatterns(pattern):
+        match each:
+            case BasicPattern(patterns=patterns):
+                if any(isinstance(p, PathPattern) and is_closure(p.path) for p in patterns):
+                    return False
+            case Filter(condition=condition, input=source):
+                if has_exists(condition) or not mentioned(condition) <= always_bound(source, query):
+                    return False
+            case Join() | Union() | Values() | WindowPattern() | Graph():
+                pass
+            case _:
+                return False
+    return True
+
+
+def needs_content(pattern: Pattern, *, inside: bool = False) -> bool:
+    """Tell whether a pattern has no solution while all windows are empty.
+
+    `inside` says whether it stands in a window, so that its triple patterns match nothing else.
+    """
+
+    def needed(part: Pattern) -> bool:
+        return needs_content(part, inside=inside)
+
+    match pattern:
+        case BasicPattern(patterns=patterns):
+            return inside and any(
+                isinstance(each, TriplePattern) or not is_closure(each.path) for each in patterns
+            )
+        case Join(inputs=inputs):
+            return any(map(needed, inputs))
+        case Union(inputs=inputs):
+            return all(map(needed, inputs))
+        case WindowPattern(input=source):
+            return needs_content(source, inside=True)
+        case LeftJoin(left=source) | Minus(left=source):
+            return needed(source)
+        case (
+            Filter(input=source)
+            | Extend(input=source)
+            | Project(input=source)
+            | Distinct(input=source)
+            | Reduced(input=source)
+            | OrderBy(input=source)
+            | Slice(input=source)
+        ):
+            return needed(source)
+        case Group(input=source, keys=keys):
+            return bool(keys) and needed(source)
+        case _:
+            return False
