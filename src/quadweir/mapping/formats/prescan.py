@@ -88,8 +88,9 @@ def look_at_csv(path: Path, quote: str | None) -> Look[CsvShape]:
         if chunk is None:
             return Look(CsvShape.ANY)
         if is_plain:
-            seen += (tail + chunk).count(header)
-            tail = chunk[-len(header) + 1 :] if len(header) > 1 else b""
+            joined = tail + chunk
+            seen += joined.count(header)
+            tail = joined[-len(header) + 1 :] if len(header) > 1 else b""
             is_plain = seen < 2
             is_clean = is_clean and _is_clean(chunk)
         if mark not in chunk and not odd:
