@@ -56,6 +56,9 @@ class Rows(Operator):
     def column(self, variable: Variable, rows: Ints) -> Ints:
         return self._table.cells[rows, self.variables.index(variable)]
 
+    def span(self) -> int:
+        return self._table.capacity
+
     def settle(self) -> None:
         gone = self._table.settle()
         self._dictionary.drop(self._table.cells[gone])
