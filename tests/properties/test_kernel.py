@@ -66,12 +66,17 @@ def arrivals(draw: st.DrawFn, feed: Feed, delay_ms: int) -> Feed:
     return [element for element, _ in pairs]
 
 
+# With values put into a path of no steps, Oxigraph finds no match at nodes that the graph lacks; by
+# the specification of EXISTS there is one. So EXISTS and paths are tried apart.
+@pytest.mark.parametrize(
+    "kinds", [EVERYTHING - {"path"}, EVERYTHING - {"exists"}], ids=["operators", "paths"]
+)
 @pytest.mark.parametrize("dialect", ["rspql", "csparql", "cqels"])
 @given(data=st.data(), feed=feeds(), static=static_data())
 def test_the_kernel_gives_the_answers_of_the_oracle(
-    dialect: str, data: st.DataObject, feed: Feed, static: list[Quad]
+    dialect: str, kinds: frozenset[str], data: st.DataObject, feed: Feed, static: list[Quad]
 ) -> None:
-    question = data.draw(dense_questions(dialect, kinds=EVERYTHING, slices=True))
+    question = data.draw(dense_questions(dialect, kinds=kinds, slices=True))
     query = parse(question.text(dialect), dialect=dialect, allow=ALLOW)
     query = replace(query, output=data.draw(st.sampled_from(list(OutputOperator))))
     delay = data.draw(st.integers(0, 12))
