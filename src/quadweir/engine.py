@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, final
 
-from quadweir.errors import UsageError
+from quadweir.errors import NotImplementedYetError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from quadweir.runtime.feeds import Feed
+    from quadweir.runtime.query import RegisteredQuery
     from quadweir.runtime.session import SessionReport
     from quadweir.sinks.start import Sink
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.sources.rdf_files import RdfFiles
+    from quadweir.sources.staticfiles import StaticFile
+    from quadweir.terms import Quad
 
 
 @final
@@ -54,7 +59,8 @@ class Engine:
             self.changes = adopt(spark)
         self.spark: SparkSession = spark
         self.streams: dict[str, StreamDeclaration] = {}
-        self._queries: list[StreamingQuery] = []
+        self._queries: list[StreamingQuery | RegisteredQuery] = []
+        self._provided: dict[str, Feed] = {}
 
     def declare(self, *declarations: StreamDeclaration) -> None:
         """Make streams known by their IRIs; a later declaration of the same IRI wins."""
@@ -158,6 +164,94 @@ class Engine:
         self._queries.append(query)
         return query
 
+    def provide(
+        self,
+        iri: str,
+        statements: DataFrame,
+        *,
+        delay: timedelta = timedelta(0),
+        idle: timedelta | None = None,
+    ) -> None:
+        """Make a frame of statements known as a stream: mapped records, or a CONSTRUCT's answers.
+
+        Args:
+            iri: the name of the stream; all statements get it.
+            statements: rows of `rows.STATEMENT_SCHEMA`, bounded or streaming.
+            delay: how far elements may lag before they are late (S4).
+            idle: after how long without elements the stream stops holding back the watermark.
+        """
+        from pyspark.sql import functions as F
+
+        from quadweir import rows
+        from quadweir.runtime.feeds import Feed
+
+        named = rows.select_statements(statements.withColumn(rows.STREAM, F.lit(iri)))
+
+        def open_frame(predicate: str | None, spool: Path | None) -> DataFrame:
+            del spool
+            if predicate is not None and named.isStreaming:
+                raise _no_predicate(iri, predicate)
+            return named
+
+        millisecond = timedelta(milliseconds=1)
+        self._provided[iri] = Feed(
+            iri, open_frame, delay // millisecond, idle // millisecond if idle is not None else None
+        )
+
+    def query(
+        self,
+        text: str,
+        *,
+        dialect: str | None = None,
+        content: str | None = None,
+        static: Iterable[StaticFile | Path | str | Quad] = (),
+        shards: int | None = None,
+        allow_unbounded: Iterable[str] = (),
+    ) -> RegisteredQuery:
+        """Register a continuous query over the streams declared so far.
+
+        Args:
+            text: the query.
+            dialect: its language; by default it is told from the text.
+            content: what windows hold, `bag` or `graph`, in place of the dialect's own choice.
+            static: static data: files and folders, `IRI=FILE` for a named graph, or quads.
+            shards: how many shards to use, at most; default: as many as shuffle partitions.
+            allow_unbounded: IRIs of windows or streams that may be kept whole.
+
+        Raises:
+            QuerySyntaxError: the text is no query.
+            UnboundedStateError: the query would have to keep a stream whole.
+            SourceError: static data is not there.
+        """
+        from quadweir.algebra.windows import Content
+        from quadweir.runtime.query import RegisteredQuery
+        from quadweir.sources.staticfiles import StaticFile, read_static
+        from quadweir.syntax.read import parse
+        from quadweir.terms import Quad
+
+        given = list(static)
+        quads = [each for each in given if isinstance(each, Quad)]
+        files = [
+            each if isinstance(each, StaticFile) else StaticFile.of(each)
+            for each in given
+            if not isinstance(each, Quad)
+        ]
+        registered = RegisteredQuery(
+            self.spark,
+            parse(
+                text,
+                dialect=dialect,
+                content=Content(content) if content is not None else None,
+                allow=("FROM",),
+            ),
+            self._feeds(),
+            static=[*read_static(files), *quads],
+            shards=shards,
+            allow_unbounded=allow_unbounded,
+        )
+        self._queries.append(registered)
+        return registered
+
     def stop(self) -> None:
         """Stop the queries that this engine started, and its session if it is the engine's own."""
         for query in self._queries:
@@ -177,7 +271,31 @@ class Engine:
     ) -> None:
         self.stop()
 
+    def _feeds(self) -> dict[str, Feed]:
+        from quadweir.runtime.feeds import Feed
+        from quadweir.sources.declare import FromPredicate
+
+        def feed(declared: StreamDeclaration) -> Feed:
+            def open_stream(predicate: str | None, spool: Path | None) -> DataFrame:
+                return self._open_declared(_timed(declared, predicate), spool)
+
+            time = declared.time
+            own = time.predicate if isinstance(time, FromPredicate) else None
+            return Feed(declared.iri, open_stream, declared.delay_ms, declared.idle_ms, own)
+
+        return {iri: feed(declared) for iri, declared in self.streams.items()} | self._provided
+
     def _open(self, iri: str, spool: Path | None) -> DataFrame:
+        try:
+            declaration = self.streams[iri]
+        except KeyError:
+            known = ", ".join(f"<{one}>" for one in self.streams) or "none"
+            raise UsageError(
+                f"no stream is declared as <{iri}>", hint=f"Declared streams: {known}."
+            ) from None
+        return self._open_declared(declaration, spool)
+
+    def _open_declared(self, declaration: StreamDeclaration, spool: Path | None) -> DataFrame:
         """Rows that are statements or dead letters."""
         from quadweir.sources.declare import (
             FileSource,
@@ -192,13 +310,7 @@ class Engine:
         from quadweir.sources.live import open_live
         from quadweir.sources.replaysource import open_replay
 
-        try:
-            declaration = self.streams[iri]
-        except KeyError:
-            known = ", ".join(f"<{one}>" for one in self.streams) or "none"
-            raise UsageError(
-                f"no stream is declared as <{iri}>", hint=f"Declared streams: {known}."
-            ) from None
+        iri = declaration.iri
         match declaration.source:
             case FileSource() | FolderSource():
                 return open_statements(self.spark, declaration)
@@ -218,3 +330,29 @@ class Engine:
                     f"<{iri}> is a stream in memory, which only tests can read",
                     span=declaration.span,
                 )
+
+
+def _timed(declared: StreamDeclaration, predicate: str | None) -> StreamDeclaration:
+    """Take the event times of a stream that goes on from a predicate, if a window wants that.
+
+    Streams that are all there are timed later, whatever their format.
+    """
+    from quadweir.sources.declare import FileSource, FolderSource, Format, FromPredicate
+
+    source = declared.source
+    is_bounded = isinstance(source, FileSource) or (
+        isinstance(source, FolderSource) and not source.watch
+    )
+    if predicate is None or is_bounded:
+        return declared
+    if isinstance(declared.time, FromPredicate) or declared.format is Format.TIMED_LINES:
+        raise _no_predicate(declared.iri, predicate)
+    return replace(declared, time=FromPredicate(predicate))
+
+
+def _no_predicate(iri: str, predicate: str) -> NotImplementedYetError:
+    return NotImplementedYetError(
+        f"a window wants the times of <{iri}> from <{predicate}>, and the stream has its own",
+        hint="Declare the stream with this predicate as its time, in a format of whole elements "
+        "(ntriples, nquads, timed-graphs).",
+    )

@@ -36,6 +36,12 @@ RECORD: Final = "record"
 
 LINE: Final = "line"
 
+REPORT: Final = "t"
+SIGN: Final = "sign"
+BINDINGS: Final = "bindings"
+TRIPLES: Final = "graph"
+"""The triples of a CONSTRUCT answer."""
+
 QUAD_SCHEMA: Final = StructType(
     [
         StructField(SUBJECT, StringType(), nullable=False),
@@ -80,6 +86,9 @@ DEAD_LETTER_SCHEMA: Final = StructType(
 `DEAD_LETTER_TEXT` characters."""
 
 DEAD_LETTER_TEXT: Final = 10_000
+
+TRIPLE_SCHEMA: Final = StructType(QUAD_SCHEMA.fields[:3])
+"""A triple of a CONSTRUCT answer: three canonical spellings."""
 
 
 def select_quads(frame: DataFrame) -> DataFrame:

@@ -1,41 +1,177 @@
-"""The form in which answers leave: columns of a DataFrame."""
+"""The form in which answers leave: columns of a DataFrame.
+
+Workers give plain columns, one for each variable, and now and then a row that is no answer but says
+how a shard fares; `present` makes of them what users see. A CONSTRUCT's template is filled in there
+too, by column expressions.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from quadweir import rows
+from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.kernel.answers import Answers
-from quadweir.terms import Variable
+from quadweir.terms import BlankNode, Variable
 
-TIME: Final = "t"
-SIGN: Final = "sign"
-BINDINGS: Final = "bindings"
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from quadweir.algebra.patterns import PatternTerm
+
+SOLUTION: Final = "_solution"
+"""What tells solutions apart, where a template makes blank nodes for each."""
+FACTS: Final = ("late", "through", "held", "kernel_ms", "replayed")
+"""What a row that is no answer says of a shard: matches that came too late, the instant until which
+all is known, mappings remembered, milliseconds in the kernel, and log entries taken up again."""
 
 
-def answer_schema(variables: tuple[Variable, ...]) -> StructType:
-    """Give the schema of answers: report instant, sign, and what each variable is bound to."""
-    bindings = StructType([StructField(each.name, StringType()) for each in variables])
-    return StructType(
-        [
-            StructField(TIME, LongType(), nullable=False),
-            StructField(SIGN, StringType(), nullable=False),
-            StructField(BINDINGS, bindings, nullable=False),
-        ]
+@final
+@dataclass(frozen=True)
+class Shape:
+    """The columns of a query's answers on their way out of the workers."""
+
+    variables: tuple[Variable, ...]
+    numbered: bool
+
+    @staticmethod
+    def of(query: ContinuousQuery, variables: tuple[Variable, ...]) -> Shape:
+        return Shape(variables, _makes_blank_nodes(query))
+
+    @property
+    def schema(self) -> StructType:
+        """Report instant, sign, a column for each variable, and the facts."""
+        return StructType(
+            [
+                StructField(rows.REPORT, LongType()),
+                StructField(rows.SIGN, StringType()),
+                *(StructField(_column(place), StringType()) for place in range(self.width)),
+                StructField(SOLUTION, StringType()),
+                *(StructField(name, LongType()) for name in FACTS),
+            ]
+        )
+
+    @property
+    def width(self) -> int:
+        return len(self.variables)
+
+    def batch(self, answers: Answers, salt: str) -> pa.RecordBatch:
+        """Give a shard's answers in that form; `salt` tells one step of a shard from any other."""
+        count = len(answers)
+        signs = pc.if_else(pa.array(answers.sign > 0), "+", "-")
+        numbers = self._numbers(answers, salt) if self.numbered else pa.nulls(count, pa.string())
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(answers.t, pa.int64()),
+                signs.cast(pa.string()),
+                *(column.cast(pa.string()) for column in answers.values),
+                numbers,
+                *(pa.nulls(count, pa.int64()) for _ in FACTS),
+            ],
+            names=self.schema.names,
+        )
+
+    def facts(self, facts: Mapping[str, int]) -> pa.RecordBatch:
+        """Give the row that says how a shard fares."""
+        texts = [pa.nulls(1, pa.string()) for _ in range(self.width + 2)]
+        numbers = [pa.array([facts.get(name)], pa.int64()) for name in FACTS]
+        return pa.RecordBatch.from_arrays(
+            [pa.nulls(1, pa.int64()), *texts, *numbers], names=self.schema.names
+        )
+
+    def _numbers(self, answers: Answers, salt: str) -> pa.Array:
+        """Name each solution, the same whenever the same step is taken again."""
+        columns = [column.to_pylist() for column in answers.values]
+        seen: Counter[str] = Counter()
+        found = []
+        for place in range(len(answers)):
+            values = [column[place] for column in columns]
+            text = repr((salt, int(answers.t[place]), int(answers.sign[place]), values))
+            found.append(hashlib.sha256(f"{seen[text]}{text}".encode()).hexdigest()[:24])
+            seen[text] += 1
+        return pa.array(found, pa.string())
+
+
+def present(raw: DataFrame, query: ContinuousQuery, shape: Shape) -> DataFrame:
+    """Give answers as users see them.
+
+    Returns:
+        Report instant, sign, and either `bindings`, a struct of canonical spellings with NULL for
+        what is not bound, or, for CONSTRUCT, `graph`, an array of triples.
+    """
+    answers = raw.where(F.col(rows.SIGN).isNotNull())
+    named = {variable: F.col(_column(place)) for place, variable in enumerate(shape.variables)}
+    if isinstance(query.form, ConstructForm):
+        graph = _filled(query.form, named).alias(rows.TRIPLES)
+        found = answers.select(rows.REPORT, rows.SIGN, graph)
+        return found.where(F.size(rows.TRIPLES) > 0)
+    bindings = F.struct(*[column.alias(each.name) for each, column in named.items()])
+    return answers.select(rows.REPORT, rows.SIGN, bindings.alias(rows.BINDINGS))
+
+
+def as_statements(answers: DataFrame, stream: str) -> DataFrame:
+    """Give the triples of CONSTRUCT answers as statements of a stream (A5).
+
+    An answer of several triples becomes one element: its triples share a graph name, which timed
+    lines keep.
+    """
+    number = F.xxhash64(rows.REPORT, rows.SIGN, rows.TRIPLES)
+    name = F.concat(F.lit("_:a"), F.lower(F.hex(number)))
+    return answers.select(
+        F.lit(stream).alias(rows.STREAM),
+        F.col(rows.REPORT).alias(rows.EVENT_TIME),
+        number.alias(rows.POSITION),
+        F.when(F.size(rows.TRIPLES) > 1, name).alias(rows.GRAPH + "_name"),
+        F.inline(rows.TRIPLES),
+    ).select(
+        *rows.ELEMENT,
+        *rows.TERMS[:3],
+        F.col(rows.GRAPH + "_name").alias(rows.GRAPH),
     )
 
 
-def answer_batch(answers: Answers) -> pa.RecordBatch:
-    """Give a shard's answers in that form."""
-    sign = pa.array(answers.sign > 0)
-    names = [variable.name for variable in answers.variables]
-    if names:
-        bindings = pa.StructArray.from_arrays(list(answers.values), names=names)
-    else:
-        bindings = pa.array([{}] * len(answers), pa.struct([]))
-    signs = pa.compute.if_else(sign, "+", "-")
-    return pa.RecordBatch.from_arrays(
-        [pa.array(answers.t), signs, bindings], names=[TIME, SIGN, BINDINGS]
+def _column(place: int) -> str:
+    return f"v{place}"
+
+
+def _makes_blank_nodes(query: ContinuousQuery) -> bool:
+    return isinstance(query.form, ConstructForm) and any(
+        isinstance(term, BlankNode)
+        for triple in query.form.template
+        for term in (triple.subject, triple.predicate, triple.object)
     )
+
+
+def _filled(form: ConstructForm, named: Mapping[Variable, Column]) -> Column:
+    """Fill in a template; blank nodes are new for each solution (S3), bad triples are left out."""
+    nothing = F.lit(None).cast("string")
+
+    def value(term: PatternTerm) -> Column:
+        match term:
+            case Variable():
+                return named.get(term, nothing)
+            case BlankNode():
+                return F.concat(F.lit("_:c"), F.col(SOLUTION), F.lit(f"-{term.label}"))
+            case _:
+                return F.lit(str(term))
+
+    found = []
+    for triple in form.template:
+        subject, predicate, end = map(value, (triple.subject, triple.predicate, triple.object))
+        is_triple = (
+            (subject.startswith("<") | subject.startswith("_:"))
+            & predicate.startswith("<")
+            & end.isNotNull()
+        )
+        terms = zip(rows.TERMS[:3], (subject, predicate, end), strict=True)
+        found.append(F.when(is_triple, F.struct(*[term.alias(name) for name, term in terms])))
+    return F.array_distinct(F.array_compact(F.array(*found)))

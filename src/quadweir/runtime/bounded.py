@@ -11,9 +11,9 @@ import pyarrow as pa
 from quadweir.algebra.dataset import Dataset
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.kernel.events import Events
-from quadweir.kernel.shard import Shard
+from quadweir.kernel.shard import Shard, answer_variables
 from quadweir.plan.query import QueryPlan
-from quadweir.runtime.answers import answer_batch, answer_schema
+from quadweir.runtime.answers import Shape, present
 from quadweir.runtime.exchange import (
     BLOB,
     BLOB_SCHEMA,
@@ -38,6 +38,11 @@ class ShardSpec:
     static: Dataset
     streams: tuple[str, ...]
 
+    @property
+    def shape(self) -> Shape:
+        """The columns of the answers."""
+        return Shape.of(self.plan.query, answer_variables(self.plan.query))
+
     def make(self) -> Shard:
         return Shard(self.plan.query, static=self.static, streams=self.streams, records=False)
 
@@ -50,8 +55,13 @@ class BoundedRun:
     spec: ShardSpec
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        shard = self.spec.make()
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        partition = task.partitionId() if task is not None else 0
+        shard, shape = self.spec.make(), self.spec.shape
         unpacker = Unpacker(shard)
+        count = 0
         waiting: list[bytes] = []
         through = ALWAYS
         is_used = False
@@ -63,13 +73,14 @@ class BoundedRun:
                 if waiting and first is not None and first - 1 > through:
                     events, _ = unpacker.events(waiting, after=ALWAYS)
                     through, waiting = first - 1, []
-                    yield answer_batch(shard.step(events, through))
+                    count += 1
+                    yield shape.batch(shard.step(events, through), f"{partition}.{count}")
                 waiting.append(blob.as_py())
         if is_used:
             events, _ = unpacker.events(waiting, after=ALWAYS)
-            yield answer_batch(shard.step(events, FOREVER))
+            yield shape.batch(shard.step(events, FOREVER), f"{partition}.end")
         elif not self.spec.plan.query.windows:
-            yield answer_batch(shard.step(Events(), FOREVER))
+            yield shape.batch(shard.step(Events(), FOREVER), f"{partition}.end")
 
 
 def answer_bounded(statements: DataFrame, spec: ShardSpec, *, shards: int) -> DataFrame:
@@ -81,12 +92,12 @@ def answer_bounded(statements: DataFrame, spec: ShardSpec, *, shards: int) -> Da
         shards: how many shards to use, if the plan can be sharded.
 
     Returns:
-        Answers in the form of `answers.answer_schema`.
+        Answers in the form that `answers.present` gives.
     """
     plan = spec.plan
     count = shards if plan.key.variable is not None else 1
     keys = shard_keys(statements.sparkSession, count, count)
     blobs = match_statements(statements, plan, count).mapInArrow(Packer(keys), BLOB_SCHEMA)
     gathered = blobs.repartition(count, SHARD_KEY).sortWithinPartitions(SHARD_KEY, FIRST)
-    variables = spec.make().variables
-    return gathered.mapInArrow(BoundedRun(spec), answer_schema(variables))
+    raw = gathered.mapInArrow(BoundedRun(spec), spec.shape.schema)
+    return present(raw, plan.query, spec.shape)

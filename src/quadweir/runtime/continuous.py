@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from quadweir import rows
 from quadweir.algebra.render import render
 from quadweir.errors import UsageError
-from quadweir.runtime.answers import answer_schema
+from quadweir.runtime.answers import present
 from quadweir.runtime.bounded import ShardSpec
 from quadweir.runtime.exchange import BLOB_SCHEMA, SHARD_KEY, Packer, shard_keys
 from quadweir.runtime.matching import match_statements
@@ -16,9 +17,17 @@ from quadweir.runtime.processor import ShardProcessor, Timing
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+METRICS: Final = "quadweir_answers"
+"""Under this name Spark's progress tells how answers and shards fare."""
+
 
 def answer_continuously(
-    statements: DataFrame, spec: ShardSpec, timing: Timing, *, shards: int
+    statements: DataFrame,
+    spec: ShardSpec,
+    timing: Timing,
+    *,
+    shards: int,
+    run: str = "",
 ) -> DataFrame:
     """Answer a query over streams as they come in.
 
@@ -28,10 +37,13 @@ def answer_continuously(
         timing: delays and idle times of the streams.
         shards: how many shards to use, if the plan can be sharded; at most as many as Spark's
             shuffle partitions.
+        run: what tells this run from others of the same query, such as its checkpoint.
 
     Returns:
-        A streaming frame of answers in the form of `answers.answer_schema`.
+        A streaming frame of answers in the form that `answers.present` gives.
     """
+    from pyspark.sql import functions as F
+
     spark = statements.sparkSession
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
     count = shards if spec.plan.key.variable is not None else 1
@@ -42,16 +54,25 @@ def answer_continuously(
         )
     keys = shard_keys(spark, count, partitions)
     blobs = match_statements(statements, spec.plan, count).mapInArrow(Packer(keys), BLOB_SCHEMA)
-    variables = spec.make().variables
-    return blobs.groupBy(SHARD_KEY).transformWithStateInPandas(
-        statefulProcessor=ShardProcessor(_name(spec), spec, timing),
-        outputStructType=answer_schema(variables),
+    raw = blobs.groupBy(SHARD_KEY).transformWithStateInPandas(
+        statefulProcessor=ShardProcessor(_name(spec, run), spec, timing),
+        outputStructType=spec.shape.schema,
         outputMode="append",
         timeMode="none",
     )
+    told = raw.observe(
+        METRICS,
+        F.count(rows.SIGN).alias("answers"),
+        F.sum("late").alias("late"),
+        F.min("through").alias("through"),
+        F.sum("held").alias("held"),
+        F.max("kernel_ms").alias("kernel_ms"),
+        F.sum("replayed").alias("replayed"),
+    )
+    return present(told, spec.plan.query, spec.shape)
 
 
-def _name(spec: ShardSpec) -> str:
+def _name(spec: ShardSpec, run: str) -> str:
     """Tell queries apart in the memory of a worker."""
-    text = render(spec.plan.query)
+    text = f"{run}\n{render(spec.plan.query)}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import secrets
 import struct
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, final
@@ -33,6 +34,7 @@ from pyspark.sql.types import (
 
 if TYPE_CHECKING:
     from quadweir.kernel.shard import Shard
+    from quadweir.runtime.answers import Shape
     from quadweir.runtime.bounded import ShardSpec
     from quadweir.runtime.exchange import Unpacker
 
@@ -124,11 +126,15 @@ class _Copy:
     token: str
     shard: Shard
     unpacker: Unpacker
+    shape: Shape
     through: int
+    replayed: int = 0
 
 
-# Shards outlive batches in the workers that Spark uses again.
+# Shards outlive batches in the workers that Spark uses again. Those used longest ago are dropped:
+# their queries may have ended, and if not, their state brings them back.
 _COPIES: dict[tuple[str, int], _Copy] = {}
+_MOST_COPIES: Final = 64
 
 
 @final
@@ -159,8 +165,7 @@ class ShardProcessor(StatefulProcessor):
         rows: Iterator[Any],
         timerValues: Any,  # noqa: ARG002, N803 - Spark's name
     ) -> Iterator[pd.DataFrame]:
-        from quadweir.runtime.answers import answer_batch
-
+        began = time.monotonic()
         blobs = [bytes(blob) for frame in rows for blob in frame["blob"]]
         header = self._header.get() if self._header.exists() else None
         version, token, parts, first, logged, text = header or (0, "", 0, 1, 0, None)
@@ -168,9 +173,10 @@ class ShardProcessor(StatefulProcessor):
         copy = self._copy(int(key[0]), token, version, parts, first)
         now = times.note(blobs)
         times.advance(self._streams, self._timing, now)
-        events, _ = copy.unpacker.events(blobs, after=copy.through)
+        events, late = copy.unpacker.events(blobs, after=copy.through)
         answers = copy.shard.step(events, times.through)
         copy.through = times.through
+        kernel_ms = round((time.monotonic() - began) * 1000)
         copy.token = secrets.token_hex(8)
         version += 1
         entry = _packed(times.through, blobs)
@@ -182,24 +188,36 @@ class ShardProcessor(StatefulProcessor):
                 self._log.removeKey((number,))
             first, logged = version + 1, 0
         self._header.update((version, copy.token, parts, first, logged, times.as_text()))
-        batch = answer_batch(answers)
-        if batch.num_rows:
-            yield batch.to_pandas()
+        if len(answers):
+            yield copy.shape.batch(answers, f"{key[0]}.{version}").to_pandas()
+        facts = {
+            "late": late,
+            "through": times.through,
+            "held": copy.shard.held(),
+            "kernel_ms": kernel_ms,
+            "replayed": copy.replayed,
+        }
+        copy.replayed = 0
+        self._keep(int(key[0]), copy)
+        yield copy.shape.facts(facts).to_pandas()
 
     def close(self) -> None:
         """Keep the copies: the next batch may find them of use."""
 
     def _copy(self, key: int, token: str, version: int, parts: int, first: int) -> _Copy:
-        """Find the shard as the state says it is, or make it so."""
+        """Find the shard as the state says it is, or make it so.
+
+        It is taken out of the copies: one that a step left half done must not be found again.
+        """
         place = (self._name, key)
-        copy = _COPIES.get(place)
+        copy = _COPIES.pop(place, None)
         if copy is not None and copy.token == token:
             return copy
         from quadweir.runtime.exchange import Unpacker
 
         spec: ShardSpec = CloudPickleSerializer().loads(self._spec)  # type: ignore[no-untyped-call]
         shard = spec.make()
-        copy = _Copy(token, shard, Unpacker(shard), _ALWAYS)
+        copy = _Copy(token, shard, Unpacker(shard), spec.shape, _ALWAYS)
         if parts:
             data = b"".join(self._snapshot.getValue((number,))[0] for number in range(parts))
             (copy.through,) = struct.unpack_from("<q", data)
@@ -209,8 +227,13 @@ class ShardProcessor(StatefulProcessor):
             events, _ = copy.unpacker.events(blobs, after=copy.through)
             shard.step(events, through)
             copy.through = through
-        _COPIES[place] = copy
+            copy.replayed += 1
         return copy
+
+    def _keep(self, key: int, copy: _Copy) -> None:
+        _COPIES[self._name, key] = copy
+        while len(_COPIES) > _MOST_COPIES:
+            del _COPIES[next(iter(_COPIES))]
 
     def _save(self, shard: Shard, before: int) -> int:
         """Write a snapshot in parts that the state store can bear."""

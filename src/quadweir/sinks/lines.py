@@ -1,4 +1,4 @@
-"""Rows as lines of text, as column expressions: N-Quads, N-Triples, timed lines, JSON Lines."""
+"""Rows as lines of text, as column expressions: N-Quads, timed lines, JSON Lines, answers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.errors import UsageError
+from quadweir.sinks.answerlines import csv_line, json_line, tsv_line
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -25,11 +26,23 @@ class LineFormat(StrEnum):
     """A statement after its event time: a stream file that can be read again."""
     JSONL = "jsonl"
     """Any row, as a JSON object with every column."""
+    ANSWERS_JSONL = "answers-jsonl"
+    """An answer of a query, as JSON with terms as in SPARQL's JSON results."""
+    ANSWERS_CSV = "answers-csv"
+    """An answer of a query, as in SPARQL's CSV results; lines have no header."""
+    ANSWERS_TSV = "answers-tsv"
+    """An answer of a query, as in SPARQL's TSV results; lines have no header."""
 
     @property
     def suffix(self) -> str:
         """How names of such files end."""
-        return {"nquads": ".nq", "ntriples": ".nt", "timed-lines": ".stream"}.get(self, ".jsonl")
+        return {
+            "nquads": ".nq",
+            "ntriples": ".nt",
+            "timed-lines": ".stream",
+            "answers-csv": ".csv",
+            "answers-tsv": ".tsv",
+        }.get(self, ".jsonl")
 
 
 def to_lines(frame: DataFrame, form: LineFormat) -> DataFrame:
@@ -48,6 +61,12 @@ def line_of(frame: DataFrame, form: LineFormat) -> Column:
         case LineFormat.JSONL:
             every = F.struct(*[F.col(f"`{name}`") for name in frame.columns])
             return F.to_json(every, {"ignoreNullFields": "false"})
+        case LineFormat.ANSWERS_JSONL:
+            return json_line(frame)
+        case LineFormat.ANSWERS_CSV:
+            return csv_line(frame)
+        case LineFormat.ANSWERS_TSV:
+            return tsv_line(frame)
         case LineFormat.NQUADS:
             columns = rows.TERMS
         case LineFormat.NTRIPLES:

@@ -1,0 +1,78 @@
+"""A plan in words, for `quadweir explain --plan` and `RegisteredQuery.explain`."""
+
+from __future__ import annotations
+
+from quadweir.algebra.analyze import state_bounds
+from quadweir.algebra.patterns import TriplePattern
+from quadweir.algebra.render import render
+from quadweir.kernel.network import LeafPlan
+from quadweir.plan.query import QueryPlan
+
+
+def describe(plan: QueryPlan, *, shards: int | None = None) -> str:
+    """Say how a query is run: what is matched, how rows are sharded and why, what is kept.
+
+    Args:
+        plan: the plan.
+        shards: how many shards there are to be, if that is known.
+    """
+    lines = ["algebra", *_indented(render(plan.query)), "", "matched before the shuffle"]
+    for place, leaf in enumerate(plan.leaves):
+        lines.append(f"  {place}  {_leaf(leaf, plan)}{_to(place, leaf, plan)}")
+    for place in sorted(plan.elements):
+        window = plan.query.windows[plan.sources[place].window]
+        lines.append(f"  all elements of <{plan.sources[place].stream}>, for {window.name}")
+    if not plan.leaves and not plan.elements:
+        lines.append("  nothing")
+    lines += ["", "shards"]
+    variable = plan.key.variable
+    lines.append(f"  key      {variable if variable is not None else 'none: one shard'}")
+    lines.append(f"  because  {plan.key.reason}")
+    if shards is not None:
+        lines.append(f"  count    {shards_used(plan, shards)}")
+    lines += ["", "answers"]
+    if plan.why_not is not None:
+        lines.append(f"  evaluated anew at every report: {plan.why_not}")
+    else:
+        lines.append("  kept up to date as elements come and go")
+    lines.append(
+        "  leave as soon as their parts have arrived"
+        if plan.eager
+        else "  leave once the watermark has passed their instant"
+        if plan.query.windows
+        else "  leave once"
+    )
+    bounds = state_bounds(plan.query)
+    if bounds:
+        lines += ["", "state"]
+        for bound in bounds:
+            ends = "" if bound.bounded else " (without bound)"
+            lines.append(f"  {bound.window}  {bound.text}{ends}")
+    return "\n".join(lines) + "\n"
+
+
+def shards_used(plan: QueryPlan, shards: int) -> int:
+    """How many of the shards that there may be the plan can use."""
+    return shards if plan.key.variable is not None else 1
+
+
+def _leaf(leaf: LeafPlan, plan: QueryPlan) -> str:
+    window = plan.query.windows[leaf.source.window].name
+    pattern = "each element" if leaf.pattern is None else _pattern(leaf.pattern)
+    return f"{pattern}  in {window} over <{leaf.source.stream}>"
+
+
+def _pattern(pattern: TriplePattern) -> str:
+    return f"{pattern.subject} {pattern.predicate} {pattern.object}"
+
+
+def _to(place: int, leaf: LeafPlan, plan: QueryPlan) -> str:
+    if place in plan.replicated:
+        return ", to every shard: its changes bring reports"
+    if plan.key.variable is None or leaf.pattern is None:
+        return ""
+    return f", by {plan.key.variable}"
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {line}" for line in text.rstrip().splitlines()]

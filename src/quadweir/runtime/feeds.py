@@ -1,0 +1,170 @@
+"""The streams of a query, opened and brought together into one frame of statements."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+from pyspark.sql import functions as F
+
+from quadweir import rows
+from quadweir.errors import NotImplementedYetError, UsageError
+from quadweir.runtime.processor import Timing
+from quadweir.sources.records import event_time
+from quadweir.terms import IRI
+from quadweir.vocab import XSD
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from quadweir.plan.query import QueryPlan
+
+METRICS: Final = "quadweir_input"
+"""Under this name Spark's progress tells how much was read and how much of it was of no use."""
+_COLUMNS: Final = (*rows.ELEMENT, *rows.TERMS, rows.SOURCE, rows.PLACE, rows.REASON, rows.RECORD)
+_INTEGERS: Final = tuple(
+    f"{XSD[name]}" for name in ("integer", "long", "int", "unsignedLong", "unsignedInt")
+)
+_DATE_TIME: Final = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?"
+    r"(Z|[+-][0-9]{2}:[0-9]{2})?\z"
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A stream that a query can read.
+
+    Attributes:
+        iri: its name.
+        open: gives its rows, statements or dead letters told by `rows.REASON`; it takes the
+            predicate that event times are to come from, if a window says so, and a folder for what
+            has to be kept until it is processed.
+        delay_ms: the allowed delay (S4).
+        idle_ms: after how long it is idle; None is never.
+        timed_by: the predicate that its event times are read from, if they are.
+    """
+
+    iri: str
+    open: Callable[[str | None, Path | None], DataFrame]
+    delay_ms: int = 0
+    idle_ms: int | None = None
+    timed_by: str | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """All streams of a query in one frame: statements, and dead letters told by their reason."""
+
+    frame: DataFrame
+    timing: Timing
+
+    @property
+    def is_streaming(self) -> bool:
+        return bool(self.frame.isStreaming)
+
+    @property
+    def statements(self) -> DataFrame:
+        return rows.select_statements(self.frame.where(F.col(rows.REASON).isNull()))
+
+    @property
+    def dead_letters(self) -> DataFrame:
+        bad = self.frame.where(F.col(rows.REASON).isNotNull())
+        return bad.select(rows.SOURCE, rows.PLACE, rows.REASON, rows.RECORD)
+
+
+def event_times(plan: QueryPlan) -> dict[str, IRI | None]:
+    """Tell, for each stream, the predicate that its event times come from, None for none.
+
+    Raises:
+        NotImplementedYetError: two windows want two different times of one stream.
+    """
+    found: dict[str, IRI | None] = {}
+    for source in plan.sources:
+        if found.setdefault(source.stream, source.event_time) != source.event_time:
+            raise NotImplementedYetError(
+                f"<{source.stream}> is read with two different event times",
+                hint="Use one of them in all windows, or ask the oracle (--oracle).",
+            )
+    return found
+
+
+def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -> Opened | None:
+    """Open the streams that a plan reads, each once; None if it reads none.
+
+    Raises:
+        UsageError: a stream is not known, or some streams go on and others are all there.
+    """
+    frames, delays, idles = [], {}, {}
+    for iri, predicate in event_times(plan).items():
+        feed = feeds.get(iri)
+        if feed is None:
+            known = ", ".join(f"<{one}>" for one in feeds) or "none"
+            raise UsageError(
+                f"the query reads the stream <{iri}>, which is not declared",
+                hint=f"Declared streams: {known}.",
+            )
+        own = spool / hashlib.sha256(iri.encode()).hexdigest()[:12] if spool is not None else None
+        wanted = predicate.value if predicate is not None else None
+        rows_of = _complete(feed.open(wanted if wanted != feed.timed_by else None, own))
+        if wanted is not None and wanted != feed.timed_by and not rows_of.isStreaming:
+            rows_of = timed_by(rows_of, wanted)
+        frames.append(rows_of)
+        delays[iri] = feed.delay_ms
+        idles[iri] = feed.idle_ms
+    if not frames:
+        return None
+    live = [frame.isStreaming for frame in frames]
+    if any(live) and not all(live):
+        names = dict(zip(delays, live, strict=True))
+        still = ", ".join(f"<{iri}>" for iri, goes_on in names.items() if not goes_on)
+        raise UsageError(
+            f"some streams go on, and {still} is read to its end",
+            hint="Watch its folder (watch = true) or replay it.",
+        )
+    return Opened(reduce(lambda one, other: one.unionByName(other), frames), Timing(delays, idles))
+
+
+def _complete(frame: DataFrame) -> DataFrame:
+    nothing = F.lit(None).cast("string")
+    return frame.select(
+        *[F.col(name) if name in frame.columns else nothing.alias(name) for name in _COLUMNS]
+    )
+
+
+def timed_by(frame: DataFrame, predicate: str) -> DataFrame:
+    """Time the elements of a bounded stream by the value of a predicate inside them (S2)."""
+    from pyspark.sql import Window
+
+    element = Window.partitionBy(*rows.ELEMENT)
+    value = F.when(F.col(rows.PREDICATE) == f"<{predicate}>", F.col(rows.OBJECT))
+    values = F.collect_set(value).over(element)
+    found = frame.withColumn("_times", values).withColumn("_time", _read_time(F.col("_times")[0]))
+    count = F.size("_times")
+    why = (
+        F.when(count == 0, F.lit(f"no time: <{predicate}> is missing"))
+        .when(count > 1, F.lit(f"several times: <{predicate}> has more than one value"))
+        .when(F.col("_time").isNull(), F.lit(f"the value of <{predicate}> is not a time"))
+    )
+    kept = [name for name in _COLUMNS if name not in (rows.EVENT_TIME, rows.REASON)]
+    return found.select(
+        *kept,
+        F.when(count == 1, F.col("_time")).alias(rows.EVENT_TIME),
+        F.coalesce(rows.REASON, why).alias(rows.REASON),
+    )
+
+
+def _read_time(term: Column) -> Column:
+    """Read a literal as milliseconds since 1970, NULL if it is no time."""
+    shape = '(?s)^"(.*)"(?:\\^\\^<([^>]*)>)?$'
+    lexical, kind = F.trim(F.regexp_extract(term, shape, 1)), F.regexp_extract(term, shape, 2)
+    is_number = kind.isin(*_INTEGERS) & lexical.rlike(r"^[+-]?[0-9]{1,18}\z")
+    is_moment = kind.isin("", str(XSD.dateTime)) & lexical.rlike(_DATE_TIME)
+    moment = F.regexp_replace(lexical, " ", "T")
+    return F.when(is_number, lexical.try_cast("bigint")).when(is_moment, event_time(moment))

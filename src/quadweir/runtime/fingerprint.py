@@ -1,0 +1,129 @@
+"""What a checkpoint was made for, written beside it, so that it is not used for anything else.
+
+Spark would take up the state of another query as if it were this one's.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, final
+
+from quadweir.algebra.render import render
+from quadweir.errors import StateError
+from quadweir.plan.describe import shards_used
+from quadweir.plan.query import QueryPlan
+
+NAME: Final = "quadweir.json"
+VERSION: Final = 1
+"""Counts up whenever older state cannot be read any more."""
+_MOST_LINES: Final = 30
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """What the state of a query depends on."""
+
+    algebra: str
+    shards: int
+    partitions: int
+    static: str
+    version: int = VERSION
+
+    @staticmethod
+    def of(plan: QueryPlan, *, shards: int, partitions: int, static: str) -> Fingerprint:
+        return Fingerprint(render(plan.query), shards_used(plan, shards), partitions, static)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over all of it."""
+        return hashlib.sha256(json.dumps(self._table(), sort_keys=True).encode()).hexdigest()
+
+    def _table(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "algebra": self.algebra,
+            "shards": self.shards,
+            "partitions": self.partitions,
+            "static": self.static,
+        }
+
+    def guard(self, checkpoint: Path) -> None:
+        """Refuse a checkpoint that was made for something else; claim one that is new.
+
+        Raises:
+            StateError: the checkpoint belongs to another query, or to the same one run otherwise;
+                the error says what differs.
+        """
+        file = checkpoint / NAME
+        if file.is_file():
+            try:
+                before = json.loads(file.read_text(encoding="utf-8"))
+                known = Fingerprint(
+                    before["algebra"],
+                    before["shards"],
+                    before["partitions"],
+                    before["static"],
+                    before["version"],
+                )
+            except (OSError, ValueError, KeyError, TypeError) as error:
+                raise StateError(
+                    f"{file} cannot be read",
+                    detail=str(error),
+                    hint="Start with a new checkpoint folder.",
+                ) from error
+            self._compare(known, checkpoint)
+            return
+        if (checkpoint / "offsets").exists():
+            raise StateError(
+                f"{checkpoint} is the checkpoint of something that is no query of ours",
+                hint="Start with a new checkpoint folder.",
+            )
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        scratch = file.with_name(f".{NAME}.new")
+        table = {**self._table(), "digest": self.digest}
+        scratch.write_text(json.dumps(table, indent=1), encoding="utf-8")
+        scratch.replace(file)
+
+    def _compare(self, known: Fingerprint, checkpoint: Path) -> None:
+        if known == self:
+            return
+        changed, hint = [], "Start with a new checkpoint folder, or run what it was made for."
+        if known.version != self.version:
+            changed.append(f"its state has format {known.version}, this release {self.version}")
+        if known.algebra != self.algebra:
+            diff = difflib.unified_diff(
+                known.algebra.splitlines(), self.algebra.splitlines(), lineterm="", n=1
+            )
+            lines = list(diff)[2:]
+            cut = lines[:_MOST_LINES] + (["..."] if len(lines) > _MOST_LINES else [])
+            changed.append("the query is another one:\n" + "\n".join(cut))
+        elif known.shards != self.shards or known.partitions != self.partitions:
+            changed.append(
+                f"its state is cut into {known.shards} shards over {known.partitions} partitions, "
+                f"and now there are to be {self.shards} over {self.partitions}"
+            )
+            hint = (
+                f"Run it with --shards {known.shards}; or start anew with another checkpoint, "
+                "which reads the streams from their beginning."
+            )
+        if known.static != self.static:
+            changed.append("the static data is not what it was")
+        raise StateError(
+            f"the checkpoint {checkpoint} was made for something else",
+            detail="; ".join(changed),
+            hint=hint,
+        )
+
+
+def static_digest(spellings: list[str]) -> str:
+    """Name static data by its quads, whatever their order."""
+    found = hashlib.sha256()
+    for each in sorted(spellings):
+        found.update(each.encode())
+        found.update(b"\n")
+    return found.hexdigest()

@@ -1,0 +1,312 @@
+"""A registered query: its answers as a DataFrame, and the run that writes them to a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+from pyspark.sql import functions as F
+
+from quadweir import rows
+from quadweir.algebra.analyze import analyze, refuse_unbounded
+from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.query import ConstructForm, ContinuousQuery
+from quadweir.errors import UsageError
+from quadweir.optimize.pipeline import optimize
+from quadweir.plan.describe import describe, shards_used
+from quadweir.plan.query import plan_query
+from quadweir.runtime.answers import as_statements
+from quadweir.runtime.bounded import ShardSpec, answer_bounded
+from quadweir.runtime.continuous import METRICS, answer_continuously
+from quadweir.runtime.feeds import METRICS as INPUT_METRICS
+from quadweir.runtime.feeds import Feed, Opened, open_feeds
+from quadweir.runtime.fingerprint import Fingerprint, static_digest
+from quadweir.sinks.start import start
+from quadweir.sources.staticfiles import apart_from_streams
+from quadweir.terms import IRI, Quad
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from quadweir.sinks.start import Sink
+
+ANSWERS: Final = "urn:quadweir:answers"
+# As in the kernel: nothing is known yet, and all is known.
+_EDGE: Final = 2**59
+
+
+@final
+class RegisteredQuery:
+    """A continuous query with its streams and static data; nothing runs before it is asked to.
+
+    Args:
+        spark: the session.
+        query: the query as it was parsed.
+        feeds: the streams there are, by IRI.
+        static: the static data.
+        shards: how many shards to use, at most.
+        allow_unbounded: windows and streams that may be kept whole.
+
+    Raises:
+        UnboundedStateError: the query would have to keep a stream whole.
+        PlanError: it cannot be planned.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        query: ContinuousQuery,
+        feeds: Mapping[str, Feed],
+        *,
+        static: Iterable[Quad] = (),
+        shards: int | None = None,
+        allow_unbounded: Iterable[str] = (),
+    ) -> None:
+        analyze(query)
+        refuse_unbounded(query, allowed=frozenset(map(IRI, allow_unbounded)))
+        if shards is not None and shards < 1:
+            raise UsageError(f"{shards} shards cannot hold anything", hint="Ask for 1 or more.")
+        self.query = query
+        self._spark = spark
+        self._feeds = dict(feeds)
+        quads = list(apart_from_streams(static))
+        self._static_digest = static_digest(list(map(str, quads)))
+        streams = tuple(sorted(self._feeds))
+        dataset = Dataset.of(quads)
+        self.plan = plan_query(optimize(query).query, static=dataset, streams=streams)
+        self._spec = ShardSpec(self.plan, dataset, streams)
+        self.partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        self.shards = shards_used(self.plan, shards or self.partitions)
+        self._running: StreamingQuery | None = None
+        self._opened: Opened | None = None
+
+    def to_dataframe(self, *, spool: Path | None = None) -> DataFrame:
+        """The answers: bounded if all streams are, else a streaming frame.
+
+        The columns are `t`, the report instant in milliseconds; `sign`, + or -; and `bindings`, a
+        struct with the canonical spelling of what each variable is bound to, or, for CONSTRUCT,
+        `graph`, an array of triples.
+
+        Args:
+            spool: where TCP and MQTT keep what arrived until it is processed; only they need it.
+
+        Raises:
+            UsageError: a stream is not declared, or the streams do not go together.
+        """
+        return self._answers(spool, run="")
+
+    def statements(self, stream: str = ANSWERS, *, spool: Path | None = None) -> DataFrame:
+        """The triples of a CONSTRUCT's answers as statements of a stream (A5).
+
+        Raises:
+            UsageError: the query is no CONSTRUCT.
+        """
+        return self._as_statements(self._answers(spool, run=""), stream)
+
+    def dead_letters(self) -> DataFrame:
+        """What of bounded streams cannot be used, as rows of `rows.DEAD_LETTER_SCHEMA`."""
+        opened = open_feeds(self.plan, self._feeds, None)
+        if opened is None:
+            return self._spark.createDataFrame([], rows.DEAD_LETTER_SCHEMA)
+        return opened.dead_letters
+
+    def start(
+        self,
+        sink: Sink,
+        *,
+        checkpoint: Path,
+        every: timedelta | None = None,
+        available_now: bool = False,
+        statements: str | None = None,
+        name: str | None = None,
+    ) -> RegisteredQuery:
+        """Start writing answers to a sink as streams go on.
+
+        Args:
+            sink: where answers go.
+            checkpoint: offsets and state; the same folder makes the query go on where it stopped.
+            every: how often a batch is taken; default: as soon as the last one is done.
+            available_now: take what is there now and end.
+            statements: write the triples of a CONSTRUCT as statements of a stream of this IRI.
+            name: what Spark calls the query.
+
+        Raises:
+            StateError: the checkpoint was made for another query, other static data or another
+                number of shards; the error says what differs.
+            UsageError: it runs already, or its streams are all there.
+        """
+        if self._running is not None and self._running.isActive:
+            raise UsageError("the query runs already", hint="Stop it first, or register another.")
+        checkpoint = Path(checkpoint)
+        answers = self._answers(checkpoint / "spool", run=str(checkpoint.absolute()))
+        if not answers.isStreaming:
+            raise UsageError(
+                "the streams of the query are all there: it has an end, and nothing to start",
+                hint="Take to_dataframe(), or watch a folder (watch = true), or replay the files.",
+            )
+        self.fingerprint.guard(checkpoint)
+        if statements is not None:
+            answers = self._as_statements(answers, statements)
+        self._running = start(
+            answers,
+            sink,
+            checkpoint=checkpoint,
+            every=every,
+            available_now=available_now,
+            name=name,
+        )
+        return self
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """What the state of this query depends on."""
+        return Fingerprint.of(
+            self.plan,
+            shards=self.shards,
+            partitions=self.partitions,
+            static=self._static_digest,
+        )
+
+    def explain(self, *, spark: bool = False) -> str:
+        """Say how the query is run.
+
+        Args:
+            spark: add Spark's own plan.
+        """
+        text = describe(self.plan, shards=self.shards)
+        if spark:
+            frame = self._answers(Path("spool"), run="")
+            inner: Any = frame._jdf.queryExecution()
+            text += f"\nSpark\n{inner.simpleString()}\n"
+        return text
+
+    # --- a run, like Spark's StreamingQuery ---
+
+    @property
+    def streaming(self) -> StreamingQuery:
+        """Spark's own handle of the run.
+
+        Raises:
+            UsageError: the query was not started.
+        """
+        if self._running is None:
+            raise UsageError("the query was not started", hint="Call start(sink, checkpoint=...).")
+        return self._running
+
+    @property
+    def id(self) -> str:
+        """What Spark calls the query, also after a restart."""
+        return str(self.streaming.id)
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - as Spark's StreamingQuery has it
+        """Whether it runs."""
+        return self._running is not None and bool(self._running.isActive)
+
+    @property
+    def lastProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
+        """Spark's report of the last batch."""
+        return self.streaming.lastProgress
+
+    @property
+    def recentProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
+        """Spark's reports of the last batches."""
+        return self.streaming.recentProgress
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
+        """Wait until it ends, as Spark's StreamingQuery does."""
+        return self.streaming.awaitTermination(timeout)
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - as Spark's StreamingQuery has it
+        """Wait until all that is there now was answered; for tests."""
+        self.streaming.processAllAvailable()
+
+    def exception(self) -> Any:
+        """What ended it, None if nothing did."""
+        return self.streaming.exception()
+
+    def stop(self) -> None:
+        """Stop it; its checkpoint lets it go on later."""
+        if self._running is not None:
+            self._running.stop()
+
+    def metrics(self) -> dict[str, Any]:
+        """How the run has fared: totals over the batches that Spark remembers, and the last batch.
+
+        `statements`, `dead_letters`, `answers` and `late` (matches of late elements) are totals;
+        `through` is the instant until which all is known, in milliseconds, None before and after;
+        `lag_ms` how far it lies behind the clock; `held` the mappings that shards remember;
+        `state_rows` and `state_bytes` what Spark's state store holds; `batch_ms` and `kernel_ms`
+        the time of the last batch and the part of it in the kernel, `input_rate` its input rows a
+        second.
+        """
+        found: dict[str, Any] = {
+            "batches": 0, "statements": 0, "dead_letters": 0, "answers": 0, "late": 0,
+            "through": None, "lag_ms": None, "held": 0, "state_rows": 0, "state_bytes": 0,
+            "batch_ms": None, "kernel_ms": None, "input_rate": None,
+        }  # fmt: skip
+        if self._running is None:
+            return found
+        for progress in self._running.recentProgress:
+            _add(found, progress)
+        if found["through"] is not None:
+            import time
+
+            found["lag_ms"] = round(time.time() * 1000) - found["through"]
+        return found
+
+    # --- inside ---
+
+    def _answers(self, spool: Path | None, *, run: str) -> DataFrame:
+        opened = open_feeds(self.plan, self._feeds, spool)
+        if opened is None:
+            empty = self._spark.createDataFrame([], rows.STATEMENT_SCHEMA)
+            return answer_bounded(empty, self._spec, shards=1)
+        if not opened.is_streaming:
+            return answer_bounded(opened.statements, self._spec, shards=self.shards)
+        told = opened.frame.observe(
+            INPUT_METRICS,
+            F.count(rows.SUBJECT).alias("statements"),
+            F.count(rows.REASON).alias("dead_letters"),
+        )
+        return answer_continuously(
+            Opened(told, opened.timing).statements,
+            self._spec,
+            opened.timing,
+            shards=self.shards,
+            run=run,
+        )
+
+    def _as_statements(self, answers: DataFrame, stream: str) -> DataFrame:
+        if not isinstance(self.query.form, ConstructForm):
+            raise UsageError(
+                "only the answers of a CONSTRUCT are triples", hint="Take to_dataframe()."
+            )
+        return as_statements(answers, stream)
+
+
+def _add(found: dict[str, Any], progress: Any) -> None:
+    """Add what Spark says of one batch."""
+    observed = progress.observedMetrics
+    found["batches"] += 1
+    for name, keys in (
+        (INPUT_METRICS, ("statements", "dead_letters")),
+        (METRICS, ("answers", "late")),
+    ):
+        row = observed.get(name)
+        for key in keys:
+            found[key] += (row[key] or 0) if row is not None else 0
+    told = observed.get(METRICS)
+    if told is not None and told["through"] is not None:
+        through = told["through"]
+        found["through"] = through if abs(through) < _EDGE else None
+        found["held"] = told["held"] or 0
+        found["kernel_ms"] = told["kernel_ms"]
+    found["batch_ms"] = progress.batchDuration
+    found["input_rate"] = progress.processedRowsPerSecond
+    if progress.stateOperators:
+        found["state_rows"] = sum(each.numRowsTotal for each in progress.stateOperators)
+        found["state_bytes"] = sum(each.memoryUsedBytes for each in progress.stateOperators)

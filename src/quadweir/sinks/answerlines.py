@@ -1,0 +1,154 @@
+"""Answers of a continuous query as lines of text, as column expressions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from quadweir import rows
+from quadweir.errors import UsageError
+from quadweir.vocab import XSD
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_TAB: Final = "\t"
+_LITERAL: Final = '(?s)^"(.*)"(?:@([A-Za-z0-9-]+)|\\^\\^<([^>]*)>)?$'
+_ESCAPES: Final = {"\\t": "\t", "\\b": "\b", "\\n": "\n", "\\r": "\r", "\\f": "\f", '\\"': '"'}
+
+
+def variables_of(frame: DataFrame) -> list[str]:
+    """The names of what answers bind, in the order of SELECT.
+
+    Raises:
+        UsageError: the rows are not answers that bind variables.
+    """
+    if rows.BINDINGS not in frame.columns:
+        raise UsageError(
+            "only answers of SELECT and ASK have bindings to be written",
+            hint="Write triples of a CONSTRUCT as jsonl, nquads, timed-lines or trig.",
+        )
+    kind = frame.schema[rows.BINDINGS].dataType
+    assert isinstance(kind, StructType)
+    return kind.names
+
+
+def json_line(frame: DataFrame) -> Column:
+    """An answer as JSON: `t`, `sign`, and bindings as in SPARQL's JSON results, or triples.
+
+    Spec: https://www.w3.org/TR/sparql11-results-json/#select-encode-terms
+    """
+    if rows.TRIPLES in frame.columns:
+        spelled = F.transform(
+            rows.TRIPLES,
+            lambda triple: F.concat_ws(" ", *[triple[name] for name in rows.TERMS[:3]], F.lit(".")),
+        )
+        graph = F.array_sort(spelled).alias(rows.TRIPLES)
+        return F.to_json(F.struct(rows.REPORT, rows.SIGN, graph))
+    names = variables_of(frame)
+    if not names:
+        head = F.to_json(F.struct(rows.REPORT, rows.SIGN))
+        return F.concat(F.rtrim(head, F.lit("}")), F.lit(',"bindings":{}}'))
+    # What is not bound is left out; SPARQL's order of names in an object means nothing.
+    bindings = F.struct(*[_json_term(_binding(name)).alias(name) for name in sorted(names)])
+    return F.to_json(F.struct(rows.REPORT, rows.SIGN, bindings.alias(rows.BINDINGS)))
+
+
+def csv_line(frame: DataFrame) -> Column:
+    """An answer as CSV: instant, sign, and plain values, as in SPARQL's CSV results.
+
+    Spec: https://www.w3.org/TR/sparql11-results-csv-tsv/#csv
+    """
+    names = variables_of(frame)
+    return F.concat_ws(
+        ",",
+        F.col(rows.REPORT).cast("string"),
+        F.col(rows.SIGN),
+        *[F.coalesce(_csv_value(_plain(_binding(name))), F.lit("")) for name in names],
+    )
+
+
+def tsv_line(frame: DataFrame) -> Column:
+    """An answer as TSV: instant, sign, and terms as RDF spells them.
+
+    Spec: https://www.w3.org/TR/sparql11-results-csv-tsv/#tsv
+    """
+    names = variables_of(frame)
+    return F.concat_ws(
+        _TAB,
+        F.col(rows.REPORT).cast("string"),
+        F.col(rows.SIGN),
+        *[F.coalesce(_binding(name), F.lit("")) for name in names],
+    )
+
+
+def header(frame: DataFrame, *, tabs: bool) -> str:
+    """The first line of a CSV or TSV file of answers."""
+    names = variables_of(frame)
+    if tabs:
+        return _TAB.join([f"?{rows.REPORT}", f"?{rows.SIGN}", *(f"?{name}" for name in names)])
+    return ",".join([rows.REPORT, rows.SIGN, *names])
+
+
+def _binding(name: str) -> Column:
+    return F.col(f"{rows.BINDINGS}.`{name}`")
+
+
+def _json_term(term: Column) -> Column:
+    is_iri, is_blank = term.startswith("<"), term.startswith("_:")
+    kind = F.when(is_iri, "uri").when(is_blank, "bnode").otherwise("literal")
+    language, datatype = _part(term, 2), _part(term, 3)
+    label = F.when(is_blank, F.substr(term, F.lit(3))).otherwise(_plain(term))
+    written = F.struct(
+        kind.alias("type"),
+        label.alias("value"),
+        language.alias("xml:lang"),
+        datatype.alias("datatype"),
+    )
+    return F.when(term.isNotNull(), written)
+
+
+def _part(term: Column, group: int) -> Column:
+    """A part of a literal, NULL where it has none."""
+    found = F.regexp_extract(term, _LITERAL, group)
+    return F.when(term.startswith('"') & (found != "") & (found != XSD.string), found)
+
+
+def _plain(term: Column) -> Column:
+    """The value of a term without what marks its kind; a blank node keeps its mark."""
+    iri = F.substring(term, F.lit(2), F.length(term) - 2)
+    return (
+        F.when(term.startswith("<"), iri)
+        .when(term.startswith('"'), _unescaped(F.regexp_extract(term, _LITERAL, 1)))
+        .otherwise(term)
+    )
+
+
+def _unescaped(lexical: Column) -> Column:
+    """Undo the escapes of a canonical spelling (`quadweir.terms.escape`)."""
+
+    def part(text: Column) -> Column:
+        for written, meant in _ESCAPES.items():
+            text = F.replace(text, F.lit(written), F.lit(meant))
+        tokens = F.regexp_extract_all(text, F.lit(r"\\u[0-9A-F]{4}|[^\\]++|\\"), F.lit(0))
+        decoded = F.transform(
+            tokens,
+            lambda token: F.when(
+                token.rlike(r"^\\u[0-9A-F]{4}\z"),
+                F.decode(F.unhex(F.substr(token, F.lit(3))), "UTF-16BE"),
+            ).otherwise(token),
+        )
+        return F.when(text.contains("\\u"), F.array_join(decoded, "")).otherwise(text)
+
+    # Escaped backslashes first: what is between two of them holds every other escape whole.
+    parts = F.split(lexical, r"\\\\")
+    return F.when(lexical.contains("\\"), F.array_join(F.transform(parts, part), "\\")).otherwise(
+        lexical
+    )
+
+
+def _csv_value(value: Column) -> Column:
+    quoted = F.concat(F.lit('"'), F.replace(value, F.lit('"'), F.lit('""')), F.lit('"'))
+    return F.when(value.rlike('[",\r\n]'), quoted).otherwise(value)

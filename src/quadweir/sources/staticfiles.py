@@ -1,0 +1,107 @@
+"""Static data: RDF files that are read once, before a query starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import final
+
+from quadweir.errors import DataError, SourceError, UsageError
+from quadweir.sources.rdfdocuments import RDF_SUFFIXES, BadQuad, rdf_suffix, read_quads
+from quadweir.terms import IRI, BlankNode, Quad, Resource
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StaticFile:
+    """A file or folder of static data; its triples go into `graph` if one is named."""
+
+    path: Path
+    graph: IRI | None = None
+
+    @staticmethod
+    def of(text: str | Path) -> StaticFile:
+        """Read `FILE` or `IRI=FILE`.
+
+        >>> StaticFile.of("urn:g=a.ttl")
+        StaticFile(path=PosixPath('a.ttl'), graph=IRI(value='urn:g'))
+        """
+        if isinstance(text, Path):
+            return StaticFile(text)
+        iri, path = cut_assignment(text)
+        if not path:
+            raise UsageError(f"{text} names no file", hint="Write IRI=FILE, or FILE.")
+        return StaticFile(Path(path), IRI(iri) if iri is not None else None)
+
+
+def cut_assignment(argument: str) -> tuple[str | None, str]:
+    """Cut IRI=PATH in two; both may hold equals signs, so a cut before something there is best.
+
+    >>> cut_assignment("urn:s=a.stream"), cut_assignment("a.ttl")
+    (('urn:s', 'a.stream'), (None, 'a.ttl'))
+    """
+    if Path(argument).exists():
+        return None, argument
+    cuts = [place for place, letter in enumerate(argument) if letter == "="]
+    cuts = [place for place in cuts if ":" in argument[:place]]
+    for place in cuts:
+        if Path(argument[place + 1 :]).exists():
+            return argument[:place], argument[place + 1 :]
+    return (argument[: cuts[0]], argument[cuts[0] + 1 :]) if cuts else (None, argument)
+
+
+def read_static(named: Iterable[StaticFile]) -> Iterator[Quad]:
+    """Read static files; a blank node belongs to its file.
+
+    Raises:
+        SourceError: a file is not there.
+        DataError: a file is not what its name says; a query over half of its static data would
+            give wrong answers.
+    """
+    number = 0
+    for each in named:
+        for file in _files(each.path):
+            for quad in read_quads(file):
+                if isinstance(quad, BadQuad):
+                    raise DataError(f"{file}, {quad.place}: {quad.reason}")
+                yield _of_file(quad, number, each.graph)
+            number += 1
+
+
+def _files(path: Path) -> list[Path]:
+    if not path.exists():
+        raise SourceError(f"no such file: {path}", hint="Check the path of the static data.")
+    if not path.is_dir():
+        return [path]
+    found = sorted(
+        file
+        for file in path.iterdir()
+        if file.is_file() and file.name[:1] not in "._" and rdf_suffix(file) in RDF_SUFFIXES
+    )
+    if not found:
+        raise SourceError(
+            f"no RDF files in {path}", hint=f"Names of RDF files end in {', '.join(RDF_SUFFIXES)}."
+        )
+    return found
+
+
+def _of_file(quad: Quad, number: int, graph: IRI | None) -> Quad:
+    subject, end = quad.subject, quad.object
+    name: Resource | None = quad.graph if graph is None else graph
+    if isinstance(subject, BlankNode):
+        subject = BlankNode(f"f{number}-{subject.label}")
+    if isinstance(end, BlankNode):
+        end = BlankNode(f"f{number}-{end.label}")
+    return replace(quad, subject=subject, object=end, graph=name)
+
+
+def apart_from_streams(quads: Iterable[Quad]) -> Iterator[Quad]:
+    """Name the blank nodes of static data so that they are none of a stream's (S3)."""
+    for quad in quads:
+        subject, end = quad.subject, quad.object
+        if isinstance(subject, BlankNode):
+            subject = BlankNode(f"g-{subject.label}")
+        if isinstance(end, BlankNode):
+            end = BlankNode(f"g-{end.label}")
+        yield replace(quad, subject=subject, object=end)

@@ -1,0 +1,75 @@
+"""What the Spark tests of queries share: elements as frames and files, answers read back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from quadweir import Engine, rows
+from quadweir.runtime.matching import END
+from quadweir.sources.streamfiles import Element
+from quadweir.terms import IRI, Quad, parse_term
+from quadweir.testing import Answer
+
+LAST = Element(END, 0, 0, (Quad(IRI("urn:a"), IRI("urn:b"), IRI("urn:c")),))
+"""Ends all streams."""
+
+
+def statement_rows(elements: Iterable[Element]) -> list[tuple[Any, ...]]:
+    return [
+        (
+            each.stream,
+            each.event_time,
+            each.position,
+            str(quad.subject),
+            str(quad.predicate),
+            str(quad.object),
+            None,
+        )
+        for each in elements
+        for quad in each.quads
+    ]
+
+
+def statements(spark: SparkSession, elements: Iterable[Element]) -> DataFrame:
+    return spark.createDataFrame(statement_rows(elements), rows.STATEMENT_SCHEMA)
+
+
+def provide(engine: Engine, frame: DataFrame, streams: Iterable[str]) -> None:
+    """Make the streams of a frame known to an engine, each by its IRI."""
+    for iri in sorted(streams):
+        engine.provide(iri, frame.where(frame[rows.STREAM] == iri))
+
+
+def write_batches(folder: Path, elements: Sequence[Element], size: int) -> int:
+    """Write elements as JSON files, `size` in each, to be read one after the other."""
+    folder.mkdir(parents=True, exist_ok=True)
+    number = 0
+    for number, start in enumerate(range(0, len(elements), size), start=1):
+        file = folder / f"{number:06}.json"
+        part = statement_rows(elements[start : start + size])
+        names = rows.STATEMENT_SCHEMA.names
+        file.write_text("".join(json.dumps(dict(zip(names, row))) + "\n" for row in part))
+        # Spark takes files in the order of their times.
+        os.utime(file, (1e9 + number, 1e9 + number))
+    return number
+
+
+def to_answers(found: DataFrame | Iterable[Any]) -> list[Answer]:
+    """Answers of a frame, in the form of the oracle's."""
+    collected = found.collect() if isinstance(found, DataFrame) else found
+    return [_answer(row) for row in collected]
+
+
+def _answer(row: Any) -> Answer:
+    if rows.TRIPLES in row:
+        graph = frozenset(Quad(*(parse_term(term) for term in triple)) for triple in row["graph"])
+        return Answer(row[rows.REPORT], row[rows.SIGN], graph=graph)
+    bound = row[rows.BINDINGS].asDict()
+    known = {name: parse_term(text) for name, text in bound.items() if text is not None}
+    return Answer.of(row[rows.REPORT], row[rows.SIGN], known)
