@@ -98,6 +98,7 @@ def _touch_the_rest() -> None:
     index = RingIndex((0,), linked=False)
     index.attach(cells, rows)
     index.insert(rows)
+    index.probe(1)
     index.remove(rows)
     OneWay(1).find(cells)
 

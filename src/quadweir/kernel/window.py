@@ -261,6 +261,18 @@ class Leaf(Operator):
         return self.table.append(cells)
 
 
+def _by_instants(run: np.ndarray) -> np.ndarray:
+    """Sort matches by when they come, and of those that come together by when they go.
+
+    Both grow with the element's time, but a hopping window may have several of one time alike.
+    """
+    enter, leave = run[:, ENTER], run[:, LEAVE]
+    # Nearly always they are in order.
+    if np.all(enter[1:] >= enter[:-1]) and np.all(leave[1:] >= leave[:-1]):
+        return run
+    return run[np.lexsort((leave, enter))]
+
+
 @final
 class TimedLeaf(Leaf):
     """A leaf whose matches' instants follow from their elements' times.
@@ -295,9 +307,7 @@ class TimedLeaf(Leaf):
             # A hopping window may never look at an element that falls between two scopes.
             run = run[enter < leave]
         self.dictionary.hold(run[:, FIRST_VALUE:].ravel())
-        if not self.eager and np.any(run[1:, ENTER] < run[:-1, ENTER]):
-            run = run[np.argsort(run[:, ENTER], kind="stable")]
-        self._runs.append(run)
+        self._runs.append(run if self.eager else _by_instants(run))
 
     def advance(self, through: int) -> Delta:
         return self._advance_eagerly(through) if self.eager else self._advance_in_order(through)
@@ -381,8 +391,7 @@ class TimedLeaf(Leaf):
             return np.zeros((0, self.table.width), dtype=np.int64)
         if len(ready) == 1:
             return ready[0]
-        together = np.concatenate(ready)
-        return together[np.argsort(together[:, ENTER], kind="stable")]
+        return _by_instants(np.concatenate(ready))
 
     def held(self) -> int:
         return self.table.held + sum(len(run) for run in self._runs)
@@ -391,7 +400,7 @@ class TimedLeaf(Leaf):
         runs = self._runs or [np.zeros((0, self.table.width), dtype=np.int64)]
         waiting = np.concatenate(runs)
         if not self.eager:
-            waiting = waiting[np.argsort(waiting[:, ENTER], kind="stable")]
+            waiting = _by_instants(waiting)
         return {
             **self.table.arrays(),
             "gone": np.array([self._gone], dtype=np.int64),
