@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +32,6 @@ SLOTS: Final = 4
 _SENT: Final = "http://example.org/sent"
 _TICK_S: Final = 0.01
 _PATIENCE_S: Final = 240
-_PARTITIONS: Final = 2
 _QUANTILES: Final = (0.5, 0.99)
 _MAPPING: Final = """
 @prefix rml: <http://w3id.org/rml/> . @prefix rmls: <http://semweb.mmlab.be/ns/rmls#> .
@@ -55,22 +54,24 @@ def run(
     rate: int = 1000,
     seconds: int = 20,
     warm_up: int = 10,
+    partitions: int = 2,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Measure both ways of running one mapping.
 
     Args:
-        spark: a session with Kafka's connector and at least four task slots.
+        spark: a session with Kafka's connector and more task slots than partitions.
         servers: the broker.
         rate: records a second.
         seconds: how long to measure.
         warm_up: how many seconds of records are sent before, and not counted.
+        partitions: how many the topics have.
         on_step: told what is being measured.
     """
     latencies = {}
     for name, begin in (("micro-batch", _begin_batches), ("real-time", _begin_realtime)):
         on_step(name)
-        latencies[name] = _measure(spark, servers, begin, rate, seconds, warm_up)
+        latencies[name] = _measure(spark, servers, begin, rate, seconds, warm_up, partitions)
     ratio = latencies["real-time"]["median_ms"] / latencies["micro-batch"]["median_ms"]
     return {
         "benchmark": "mapping-latency",
@@ -88,12 +89,13 @@ def _measure(
     rate: int,
     seconds: int,
     warm_up: int,
+    partitions: int,
 ) -> dict[str, float]:
     tag = uuid.uuid4().hex[:8]
     topic, out = f"latency-{tag}", f"latency-{tag}-out"
     kafka = _Kafka(spark, servers)
     try:
-        kafka.create(topic, out, f"{out}-dead-letters")
+        kafka.create((topic, out, f"{out}-dead-letters"), partitions)
         mapping = parse_mapping(_MAPPING % {"servers": servers, "topic": topic})
         with tempfile.TemporaryDirectory(prefix="quadweir-latency-") as folder:
             query = begin(spark, mapping, KafkaSink(servers, out, name="bench"), Path(folder))
@@ -190,7 +192,7 @@ class _Kafka:
         serializer = self._jvm.org.apache.kafka.common.serialization.StringSerializer
         self._producer = clients.producer.KafkaProducer(settings, serializer(), serializer())
 
-    def create(self, *topics: str) -> None:
+    def create(self, topics: Sequence[str], partitions: int) -> None:
         wanted = self._jvm.java.util.ArrayList()
         configs = self._jvm.java.util.HashMap()
         # The broker's own time, at which a reader could have the message at the earliest.
@@ -198,7 +200,7 @@ class _Kafka:
         optional = self._jvm.java.util.Optional
         for topic in topics:
             one = self._jvm.org.apache.kafka.clients.admin.NewTopic(
-                topic, optional.of(_PARTITIONS), optional.empty()
+                topic, optional.of(partitions), optional.empty()
             )
             wanted.add(one.configs(configs))
         self._admin.createTopics(wanted).all().get()
