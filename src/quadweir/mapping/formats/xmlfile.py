@@ -192,17 +192,33 @@ def _refuse_dtd(element: Any) -> None:
 
 def _readers(plan: XmlPlan) -> Callable[[Any], tuple[Values, ...]]:
     """One function that gives the values of all references; names and attributes need no XPath."""
-    parts: list[Reader] = []
-    for reference in plan.references:
+    children: dict[str, list[tuple[int, bool]]] = {}
+    others: list[tuple[int, Reader]] = []
+    for number, reference in enumerate(plan.references):
         text = reference.strip().removeprefix("./")
         if match := _ATTRIBUTE.fullmatch(text):
-            parts.append(_attribute(expand(match[1], plan.names)))
+            others.append((number, _attribute(expand(match[1], plan.names))))
         elif match := _CHILD.fullmatch(text):
-            own_text = text.endswith("text()")
-            parts.append(_child(expand(match[1], plan.names), own_text))
+            wanted = children.setdefault(expand(match[1], plan.names), [])
+            wanted.append((number, text.endswith("text()")))
         else:
-            parts.append(_general(_compile(text, plan.names, "a reference")))
-    return lambda element: tuple(part(element) for part in parts)
+            others.append((number, _general(_compile(text, plan.names, "a reference"))))
+    width = len(plan.references)
+
+    def read(element: Any) -> tuple[Values, ...]:
+        found: list[Values] = [[] for _ in range(width)]
+        if children:
+            # One walk for all names: a walk for each takes four times as long.
+            for child in element:
+                for number, own_text in children.get(child.tag, ()):
+                    text = _child_text(child, own_text)
+                    if text is not None:
+                        found[number].append(text)
+        for number, part in others:
+            found[number] = part(element)
+        return tuple(found)
+
+    return read
 
 
 def _attribute(name: str) -> Reader:
@@ -213,19 +229,11 @@ def _attribute(name: str) -> Reader:
     return read
 
 
-def _child(name: str, own_text: bool) -> Reader:
-    def read(element: Any) -> Values:
-        found = []
-        for child in element.iterchildren(name):
-            if len(child) and not own_text:
-                found.append("".join(child.itertext()))
-            elif child.text is not None:
-                found.append(child.text)
-            elif not own_text:
-                found.append("")
-        return found
-
-    return read
+def _child_text(child: Any, own_text: bool) -> str | None:
+    if len(child) and not own_text:
+        return "".join(child.itertext())
+    text: str | None = child.text
+    return text if text is not None or own_text else ""
 
 
 def _general(xpath: Any) -> Reader:
