@@ -13,8 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from quadweir import Engine, rows
 from quadweir.runtime.matching import END
 from quadweir.sources.streamfiles import Element
-from quadweir.terms import IRI, Quad, parse_term
-from quadweir.testing import Answer
+from quadweir.terms import IRI, Quad
 
 LAST = Element(END, 0, 0, (Quad(IRI("urn:a"), IRI("urn:b"), IRI("urn:c")),))
 """Ends all streams."""
@@ -54,22 +53,9 @@ def write_batches(folder: Path, elements: Sequence[Element], size: int) -> int:
         file = folder / f"{number:06}.json"
         part = statement_rows(elements[start : start + size])
         names = rows.STATEMENT_SCHEMA.names
-        file.write_text("".join(json.dumps(dict(zip(names, row))) + "\n" for row in part))
+        file.write_text(
+            "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in part)
+        )
         # Spark takes files in the order of their times.
         os.utime(file, (1e9 + number, 1e9 + number))
     return number
-
-
-def to_answers(found: DataFrame | Iterable[Any]) -> list[Answer]:
-    """Answers of a frame, in the form of the oracle's."""
-    collected = found.collect() if isinstance(found, DataFrame) else found
-    return [_answer(row) for row in collected]
-
-
-def _answer(row: Any) -> Answer:
-    if rows.TRIPLES in row:
-        graph = frozenset(Quad(*(parse_term(term) for term in triple)) for triple in row["graph"])
-        return Answer(row[rows.REPORT], row[rows.SIGN], graph=graph)
-    bound = row[rows.BINDINGS].asDict()
-    known = {name: parse_term(text) for name, text in bound.items() if text is not None}
-    return Answer.of(row[rows.REPORT], row[rows.SIGN], known)

@@ -15,7 +15,8 @@ from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.terms import Quad
 from quadweir.testing import Answer, Oracle, diff_answers
-from spark_queries import provide, statements, to_answers
+from quadweir.testing.frames import answers_from_rows
+from spark_queries import provide, statements
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +57,7 @@ def test_each_lsbench_query_gives_the_answers_of_the_oracle(engine, number):
     assert wanted
     for shards in (1, 2):
         registered = engine.query(text(number, "cqels"), static=static(), shards=shards)
-        assert diff_answers(wanted, to_answers(registered.to_dataframe())) == ""
+        assert diff_answers(wanted, answers_from_rows(registered.to_dataframe().collect())) == ""
 
 
 @pytest.mark.parametrize(("number", "dialect"), [(5, "rspql"), (9, "csparql"), (11, "csparql")])
@@ -64,4 +65,4 @@ def test_other_dialects_give_the_answers_of_the_oracle(engine, number, dialect):
     wanted = expected(parse(text(number, dialect), allow=("FROM",)))
     assert wanted
     registered = engine.query(text(number, dialect), static=static(), shards=2)
-    assert diff_answers(wanted, to_answers(registered.to_dataframe())) == ""
+    assert diff_answers(wanted, answers_from_rows(registered.to_dataframe().collect())) == ""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO, final
 
 import typer
 
@@ -20,11 +19,19 @@ from quadweir.commands.querytext import (
     read_query,
     read_text,
 )
-from quadweir.errors import DataError, NotImplementedYetError, SourceError, UsageError
+from quadweir.errors import DataError, SourceError, UsageError
 
 if TYPE_CHECKING:
-    from quadweir.sources.streamfiles import DeadLetter, Element
+    from datetime import timedelta
+
+    from quadweir.algebra.query import ContinuousQuery
+    from quadweir.commands.queryoutput import Target
+    from quadweir.commands.querystreams import Named
+    from quadweir.runtime.query import RegisteredQuery
+    from quadweir.sources.declare import StreamDeclaration
+    from quadweir.sources.streamfiles import DeadLetter
     from quadweir.terms import Quad
+    from quadweir.testing import Answer, Run
 
 # How many bad records and late elements are named one by one.
 _MOST_NAMED = 5
@@ -35,8 +42,14 @@ def query(
     stream: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="IRI=PATH", help="A stream and the file or folder it is read from; repeatable."
+            metavar="IRI=PATH",
+            help="A stream and where it comes from: a file or folder, or with --live also "
+            "kafka:HOST:PORT/TOPIC, tcp:HOST:PORT, mqtt:HOST:PORT/TOPIC; repeatable.",
         ),
+    ] = None,
+    streams: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Declarations of streams, in TOML."),
     ] = None,
     static: Annotated[
         list[str] | None,
@@ -45,21 +58,62 @@ def query(
             help="Static RDF data, in the default graph or in the graph of that name; repeatable.",
         ),
     ] = None,
+    output: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE|-|kafka:..",
+            help="Where answers go: a file (with --live a folder), - for standard output, or "
+            "kafka:HOST:PORT/TOPIC.",
+        ),
+    ] = "-",
+    output_format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="jsonl, csv or tsv; for CONSTRUCT jsonl, nquads, timed-lines or trig.",
+        ),
+    ] = "jsonl",
+    shards: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Into how many parts state is cut.")
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where a live run keeps its state, to go on after a stop."
+        ),
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Go on as elements arrive, until Ctrl-C.")
+    ] = False,
+    every: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="How often a live run takes a batch."),
+    ] = None,
+    delay: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How late an element may come, such as 10s, which is the default of --live.",
+        ),
+    ] = None,
+    idle: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="After which time without elements a live stream is no longer waited for.",
+        ),
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Compare the answers with those of the oracle."),
+    ] = False,
     oracle: Annotated[
         bool,
         typer.Option(
             "--oracle", help="Recompute every report from scratch: slow, and right by definition."
         ),
     ] = False,
-    output: Annotated[
-        str, typer.Option(metavar="FILE|-", help="Where answers go; - is standard output.")
-    ] = "-",
-    output_format: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="jsonl: one answer a line.")
-    ] = "jsonl",
-    delay: Annotated[
-        str, typer.Option(metavar="DURATION", help="How late an element may come, such as 10s.")
-    ] = "0s",
     dialect: DialectOption = None,
     content: ContentOption = None,
     allow_unbounded: Annotated[
@@ -69,45 +123,165 @@ def query(
         ),
     ] = None,
     max_reports: Annotated[
-        int, typer.Option(min=1, help="Give up after this many reports.")
+        int, typer.Option(min=1, help="The oracle gives up after this many reports.")
     ] = 100_000,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first record that cannot be read.")
+        bool, typer.Option("--strict", help="Fail if a record cannot be read.")
     ] = False,
 ) -> None:
     """Answer a continuous query over RDF streams.
 
-    Streams are read to their end and drained. Each answer is a line of JSON: its report instant t in
-    milliseconds, + or - as its sign, and its bindings as in SPARQL's JSON results, or the triples
-    of a CONSTRUCT.
+    Without --live, files are read to their end and drained. Each answer is a line of JSON: its report
+    instant t in milliseconds, + or - as its sign, and its bindings as in SPARQL's JSON results, or
+    the triples of a CONSTRUCT.
     """
     from quadweir.algebra.analyze import analyze, refuse_unbounded
+    from quadweir.commands.queryoutput import Target
+    from quadweir.commands.querystreams import parse_option, parse_streams
     from quadweir.terms import IRI
 
     text, source = read_text(query)
     read = read_query(text, source, dialect=dialect, content=content)
     analyze(read)
     refuse_unbounded(read, allowed=frozenset(map(IRI, allow_unbounded or ())))
-    if output_format != "jsonl":
-        raise UsageError(f"no format {output_format!r}", hint="Choose jsonl.")
-    if not oracle:
-        raise NotImplementedYetError(
-            "only the oracle answers queries in this version", hint="Add --oracle."
+    target = Target(output, output_format)
+    target.check(read)
+    asked = _Asked(
+        text=text,
+        dialect=dialect,
+        content=content,
+        query=read,
+        streams=tuple(parse_streams(stream or [])),
+        streams_file=streams,
+        static=tuple(static or ()),
+        target=target,
+        shards=shards,
+        delay=parse_option("--delay", delay) if delay is not None else None,
+        idle=parse_option("--idle", idle) if idle is not None else None,
+        allow_unbounded=tuple(allow_unbounded or ()),
+        max_reports=max_reports,
+        strict=strict,
+    )
+    _check_streams(asked)
+    if live:
+        if oracle or verify:
+            raise UsageError(
+                "the oracle needs streams that have an end", hint="Leave --live or the oracle out."
+            )
+        from quadweir.commands import querylive
+
+        querylive.run(
+            querylive.LiveQuery(
+                text=text,
+                dialect=dialect,
+                content=content,
+                declarations=tuple(asked.declarations(live=True)),
+                streams_file=streams,
+                static=asked.static,
+                target=target,
+                shards=shards,
+                checkpoint=checkpoint,
+                allow_unbounded=asked.allow_unbounded,
+                every=parse_option("--every", every) if every is not None else None,
+            )
         )
-    from quadweir.sources.times import parse_duration
+        return
+    for given, name in ((checkpoint, "--checkpoint"), (every, "--every"), (idle, "--idle")):
+        if given is not None:
+            raise UsageError(f"{name} is of use to a run that goes on", hint="Add --live.")
+    if oracle:
+        _answer_by_oracle(asked)
+    elif not _answer_bounded(asked, verify=verify):
+        raise typer.Exit(1)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """What the command line asked for."""
+
+    text: str
+    dialect: str | None
+    content: str | None
+    query: ContinuousQuery
+    streams: tuple[Named, ...]
+    streams_file: Path | None
+    static: tuple[str, ...]
+    target: Target
+    shards: int | None
+    delay: timedelta | None
+    idle: timedelta | None
+    allow_unbounded: tuple[str, ...]
+    max_reports: int
+    strict: bool
+
+    def declarations(self, *, live: bool) -> list[StreamDeclaration]:
+        from quadweir.commands.querystreams import declare, predicates
+
+        timed_by = predicates(self.query)
+        return [
+            declare(each, timed_by, live=live, delay=self.delay, idle=self.idle)
+            for each in self.streams
+        ]
+
+    def quads(self) -> Iterator[Quad]:
+        from quadweir.sources.staticfiles import StaticFile, read_static
+
+        return read_static([StaticFile.of(each) for each in self.static])
+
+
+def _check_streams(asked: _Asked) -> None:
+    """Refuse a query that reads a stream which nothing was said of."""
+    from quadweir.terms import IRI
+
+    if asked.streams_file is not None:
+        return
+    given = {each.iri for each in asked.streams}
+    read = {w.stream.value: w for w in asked.query.windows if isinstance(w.stream, IRI)}
+    for iri, window in read.items():
+        if iri not in given:
+            raise UsageError(
+                f"the query reads <{iri}>, and no --stream says where it comes from",
+                hint=f"Add --stream {iri}=FILE",
+                span=window.span,
+            )
+    if not read and asked.query.windows:
+        return  # over a stream variable: all that are given
+    unread = sorted(given - set(read))
+    if unread:
+        print(
+            f"quadweir: the query does not read {', '.join(f'<{iri}>' for iri in unread)}",
+            file=sys.stderr,
+        )
+
+
+# --- by the oracle ---
+
+
+def _run_oracle(asked: _Asked, bad: list[DeadLetter] | None, delay_ms: int | None) -> Run:
+    from quadweir.commands.querystreams import predicates, read_elements_of
     from quadweir.testing.oracle import Oracle
 
-    try:
-        delay_ms = int(parse_duration(delay).total_seconds() * 1000)
-    except DataError as error:
-        raise UsageError(f"--delay: {error.message}", hint=error.hint) from None
-    bad: list[DeadLetter] = []
-    feed = read_streams(stream or [], bad=None if strict else bad)
+    if asked.streams_file is not None:
+        raise UsageError(
+            "the oracle takes its streams from --stream", hint="Write --stream IRI=FILE."
+        )
+    feed = read_elements_of(asked.streams, predicates(asked.query), bad=bad)
     wise = Oracle(
-        read, static=read_static(static or []), delay_ms=delay_ms, max_reports=max_reports
+        asked.query, static=asked.quads(), delay_ms=delay_ms, max_reports=asked.max_reports
     )
-    run = wise.run(feed)
-    with _opened(output) as out:
+    return wise.run(feed)
+
+
+def _answer_by_oracle(asked: _Asked) -> None:
+    from datetime import timedelta
+
+    if asked.target.form != "jsonl" or asked.target.is_kafka:
+        raise UsageError("the oracle writes jsonl to files only", hint="Leave --oracle out.")
+    bad: list[DeadLetter] = []
+    delay = asked.delay if asked.delay is not None else timedelta(0)
+    run = _run_oracle(asked, None if asked.strict else bad, delay // timedelta(milliseconds=1))
+    with _opened(asked.target.output) as out:
         for answer in run.answers:
             out.write(json.dumps(answer.to_json(), ensure_ascii=False) + "\n")
     _summarise("record could not be read", [f"{x.source} {x.place}: {x.reason}" for x in bad])
@@ -117,60 +291,74 @@ def query(
     _summarise("late element", [f"{e.stream} {e.position}" for e in run.late])
 
 
-def read_streams(named: list[str], *, bad: list[DeadLetter] | None) -> Iterator[Element]:
-    """Read streams side by side: by event time, as far as the order of each file allows."""
-    from quadweir.sources.streamfiles import read_elements
+# --- on Spark, to the end of the streams ---
 
-    streams = []
-    for each in named:
-        iri, path = _cut(each)
-        if iri is None or not path:
-            raise UsageError(
-                f"--stream {each} is not IRI=PATH",
-                hint="Write --stream http://example.org/s=s.stream",
-            )
-        streams.append(
-            read_elements(Path(path), stream=iri, on_bad=bad.append if bad is not None else None)
+
+def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
+    """Answer by the engine; tells whether the oracle, if asked, agrees."""
+    from quadweir.commands.interrupts import quieten_gateway
+    from quadweir.commands.queryoutput import write_bounded
+    from quadweir.engine import Engine
+    from quadweir.runtime.session import build
+
+    declarations = asked.declarations(live=False)
+    spark = build(app_name="quadweir-query", shards=asked.shards)
+    quieten_gateway()
+    try:
+        engine = Engine(spark)
+        if asked.streams_file is not None:
+            engine.load_streams(asked.streams_file)
+        engine.declare(*declarations)
+        registered = engine.query(
+            asked.text,
+            dialect=asked.dialect,
+            content=asked.content,
+            static=asked.static,
+            shards=asked.shards,
+            allow_unbounded=asked.allow_unbounded,
         )
-    return heapq.merge(*streams, key=lambda element: element.event_time)
+        answers = registered.to_dataframe()
+        if answers.isStreaming:
+            raise UsageError("some stream goes on for ever", hint="Add --live.")
+        if verify:
+            answers = answers.persist()
+        written = write_bounded(asked.target, registered, answers=answers)
+        try:
+            _tell_of_letters(registered, strict=asked.strict)
+            written.publish()
+        finally:
+            written.discard()
+        if not verify:
+            return True
+        from quadweir.testing.frames import answers_from_rows
+
+        return _agrees(asked, answers_from_rows(answers.toLocalIterator()))
+    finally:
+        spark.stop()
 
 
-def read_static(named: list[str]) -> Iterator[Quad]:
-    """Read static files; a blank node belongs to its file."""
-    from quadweir.sources.rdfdocuments import BadQuad, read_quads
-    from quadweir.terms import IRI, BlankNode
-
-    for number, each in enumerate(named):
-        iri, path = _cut(each)
-        file = Path(path)
-        if not file.exists():
-            raise SourceError(f"no such file: {file}", hint="Check the path given to --static.")
-        for quad in read_quads(file):
-            if isinstance(quad, BadQuad):
-                raise DataError(f"{file}, {quad.place}: {quad.reason}")
-            subject, end = quad.subject, quad.object
-            if isinstance(subject, BlankNode):
-                subject = BlankNode(f"f{number}-{subject.label}")
-            if isinstance(end, BlankNode):
-                end = BlankNode(f"f{number}-{end.label}")
-            graph = quad.graph if iri is None else IRI(iri)
-            yield replace(quad, subject=subject, object=end, graph=graph)
+def _tell_of_letters(registered: RegisteredQuery, *, strict: bool) -> None:
+    count = registered.input_counts()["dead_letters"]
+    if not count:
+        return
+    first = registered.dead_letters().take(_MOST_NAMED)
+    named = [f"{letter['source']} {letter['place']}: {letter['reason']}" for letter in first]
+    if strict:
+        raise DataError(f"{count} records cannot be used; one of them: {named[0]}")
+    _summarise("record could not be read", named, count)
 
 
-def _cut(argument: str) -> tuple[str | None, str]:
-    """Cut IRI=PATH in two; both may hold equals signs, so a cut before something there is best.
+def _agrees(asked: _Asked, actual: list[Answer]) -> bool:
+    from quadweir.testing import diff_answers
 
-    >>> _cut("urn:s=a.stream"), _cut("a.ttl")
-    (('urn:s', 'a.stream'), (None, 'a.ttl'))
-    """
-    if Path(argument).exists():
-        return None, argument
-    cuts = [place for place, letter in enumerate(argument) if letter == "="]
-    cuts = [place for place in cuts if ":" in argument[:place]]
-    for place in cuts:
-        if Path(argument[place + 1 :]).exists():
-            return argument[:place], argument[place + 1 :]
-    return (argument[: cuts[0]], argument[cuts[0] + 1 :]) if cuts else (None, argument)
+    # All elements are there before time goes on: none of them is late.
+    expected = _run_oracle(asked, [], None).answers
+    difference = diff_answers(expected, actual)
+    if not difference:
+        print(f"quadweir: the oracle gives the same {len(expected)} answers", file=sys.stderr)
+        return True
+    print(f"quadweir: the oracle answers otherwise: {difference}", file=sys.stderr)
+    return False
 
 
 @contextmanager
@@ -186,14 +374,15 @@ def _opened(output: str) -> Iterator[TextIO]:
         raise SourceError(f"cannot write {output}: {error.strerror}") from None
 
 
-def _summarise(what: str, found: list[str]) -> None:
+def _summarise(what: str, found: list[str], count: int | None = None) -> None:
     if not found:
         return
-    plural = "" if len(found) == 1 else "s"
+    total = len(found) if count is None else count
+    plural = "" if total == 1 else "s"
     first, _, rest = what.partition(" ")
     noun = f"{first}{plural} {rest}" if first != "late" else f"late {rest}{plural}"
-    print(f"quadweir: {len(found)} {noun}", file=sys.stderr)
+    print(f"quadweir: {total} {noun}", file=sys.stderr)
     for each in found[:_MOST_NAMED]:
         print(f"  {each}", file=sys.stderr)
-    if len(found) > _MOST_NAMED:
-        print(f"  and {len(found) - _MOST_NAMED} more", file=sys.stderr)
+    if total > _MOST_NAMED:
+        print(f"  and {total - _MOST_NAMED} more", file=sys.stderr)

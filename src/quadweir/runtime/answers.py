@@ -21,12 +21,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from quadweir import rows
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.kernel.answers import Answers
-from quadweir.terms import BlankNode, Variable
+from quadweir.terms import IRI, BlankNode, Literal, Variable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from quadweir.algebra.patterns import PatternTerm
 
 SOLUTION: Final = "_solution"
 """What tells solutions apart, where a template makes blank nodes for each."""
@@ -155,7 +153,7 @@ def _filled(form: ConstructForm, named: Mapping[Variable, Column]) -> Column:
     """Fill in a template; blank nodes are new for each solution (S3), bad triples are left out."""
     nothing = F.lit(None).cast("string")
 
-    def value(term: PatternTerm) -> Column:
+    def value(term: IRI | Literal | BlankNode | Variable) -> Column:
         match term:
             case Variable():
                 return named.get(term, nothing)

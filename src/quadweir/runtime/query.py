@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
+from pyspark.sql import Observation
 from pyspark.sql import functions as F
 
 from quadweir import rows
@@ -81,7 +82,7 @@ class RegisteredQuery:
         self.partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
         self.shards = shards_used(self.plan, shards or self.partitions)
         self._running: StreamingQuery | None = None
-        self._opened: Opened | None = None
+        self._observation: Observation | None = None
 
     def to_dataframe(self, *, spool: Path | None = None) -> DataFrame:
         """The answers: bounded if all streams are, else a streaming frame.
@@ -258,6 +259,15 @@ class RegisteredQuery:
             found["lag_ms"] = round(time.time() * 1000) - found["through"]
         return found
 
+    def input_counts(self) -> dict[str, int]:
+        """How many statements and dead letters the bounded run of `to_dataframe` read.
+
+        It waits until that frame has been computed, by whatever action.
+        """
+        if self._observation is None:
+            return {"statements": 0, "dead_letters": 0}
+        return {name: int(count) for name, count in self._observation.get.items()}
+
     # --- inside ---
 
     def _answers(self, spool: Path | None, *, run: str) -> DataFrame:
@@ -265,15 +275,17 @@ class RegisteredQuery:
         if opened is None:
             empty = self._spark.createDataFrame([], rows.STATEMENT_SCHEMA)
             return answer_bounded(empty, self._spec, shards=1)
-        if not opened.is_streaming:
-            return answer_bounded(opened.statements, self._spec, shards=self.shards)
-        told = opened.frame.observe(
-            INPUT_METRICS,
-            F.count(rows.SUBJECT).alias("statements"),
+        counts = (
+            F.count(F.when(F.col(rows.REASON).isNull(), 1)).alias("statements"),
             F.count(rows.REASON).alias("dead_letters"),
         )
+        if not opened.is_streaming:
+            self._observation = Observation(INPUT_METRICS)
+            told = Opened(opened.frame.observe(self._observation, *counts), opened.timing)
+            return answer_bounded(told.statements, self._spec, shards=self.shards)
+        told = Opened(opened.frame.observe(INPUT_METRICS, *counts), opened.timing)
         return answer_continuously(
-            Opened(told, opened.timing).statements,
+            told.statements,
             self._spec,
             opened.timing,
             shards=self.shards,

@@ -29,6 +29,7 @@ def run(tmp_path, capsys):
     return ask
 
 
+GIVEN = ["--stream", "urn:s=@/s.stream"]
 CQELS = "SELECT ?s ?o { STREAM <urn:s> [RANGE 5s] { ?s <urn:p> ?o } }"
 
 
@@ -86,10 +87,16 @@ def test_construct_answers_are_graphs_and_go_to_a_file(run, tmp_path):
     [
         ("SELECT", [], 3),
         ("SELECT ?s { STREAM <urn:s> [ALL] { ?s ?p ?o . ?o ?p ?s } }", [], 3),
-        ("SELECT ?s FROM <urn:missing> { STREAM <urn:s> [NOW] { ?s ?p ?o } ?s ?p 1 }", [], 3),
+        ("SELECT ?s FROM <urn:missing> { STREAM <urn:s> [NOW] { ?s ?p ?o } ?s ?p 1 }", GIVEN, 3),
         (CQELS, ["--stream", "s.stream"], 2),
         (CQELS, ["--stream", "urn:s=@/nowhere.stream"], 1),
-        (CQELS, ["--static", "@/nowhere.ttl"], 1),
+        (CQELS, [*GIVEN, "--static", "@/nowhere.ttl"], 1),
+        (CQELS, [], 2),
+        (CQELS, [*GIVEN, *GIVEN], 2),
+        (CQELS, [*GIVEN, "--live"], 2),
+        (CQELS, ["--stream", "urn:s=@", "--live"], 2),
+        (CQELS, [*GIVEN, "--checkpoint", "@/c"], 2),
+        (CQELS, [*GIVEN, "--format", "nquads"], 2),
         (CQELS, ["--stream", "urn:s=@/s.stream", "--strict"], 4),
         (CQELS, ["--stream", "urn:s=@/s.stream", "--max-reports", "1"], 3),
         (CQELS, ["--delay", "soon"], 2),

@@ -1,0 +1,224 @@
+"""Where `quadweir query` writes its answers, and as what."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final, final
+
+from quadweir.errors import SourceError, UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from quadweir.algebra.query import ContinuousQuery
+    from quadweir.runtime.query import RegisteredQuery
+    from quadweir.sinks.kafka import KafkaSink
+    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.start import Sink
+
+_KAFKA: Final = "kafka:"
+_SOLUTIONS: Final = ("jsonl", "csv", "tsv")
+_TRIPLES: Final = ("jsonl", "nquads", "timed-lines", "trig")
+_ALL_ROWS: Final = 2**31 - 2
+_CHUNK: Final = 1 << 20
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the command line says of the output."""
+
+    output: str
+    form: str
+
+    def check(self, query: ContinuousQuery) -> None:
+        """Refuse a format that does not suit the answers.
+
+        Raises:
+            UsageError: it does not.
+        """
+        from quadweir.algebra.query import ConstructForm, DescribeForm
+
+        makes_triples = isinstance(query.form, ConstructForm | DescribeForm)
+        allowed = _TRIPLES if makes_triples else _SOLUTIONS
+        if self.form not in (*_SOLUTIONS, *_TRIPLES):
+            raise UsageError(f"no format {self.form!r}", hint=f"Choose {_either(allowed)}.")
+        if self.form not in allowed:
+            kind = "triples" if makes_triples else "solutions"
+            raise UsageError(
+                f"answers that are {kind} cannot be written as {self.form}",
+                hint=f"Choose {_either(allowed)}.",
+            )
+
+    @property
+    def is_kafka(self) -> bool:
+        return self.output.startswith(_KAFKA)
+
+    @property
+    def statements(self) -> bool:
+        """Whether triples are written one by one, rather than answers."""
+        return self.form in ("nquads", "timed-lines", "trig")
+
+    @property
+    def line_format(self) -> LineFormat:
+        from quadweir.sinks.lines import LineFormat
+
+        return {
+            "jsonl": LineFormat.ANSWERS_JSONL,
+            "csv": LineFormat.ANSWERS_CSV,
+            "tsv": LineFormat.ANSWERS_TSV,
+            "timed-lines": LineFormat.TIMED_LINES,
+        }.get(self.form, LineFormat.NTRIPLES)  # triples of the default graph are N-Quads too
+
+    def kafka(self, name: str) -> KafkaSink:
+        """The topic as a sink.
+
+        Raises:
+            UsageError: the output names no topic.
+        """
+        from quadweir import rows
+        from quadweir.sinks.kafka import KafkaSink
+
+        if self.form == "trig":
+            raise UsageError("a TriG document is no message", hint="Choose jsonl or nquads.")
+        servers, _, topic = self.output.removeprefix(_KAFKA).rpartition("/")
+        if not servers or not topic:
+            raise UsageError(
+                f"not a Kafka topic: {self.output}", hint="Write kafka:HOST:PORT/TOPIC."
+            )
+        time = rows.EVENT_TIME if self.statements else rows.REPORT
+        return KafkaSink(servers, topic, self.line_format, name=name, time=time)
+
+    def sink(self, name: str) -> Sink:
+        """The sink of a run that goes on."""
+        from quadweir.sinks.console import ConsoleSink
+        from quadweir.sinks.files import FileSink
+        from quadweir.sinks.rdf_batches import DocumentSink
+        from quadweir.sinks.rdf_documents import Syntax
+
+        if self.is_kafka:
+            return self.kafka(name)
+        if self.form == "trig":
+            if self.output == "-":
+                raise UsageError(
+                    "a TriG document has an end, and a live run has none",
+                    hint="Choose nquads, or name a file, which gives a document for each batch.",
+                )
+            return DocumentSink(Path(self.output), Syntax.TRIG)
+        if self.output == "-":
+            return ConsoleSink(self.line_format, _ALL_ROWS, sys.stdout)
+        return FileSink(Path(self.output), self.line_format)
+
+
+def write_bounded(target: Target, registered: RegisteredQuery, *, answers: DataFrame) -> Written:
+    """Compute the answers of a bounded run and write them down beside the output.
+
+    They are put in place by `Written.publish`, so that a run that fails leaves no half of them.
+    """
+    from quadweir import rows
+    from quadweir.sinks.answerlines import header
+    from quadweir.sinks.lines import line_of
+    from quadweir.sinks.start import Batch
+
+    frame = answers
+    time = rows.REPORT
+    if target.statements:
+        from quadweir.runtime.answers import as_statements
+        from quadweir.runtime.query import ANSWERS
+
+        frame, time = as_statements(answers, ANSWERS), rows.EVENT_TIME
+    if target.is_kafka:
+        sink = target.kafka(registered.query.name or "query")
+        sink.prepare()
+        sink.write(frame, Batch(0, ""))
+        return Written(target, None, None)
+    scratch = Path(tempfile.mkdtemp(prefix="quadweir-query-"))
+    lines = frame.select(time, line_of(frame, target.line_format).alias(rows.LINE)).repartition(1)
+    if not is_ordered(registered.query):
+        # The order of one report's answers means nothing; the same run gives the same file.
+        lines = lines.sortWithinPartitions(time, rows.LINE)
+    lines.select(rows.LINE).write.mode("overwrite").text(str(scratch / "lines"))
+    first = header(frame, tabs=target.form == "tsv") if target.form in ("csv", "tsv") else None
+    return Written(target, scratch, first)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Answers that were computed and wait to be put in place."""
+
+    target: Target
+    scratch: Path | None
+    header: str | None
+
+    def publish(self) -> None:
+        """Put them where they are to go.
+
+        Raises:
+            SourceError: the output cannot be written.
+        """
+        if self.scratch is None:
+            return
+        with ExitStack() as stack:
+            stack.callback(self.discard)
+            if self.target.form == "trig":
+                self._document()
+                return
+            out: BinaryIO
+            if self.target.output == "-":
+                sys.stdout.flush()
+                out = sys.stdout.buffer
+            else:
+                try:
+                    out = stack.enter_context(Path(self.target.output).open("wb"))
+                except OSError as error:
+                    raise SourceError(
+                        f"cannot write {self.target.output}: {error.strerror}"
+                    ) from None
+            if self.header is not None:
+                out.write(f"{self.header}\n".encode())
+            for chunk in self._chunks():
+                out.write(chunk)
+            out.flush()
+
+    def discard(self) -> None:
+        """Drop them."""
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _document(self) -> None:
+        from quadweir.sinks.rdf_documents import Syntax, write_file, write_stream
+
+        if self.target.output == "-":
+            write_stream(self._chunks(), sys.stdout.buffer, Syntax.TRIG)
+            sys.stdout.buffer.flush()
+        else:
+            write_file(self._chunks(), Path(self.target.output), Syntax.TRIG)
+
+    def _chunks(self) -> Iterator[bytes]:
+        """Chunks of whole lines."""
+        assert self.scratch is not None
+        for part in sorted((self.scratch / "lines").glob("part-*")):
+            with part.open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    yield chunk + file.readline()
+
+
+def is_ordered(query: ContinuousQuery) -> bool:
+    """Tell whether ORDER BY says in which order the answers of a report come."""
+    from quadweir.algebra.patterns import Distinct, OrderBy, Project, Reduced, Slice
+
+    pattern = query.pattern
+    while isinstance(pattern, Slice | Distinct | Reduced | Project):
+        pattern = pattern.input
+    return isinstance(pattern, OrderBy)
+
+
+def _either(names: tuple[str, ...]) -> str:
+    return ", ".join(names[:-1]) + f" or {names[-1]}"

@@ -1,0 +1,31 @@
+"""Answers that Spark gives, in the form of the oracle's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from quadweir import rows
+from quadweir.terms import IRI, BlankNode, Quad, parse_term
+from quadweir.testing.answers import Answer
+
+
+def answers_from_rows(found: Iterable[Any]) -> list[Answer]:
+    """Read the rows of an answer frame (`RegisteredQuery.to_dataframe`)."""
+    return [_answer(row) for row in found]
+
+
+def _answer(row: Any) -> Answer:
+    t, sign = row[rows.REPORT], row[rows.SIGN]
+    if rows.TRIPLES in row:
+        return Answer(t, sign, graph=frozenset(map(_triple, row[rows.TRIPLES])))
+    bound = row[rows.BINDINGS].asDict()
+    known = {name: parse_term(text) for name, text in bound.items() if text is not None}
+    return Answer.of(t, sign, known)
+
+
+def _triple(spelled: Any) -> Quad:
+    subject, predicate, end = map(parse_term, spelled)
+    assert isinstance(subject, IRI | BlankNode)
+    assert isinstance(predicate, IRI)
+    return Quad(subject, predicate, end)
