@@ -150,5 +150,13 @@ def test_csv_without_quotes_is_cut_like_any_other(
     large, reasons, how = run(spark, tmp_path, mapping("a.csv", "CSV"), 0)
     small, driver_reasons, _ = run(spark, tmp_path, mapping("a.csv", "CSV"), 2**20)
     assert ("without quotes" in how) == (not mark)
+    assert _file(spark, tmp_path, mapping("a.csv", "CSV")) == large
     assert large == small
     assert len(reasons) == len(driver_reasons) == 2
+
+
+def _file(spark: SparkSession, folder: Path, text: str) -> list[str]:
+    """The lines of a large file that are written to a file."""
+    job = Job(folders=Folders(mapping=folder), driver_characters=0, output=folder / "out.nq")
+    run_bounded(parse_mapping(text), spark, job)
+    return sorted((folder / "out.nq").read_text(encoding="utf-8").splitlines())

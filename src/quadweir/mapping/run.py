@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,8 +21,8 @@ from quadweir.mapping.live import Streams
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.quads import TARGET
 from quadweir.mapping.records import DRIVER_CHARACTERS, Records, read_file
-from quadweir.mapping.sources import FileSource, LogicalSource, LogicalTarget
-from quadweir.sinks.rdf_documents import Syntax, syntax_of, write_file, write_stream
+from quadweir.mapping.sources import Compression, FileSource, LogicalSource, LogicalTarget
+from quadweir.sinks.rdf_documents import Syntax, opened, syntax_of, write_file, write_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _SHOWN_LETTERS: Final = 5
 _CHUNK: Final = 2**20
+_SENT: Final = 2**30
 _OWN: Final = -1
 _METHOD_LIMIT: Final = "spark.sql.codegen.hugeMethodLimit"
 
@@ -219,15 +221,39 @@ def _spill(lines: DataFrame, with_target: bool, scratch: Path) -> Pieces:
     else:
         writer.text(str(folder))
         found = {_OWN: folder}
-    return {target: _chunks(some) for target, some in found.items()}
+    return {target: _Parts(some) for target, some in found.items()}
 
 
-def _chunks(folder: Path) -> Iterator[bytes]:
-    for part in sorted(folder.glob("part-*")):
-        with part.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                yield chunk
-        part.unlink()
+@final
+class _Parts(Iterator[bytes]):
+    """The lines of the files that Spark wrote, in chunks; each file is removed after use."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._chunks = self._read()
+
+    def __next__(self) -> bytes:
+        return next(self._chunks)
+
+    def _read(self) -> Iterator[bytes]:
+        for part in self._files():
+            with part.open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    yield chunk
+
+    def _files(self) -> Iterator[Path]:
+        for part in sorted(self._folder.glob("part-*")):
+            yield part
+            part.unlink()
+
+    def append_to(self, out: IO[bytes]) -> None:
+        """Let the system copy all of it to the end of a plain file, past Python."""
+        out.flush()
+        for part in self._files():
+            with part.open("rb") as file:
+                at = 0
+                while sent := os.sendfile(out.fileno(), file.fileno(), at, _SENT):
+                    at += sent
 
 
 def _write(
@@ -239,7 +265,12 @@ def _write(
 ) -> Iterator[Path]:
     own = pieces.get(_OWN, iter(()))
     if job.output is not None:
-        write_file(own, job.output, job.syntax)
+        is_plain = job.syntax.is_lines and job.output.suffix.lower() != ".gz"
+        if isinstance(own, _Parts) and is_plain and sys.platform == "linux":
+            with opened(job.output, Compression.NONE) as file:
+                own.append_to(file)
+        else:
+            write_file(own, job.output, job.syntax)
         yield job.output
     else:
         write_stream(own, out if out is not None else sys.stdout.buffer, job.syntax)
