@@ -1,0 +1,262 @@
+"""The state processor around a shard: its log, snapshots, copies and late elements, without a JVM."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from quadweir import rows
+from quadweir.algebra.dataset import Dataset
+from quadweir.optimize.pipeline import optimize
+from quadweir.plan.query import plan_query
+from quadweir.runtime import processor as hosting
+from quadweir.runtime.bounded import ShardSpec
+from quadweir.runtime.exchange import BLOB, SHARD_KEY, Packer
+from quadweir.runtime.matching import (
+    ALL_SHARDS,
+    END,
+    LEAF,
+    NO_LEAF,
+    SHARD,
+    SOURCE,
+    VALUES,
+    stream_prefix,
+)
+from quadweir.runtime.processor import ShardProcessor, Times, Timing
+from quadweir.sources.streamfiles import Element
+from quadweir.syntax.read import parse
+from quadweir.terms import parse_term
+from quadweir.testing import Answer, Oracle, blank_label, diff_answers
+from quadweir.testing.shards import _matches
+from streaming import quads
+
+PAIRS = """SELECT ?x ?y ?z {
+  STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 30ms] { ?y <urn:q> ?z } }"""
+CLOSES = """SELECT ?x (COUNT(*) AS ?n) FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT0.02S STEP PT0.01S]
+{ WINDOW <urn:w> { ?x <urn:p> ?y } } GROUP BY ?x"""
+
+
+def spec_of(text: str) -> ShardSpec:
+    query, streams = optimize(parse(text)).query, ("urn:s", "urn:t")
+    return ShardSpec(plan_query(query, static=Dataset(), streams=streams), Dataset(), streams)
+
+
+def make_feed(count: int, seed: int = 1) -> list[Element]:
+    dice = random.Random(seed)
+    found, time = [], 1000
+    for position in range(count):
+        time += dice.randrange(4)
+        if dice.random() < 0.5:
+            text, name = f"a{dice.randrange(3)} p b{dice.randrange(3)}", "urn:s"
+        else:
+            text, name = f"b{dice.randrange(3)} q c{dice.randrange(3)}", "urn:t"
+        found.append(Element(name, time, position, quads(text)))
+    return found
+
+
+def blobs_of(spec: ShardSpec, elements: Sequence[Element]) -> dict[int, pa.Table]:
+    """What the tasks of one batch send to each shard; there are two."""
+    table: list[tuple[object, ...]] = []
+    for element in elements:
+        head = (element.stream, element.event_time, element.position)
+        matched = False
+        for place, leaf in enumerate(spec.plan.leaves):
+            if leaf.source.stream != element.stream:
+                continue
+            for values in _matches(leaf.pattern, leaf.variables, element):
+                shard = ALL_SHARDS
+                key = spec.plan.key.variable
+                if place not in spec.plan.replicated:
+                    shard = 0 if key is None else ord(values[leaf.variables.index(key)][-2]) % 2
+                filled = [*values, *[None] * (len(VALUES) - len(values))]
+                table.append((*head, place, spec.plan.sources.index(leaf.source), shard, *filled))
+                matched = True
+        if not matched:
+            table.append((*head, NO_LEAF, NO_LEAF, ALL_SHARDS, None, None, None))
+    names = [*rows.ELEMENT, LEAF, SOURCE, SHARD, *VALUES]
+    kinds = [pa.string(), *[pa.int64()] * 5, *[pa.string()] * 3]
+    columns = list(zip(*table, strict=True)) if table else [()] * len(names)
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)], names=names
+    )
+    count = 1 if spec.plan.key.variable is None else 2
+    packed = pa.Table.from_batches(list(Packer(tuple(range(count)))([batch])))
+    return {
+        key: packed.filter(pa.compute.equal(packed.column(SHARD_KEY), key)) for key in range(count)
+    }
+
+
+class Host:
+    """Runs the shards of a query; it can be started again on the state that it left."""
+
+    def __init__(self, text: str, *, delay_ms: int = 0, name: str = "one") -> None:
+        self.spec = spec_of(text)
+        timing = Timing({"urn:s": delay_ms, "urn:t": delay_ms}, {})
+        self.tester = TwsTester(ShardProcessor(name, self.spec, timing))
+        self.answers: list[Answer] = []
+        self.late = 0
+        self.replayed = 0
+
+    def push(self, elements: Sequence[Element]) -> None:
+        for key, table in blobs_of(self.spec, elements).items():
+            frame = table.select([BLOB]).to_pandas()
+            for row in self.tester.testInPandas(key, frame).to_dict("records"):
+                if row[rows.SIGN] is None:
+                    self.late += int(row["late"])
+                    self.replayed += int(row["replayed"])
+                    continue
+                bound = {
+                    variable.name: parse_term(row[f"v{place}"])
+                    for place, variable in enumerate(self.spec.shape.variables)
+                }
+                self.answers.append(Answer.of(int(row[rows.REPORT]), row[rows.SIGN], bound))
+
+    def finish(self) -> None:
+        self.push([Element(END, 0, 0, quads("a p b"))])
+
+    def log(self, key: int = 0) -> list[int]:
+        return sorted(number for (number,) in self.tester.peekMapState("log", key))
+
+    def snapshot_parts(self, key: int = 0) -> int:
+        return len(self.tester.peekMapState("snapshot", key))
+
+
+@pytest.fixture(autouse=True)
+def no_copies():
+    hosting._COPIES.clear()
+    yield
+    hosting._COPIES.clear()
+
+
+def expected(text: str, feed: Sequence[Element]) -> list[Answer]:
+    return Oracle(text).answers(feed)
+
+
+@pytest.mark.parametrize("text", [PAIRS, CLOSES])
+@pytest.mark.parametrize("size", [3, 40])
+def test_batches_give_the_answers_of_the_oracle(text, size):
+    feed = make_feed(40)
+    host = Host(text)
+    for start in range(0, len(feed), size):
+        host.push(feed[start : start + size])
+    host.finish()
+    assert expected(text, feed)
+    assert diff_answers(expected(text, feed), host.answers) == ""
+    assert host.late == 0
+
+
+@pytest.mark.parametrize("text", [PAIRS, CLOSES])
+def test_a_worker_that_lost_its_copies_takes_the_state_up(text, monkeypatch):
+    monkeypatch.setattr(hosting, "_LONGEST_LOG", 3)
+    feed = make_feed(40)
+    host = Host(text)
+    for start in range(0, len(feed), 4):
+        hosting._COPIES.clear()
+        host.push(feed[start : start + 4])
+    host.finish()
+    assert host.replayed > 0
+    assert diff_answers(expected(text, feed), host.answers) == ""
+
+
+def test_the_log_is_cut_by_snapshots(monkeypatch):
+    monkeypatch.setattr(hosting, "_LONGEST_LOG", 3)
+    feed = make_feed(40)
+    host = Host(PAIRS)
+    lengths = []
+    for start in range(0, 28, 4):
+        host.push(feed[start : start + 4])
+        lengths.append(len(host.log()))
+    assert lengths == [1, 2, 0, 1, 2, 0, 1]
+    assert host.snapshot_parts() == 1
+
+
+def test_a_copy_of_a_batch_that_failed_is_not_used():
+    """A task may fail after its step: the state is then as before, and the copy is not."""
+    feed = make_feed(40)
+    host = Host(PAIRS)
+    host.push(feed[:16])
+    states = {
+        key: (
+            host.tester.peekValueState("header", key),
+            dict(host.tester.peekMapState("log", key)),
+        )
+        for key in range(2)
+    }
+    given = list(host.answers)
+    host.push(feed[16:24])
+    for key, (header, log) in states.items():
+        host.tester.updateValueState("header", key, header)
+        host.tester.updateMapState("log", key, log)
+    host.answers = given
+    host.replayed = 0
+    host.push(feed[16:24])
+    assert host.replayed > 0
+    host.push(feed[24:])
+    host.finish()
+    assert diff_answers(expected(PAIRS, feed), host.answers) == ""
+
+
+def test_a_copy_that_a_step_left_half_done_is_not_used(monkeypatch):
+    feed = make_feed(40)
+    host = Host(PAIRS)
+    host.push(feed[:16])
+    with monkeypatch.context() as patch:
+        patch.setattr(hosting, "_packed", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            host.push(feed[16:24])
+    assert len(hosting._COPIES) == 1  # the other shard's
+    host.push(feed[16:24])
+    host.push(feed[24:])
+    host.finish()
+    assert diff_answers(expected(PAIRS, feed), host.answers) == ""
+
+
+def test_late_elements_change_nothing_and_are_counted():
+    feed = make_feed(40)
+    host = Host(PAIRS)
+    host.push(feed[:30])
+    late = [Element("urn:s", 900, 100, quads("a0 p b0"))]
+    host.push(late)
+    assert host.late == 1
+    host.push(feed[30:])
+    host.finish()
+    assert host.late == 1
+    assert diff_answers(expected(PAIRS, feed), host.answers) == ""
+
+
+def test_within_the_delay_the_order_of_arrival_is_of_no_account():
+    feed = make_feed(40)
+    host = Host(PAIRS, delay_ms=1000)
+    shuffled = list(feed)
+    random.Random(2).shuffle(shuffled)
+    for start in range(0, len(feed), 5):
+        host.push(shuffled[start : start + 5])
+    host.finish()
+    assert host.late == 0
+    assert diff_answers(expected(PAIRS, feed), host.answers) == ""
+
+
+def test_the_oldest_copies_are_dropped(monkeypatch):
+    monkeypatch.setattr(hosting, "_MOST_COPIES", 2)
+    for name in ("one", "two"):
+        Host(PAIRS, name=name).push(make_feed(4))
+    assert {name for name, _ in hosting._COPIES} == {"two"}
+
+
+def test_time_waits_for_streams_that_are_not_idle():
+    timing = Timing({"urn:s": 0, "urn:t": 0}, {"urn:s": None, "urn:t": 500})
+    times = Times()
+    times.highest, times.heard = {"urn:s": 1000}, {"urn:s": 50_000}
+    times.advance(("urn:s", "urn:t"), timing, 50_000)
+    assert times.through == Times().through
+    times.advance(("urn:s", "urn:t"), timing, 50_501)
+    assert times.through == 999
+    assert Times.of(times.as_text()) == times
+
+
+def test_labels_of_blank_nodes_are_those_of_the_oracle():
+    assert stream_prefix("urn:s") + "x" == blank_label("urn:s", "x")
