@@ -98,7 +98,7 @@ def queries(*, quick: bool) -> Iterator[Figure]:
             low, high = (0, count) if concerned else (many, 2 * many)
             cost, answers = _cost(group, elements, low, high)
             costs[count, concerned] = cost
-            told = f"{answers / elements:.2f} answers an element"
+            told = f"{answers:.2f} answers an element"
             what = "every element concerns one" if concerned else "no element concerns any"
             yield Figure(f"{count:,} queries, {what}", cost * 1e9, "ns an element", note=told)
     yield Figure(
@@ -119,7 +119,7 @@ def _parsed(text: str) -> Any:
     return optimize(parse(text, dialect="cqels")).query
 
 
-def _cost(group: Group, elements: int, low: int, high: int) -> tuple[float, int]:
+def _cost(group: Group, elements: int, low: int, high: int) -> tuple[float, float]:
     random = np.random.default_rng(5)
     # Time goes on from one call to the next.
     now = int(getattr(group, "_bench_now", 0))
@@ -149,7 +149,7 @@ def _cost(group: Group, elements: int, low: int, high: int) -> tuple[float, int]
             taken += size
         turn += 1
     object.__setattr__(group, "_bench_now", now)
-    return spent / taken, answers
+    return spent / taken, answers / taken
 
 
 # --- compilation ------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ _WARM: Final = """
 import time
 from quadweir.kernel.warm import warm_up
 start, work = time.perf_counter(), time.process_time()
-warm_up()
+warm_up(processes=2)
 print(time.perf_counter() - start, time.process_time() - work)
 """
 

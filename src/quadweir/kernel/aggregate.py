@@ -57,7 +57,7 @@ def group_pass(
     whether the group has rows then.
     """
     mark_cell = FIRST_KEY + keys.shape[1] + _MARK
-    at = 0
+    at = np.int64(0)
     while at < len(t):
         now = t[at]
         count = 0

@@ -47,7 +47,7 @@ def _pass(
     mark_cell = row_cell + 1
     made = 0
     taken = 0
-    at = 0
+    at = np.int64(0)
     while at < len(t):
         now = t[at]
         count = 0

@@ -199,7 +199,7 @@ def extreme_pass(
 
     `keys` are pairs of group and number, `entries` those of the numbers among the values.
     """
-    count = 0
+    count = np.int64(0)
     for at in range(len(groups)):
         group = groups[at]
         if keys[at, 1] == 0:
@@ -224,7 +224,7 @@ def extreme_pass(
             if top > 0 and state[group, _ERRORS] == 0:
                 out[at, KIND] = NUMBER
                 out[at, LOW] = pairs[top - 1, FIRST_KEY + 1]
-    return count
+    return int(count)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]

@@ -62,7 +62,7 @@ def _pass_pairs(
 ) -> int:
     """Count the pairs of left rows, and write (t, sign, row) where one appears or disappears."""
     made = 0
-    at = 0
+    at = np.int64(0)
     while at < len(t):
         now = t[at]
         count = 0
@@ -160,7 +160,7 @@ def _pass_keys(
     right_cell = FIRST_KEY + values.shape[1]
     head_cell = right_cell + 1
     mark_cell = right_cell + 2
-    made = 0
+    made = np.int64(0)
     at = start
     while at < len(t) and made + 2 * left_rows <= len(out):
         now = t[at]
@@ -191,7 +191,7 @@ def _pass_keys(
                 _unlink(cells, keys, node, head_cell)
                 if cells[node, _VISIBLE] == 1:
                     cells[node, _VISIBLE] = 0
-                    made = _write(out, made, now, -1, cells[node, FIRST_KEY])
+                    made = _write(out, made, now, np.int64(-1), cells[node, FIRST_KEY])
         for each in range(count):
             key = touched[each]
             had = keys[key, mark_cell] == 2
@@ -204,7 +204,7 @@ def _pass_keys(
             while node >= 0:
                 if cells[node, _VISIBLE] != show:
                     cells[node, _VISIBLE] = show
-                    made = _write(out, made, now, 1 if show == 1 else -1, cells[node, FIRST_KEY])
+                    made = _write(out, made, now, 2 * show - 1, cells[node, FIRST_KEY])
                 node = cells[node, _NEXT] - 1
         for each in range(arrivals):
             node = arrived[each]
@@ -215,8 +215,8 @@ def _pass_keys(
             _link(cells, keys, node, head_cell)
             if (keys[key, right_cell] > 0) == (negated == 0):
                 cells[node, _VISIBLE] = 1
-                made = _write(out, made, now, 1, cells[node, FIRST_KEY])
-    return made, at
+                made = _write(out, made, now, np.int64(1), cells[node, FIRST_KEY])
+    return int(made), at
 
 
 def _delta(out: Ints, made: int) -> Delta:

@@ -110,7 +110,8 @@ def merge(
         at[k] = ends[k - 1]
     made = 0
     if arrivals_first == 2:
-        for sign in (1, -1):
+        for turn in range(2):
+            sign = 1 - 2 * turn
             for k in range(inputs):
                 for i in range(at[k], ends[k]):
                     if signs[i] == sign:
@@ -246,7 +247,7 @@ def _emit(p: int, t: int, leave: int) -> None:
         at = load(places, first)
         store(load(p, LINKS), o, load(results, at))
         store(results, at, o)
-    _give(p, t, 1, o, leave)
+    _give(p, t, np.int64(1), o, leave)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -286,7 +287,7 @@ def _invalidate(p: int, t: int, k: int, row: int) -> bool:
                     store(heads, -before - 2, after)
                 if after >= 0:
                     store(links, after * (2 * inputs) + inputs + j, before)
-        _give(p, t, -1, o, t)
+        _give(p, t, np.int64(-1), o, t)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -371,7 +372,7 @@ def advance(p: int) -> int:
                 store(load(buffer, B_RESULTS), at, -1)
             _bind_first(p, k, row, load(p, BOUND))
             store(places, k, at)
-            if _choose(p, 0, 1 << k):
+            if _choose(p, np.int64(0), 1 << k):
                 base = at * load(buffer, B_WIDTH)
                 store(frames, F_ENTER, load(load(buffer, B_CELLS), base + ENTER))
                 store(frames, F_LEAVE, load(load(buffer, B_CELLS), base + LEAVE))

@@ -84,7 +84,7 @@ def _put_exact(state: Ints, group: int, average: int, out: Ints, at: int) -> Non
         return
     is_integer = state[group, _DECIMALS] == 0
     if is_integer:
-        q1, q0, _ = divide_signed(high, low, _SCALE)
+        q1, q0, _ = divide_signed(high, low, np.int64(_SCALE))
         if q1 != q0 >> 63:
             return
         if average == 0:
@@ -133,7 +133,7 @@ def _put_floating(
         for digit in range(LIMBS):
             scratch[0, digit] = wide[state[group, _WIDE] - 1, digit]
         add_scaled(scratch, 0, state, group, _EXACT, _SCALE)
-        bits = round_limbs(scratch, 0)
+        bits = round_limbs(scratch, np.int64(0))
     kind = DOUBLE if state[group, _DOUBLES] > 0 else FLOAT
     scratch[0, 0] = bits
     value = floats[0, 0]
@@ -208,7 +208,7 @@ def sum_pass(
             state[group, _WIDE] = 0
         if state[group, _OTHERS] == 0:
             if state[group, _VALUES] == 0:
-                _put_integer(out, at, 0)
+                _put_integer(out, at, np.int64(0))
             elif no_floats:
                 _put_exact(state, group, average, out, at)
             else:

@@ -167,7 +167,7 @@ def multiplied(value: int, factor: int) -> Any:
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def scaled(value: int) -> Any:
     """Multiply by 10**18 into 128 bits: the upper and the lower half."""
-    return multiplied(value, _SCALE)
+    return multiplied(value, np.int64(_SCALE))
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]

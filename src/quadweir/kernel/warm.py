@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +16,10 @@ from numba.core.registry import CPUDispatcher
 
 from quadweir import kernel
 from quadweir.algebra.dataset import Dataset
-from quadweir.algebra.query import ContinuousQuery
 from quadweir.kernel.arrays import FOREVER
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.oneway import OneWay
+from quadweir.kernel.probing import advance
 from quadweir.kernel.ring import RingIndex
 from quadweir.kernel.shard import Shard
 from quadweir.kernel.window import Elements
@@ -43,11 +46,6 @@ _WINDOW: Final = "STREAM <urn:s> [RANGE 20ms]"
 _QUERIES: Final = (
     f"SELECT * {{ {_WINDOW} {{ ?a <urn:p> ?b }} {_WINDOW} {{ ?a <urn:q> ?c }} "
     f"{_WINDOW} {{ ?a <urn:r> ?b }} FILTER(?b < 3 || ?b * 2 > ?c + 1 && ?b = ?c || !?b) }}",
-    f"SELECT ?k (COUNT(?v) AS ?n) (SUM(?v) AS ?s) (AVG(?v) AS ?m) (MIN(?v) AS ?l) (MAX(?v) AS ?h) "
-    f"(SAMPLE(?v) AS ?e) (GROUP_CONCAT(?v) AS ?g) (SUM(DISTINCT ?v) AS ?d) "
-    f"{{ {_WINDOW} {{ ?k <urn:p> ?v }} }} GROUP BY ?k",
-    f"SELECT (COUNT(*) AS ?n) (SUM(?v) AS ?s) (AVG(?v / 2) AS ?m) "
-    f"{{ {_WINDOW} {{ ?k <urn:p> ?v }} }}",
     f"SELECT DISTINCT ?a {{ {_WINDOW} {{ ?a <urn:p> ?b }} "
     f"OPTIONAL {{ {_WINDOW} {{ ?a <urn:q> ?c }} }} "
     f"MINUS {{ {_WINDOW} {{ ?a <urn:r> ?d }} }} "
@@ -57,23 +55,48 @@ _QUERIES: Final = (
     f"SELECT DISTINCT ?a ?b {{ {_WINDOW} {{ ?a <urn:p> ?b }} }} ORDER BY ?b LIMIT 2",
     f"SELECT DISTINCT ?b {{ {_WINDOW} {{ ?a <urn:p> ?b }} }}",
 )
+_AGGREGATES: Final = (
+    f"SELECT ?k (COUNT(?v) AS ?n) (SUM(?v) AS ?s) (AVG(?v) AS ?m) (MIN(?v) AS ?l) (MAX(?v) AS ?h) "
+    f"(SAMPLE(?v) AS ?e) (GROUP_CONCAT(?v) AS ?g) (SUM(DISTINCT ?v) AS ?d) "
+    f"{{ {_WINDOW} {{ ?k <urn:p> ?v }} }} GROUP BY ?k",
+    f"SELECT (COUNT(*) AS ?n) (SUM(?v) AS ?s) (AVG(?v / 2) AS ?m) "
+    f"{{ {_WINDOW} {{ ?k <urn:p> ?v }} }}",
+)
 
 
-def warm_up() -> None:
+def warm_up(processes: int = 1) -> None:
     """Run every compiled function once: compile it, or load it from the cache on disk.
 
     A worker calls this before its first batch. Compiled functions are called with one form of
     arguments each, so that no later call compiles anything.
+
+    Args:
+        processes: Up to so many compile at once if the cache is empty: this one, and one that
+            compiles the aggregates.
     """
+    helper = None
+    if processes > 1 and not is_cached():
+        helper = subprocess.Popen([sys.executable, "-m", __name__])
     for text in _QUERIES:
-        query = parse(text, dialect="cqels")
-        static = Dataset.of([Quad(IRI("urn:quadweir:a"), IRI("urn:p"), IRI("urn:quadweir:a"))])
-        _run(query, static)
+        _run(text)
     _touch_the_rest()
+    if helper is not None:
+        # Should it have failed, what it was to compile is compiled here.
+        helper.wait()
+    for text in _AGGREGATES:
+        _run(text)
 
 
-def _run(query: ContinuousQuery, static: Dataset) -> None:
+def is_cached() -> bool:
+    """Tell whether the kernel was compiled before, by this user and for this processor."""
+    folder = advance.stats.cache_path
+    return folder is not None and any(Path(folder).glob("probing.advance-*.nbi"))
+
+
+def _run(text: str) -> None:
     """Take two steps, a snapshot, and the end of the stream."""
+    query = parse(text, dialect="cqels")
+    static = Dataset.of([Quad(IRI("urn:quadweir:a"), IRI("urn:p"), IRI("urn:quadweir:a"))])
     shard = Shard(query, static=static)
     for turn in range(2):
         time = np.arange(10 * turn, 10 * turn + len(_TERMS), dtype=np.int64)
@@ -115,3 +138,8 @@ def dispatchers() -> Iterator[tuple[str, Any]]:
 def compiled() -> dict[str, int]:
     """Tell how many forms of each compiled function there are in this process."""
     return {name: len(each.signatures) for name, each in dispatchers()}
+
+
+if __name__ == "__main__":
+    for each in _AGGREGATES:
+        _run(each)
