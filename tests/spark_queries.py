@@ -42,14 +42,17 @@ def statements(spark: SparkSession, elements: Iterable[Element]) -> DataFrame:
 def provide(engine: Engine, frame: DataFrame, streams: Iterable[str]) -> None:
     """Make the streams of a frame known to an engine, each by its IRI."""
     for iri in sorted(streams):
-        engine.provide(iri, frame.where(frame[rows.STREAM] == iri))
+        engine.provide(iri, frame.where(frame[rows.STREAM].isin(iri, END)))
 
 
-def write_batches(folder: Path, elements: Sequence[Element], size: int) -> int:
-    """Write elements as JSON files, `size` in each, to be read one after the other."""
+def write_batches(folder: Path, elements: Sequence[Element], size: int, *, first: int = 1) -> int:
+    """Write elements as JSON files, `size` in each, to be read one after the other.
+
+    Gives the number of the file that would be next; `first` is that of the first one.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    number = 0
-    for number, start in enumerate(range(0, len(elements), size), start=1):
+    number = first - 1
+    for number, start in enumerate(range(0, len(elements), size), start=first):
         file = folder / f"{number:06}.json"
         part = statement_rows(elements[start : start + size])
         names = rows.STATEMENT_SCHEMA.names
@@ -58,4 +61,4 @@ def write_batches(folder: Path, elements: Sequence[Element], size: int) -> int:
         )
         # Spark takes files in the order of their times.
         os.utime(file, (1e9 + number, 1e9 + number))
-    return number
+    return number + 1

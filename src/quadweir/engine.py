@@ -176,7 +176,8 @@ class Engine:
 
         Args:
             iri: the name of the stream; all statements get it.
-            statements: rows of `rows.STATEMENT_SCHEMA`, bounded or streaming.
+            statements: rows of `rows.STATEMENT_SCHEMA`, bounded or streaming. An element of the
+                stream `runtime.matching.END` in it ends all streams: their windows run empty.
             delay: how far elements may lag before they are late (S4).
             idle: after how long without elements the stream stops holding back the watermark.
         """
@@ -184,8 +185,11 @@ class Engine:
 
         from quadweir import rows
         from quadweir.runtime.feeds import Feed
+        from quadweir.runtime.matching import END
 
-        named = rows.select_statements(statements.withColumn(rows.STREAM, F.lit(iri)))
+        # What ends all streams keeps its name.
+        stream = F.when(F.col(rows.STREAM) == END, F.lit(END)).otherwise(F.lit(iri))
+        named = rows.select_statements(statements.withColumn(rows.STREAM, stream))
 
         def open_frame(predicate: str | None, spool: Path | None) -> DataFrame:
             del spool

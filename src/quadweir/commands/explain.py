@@ -15,6 +15,7 @@ from quadweir.commands.querytext import (
     read_query,
     read_text,
 )
+from quadweir.errors import UsageError
 
 if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
@@ -28,15 +29,33 @@ def explain(
     steps: Annotated[
         bool, typer.Option("--steps", help="Also show the tree after every rule that changed it.")
     ] = False,
+    plan: Annotated[
+        bool,
+        typer.Option(
+            "--plan", help="Also show how it is run: what is matched, how it is sharded and why."
+        ),
+    ] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="With --plan: also show Spark's own plan.")
+    ] = False,
+    shards: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="With --plan: the number of shards.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
-    """Show what a query means: dialect, windows, reports, algebra, static parts, state.
+    """Show what a query means: dialect, windows, reports, algebra, static parts, state, plan.
 
     Nothing is run or fetched.
     """
+    if spark and not plan:
+        raise UsageError("--spark goes with --plan", hint="Add --plan.")
     text, source = read_text(query)
     read = read_query(text, source, dialect=dialect, content=content, allow=("FROM", "SERVICE"))
     facts = explanation(read, dialect or _detected(text), steps=steps)
+    if plan:
+        facts["plan"] = planned(read, shards)
+    if spark:
+        facts["spark"] = _spark_plan(read, shards)
     if as_json:
         print_json(facts)
     else:
@@ -47,6 +66,40 @@ def _detected(text: str) -> str:
     from quadweir.syntax.scan import detect
 
     return detect(text)
+
+
+def planned(query: ContinuousQuery, shards: int | None = None) -> str:
+    """Say how a query is run, as far as that can be told without its streams and static data."""
+    from quadweir.algebra.dataset import Dataset
+    from quadweir.optimize.pipeline import optimize
+    from quadweir.plan.describe import describe
+    from quadweir.plan.query import plan_query
+
+    named = (*query.default_graphs, *query.named_graphs)
+    found = plan_query(optimize(query).query, static=Dataset.of([], named=named), streams=())
+    return describe(found, shards=shards, algebra=False)
+
+
+def _spark_plan(query: ContinuousQuery, shards: int | None) -> str:
+    """Spark's own plan over streams of no elements: it depends on the query alone."""
+    from quadweir import rows
+    from quadweir.commands.interrupts import quieten_gateway
+    from quadweir.runtime.feeds import Feed
+    from quadweir.runtime.query import RegisteredQuery
+    from quadweir.runtime.session import build
+    from quadweir.terms import IRI
+
+    session = build(app_name="quadweir-explain", shards=shards)
+    quieten_gateway()
+    try:
+        empty = session.createDataFrame([], rows.STATEMENT_SCHEMA)
+        streams = [each.stream.value for each in query.windows if isinstance(each.stream, IRI)]
+        feeds = {iri: Feed(iri, lambda _time, _spool: empty) for iri in streams}
+        every = [window.name.value for window in query.windows]
+        registered = RegisteredQuery(session, query, feeds, shards=shards, allow_unbounded=every)
+        return registered.spark_plan()
+    finally:
+        session.stop()
 
 
 def explanation(query: ContinuousQuery, dialect: str, *, steps: bool = False) -> dict[str, Any]:
@@ -183,4 +236,8 @@ def as_text(facts: dict[str, Any]) -> str:
         lines.append(textwrap.indent(facts["optimized"].rstrip(), "  "))
     else:
         lines += ["", "optimized (the same: no rule found anything to do)"]
+    if "plan" in facts:
+        lines += ["", facts["plan"].rstrip()]
+    if "spark" in facts:
+        lines += ["", "Spark", textwrap.indent(facts["spark"].rstrip(), "  ")]
     return "\n".join(lines) + "\n"

@@ -9,14 +9,16 @@ from quadweir.kernel.network import LeafPlan
 from quadweir.plan.query import QueryPlan
 
 
-def describe(plan: QueryPlan, *, shards: int | None = None) -> str:
+def describe(plan: QueryPlan, *, shards: int | None = None, algebra: bool = True) -> str:
     """Say how a query is run: what is matched, how rows are sharded and why, what is kept.
 
     Args:
         plan: the plan.
         shards: how many shards there are to be, if that is known.
+        algebra: begin with the algebra.
     """
-    lines = ["algebra", *_indented(render(plan.query)), "", "matched before the shuffle"]
+    lines = ["algebra", *_indented(render(plan.query)), ""] if algebra else []
+    lines.append("matched before the shuffle")
     for place, leaf in enumerate(plan.leaves):
         lines.append(f"  {place}  {_leaf(leaf, plan)}{_to(place, leaf, plan)}")
     for place in sorted(plan.elements):

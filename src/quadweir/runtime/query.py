@@ -178,11 +178,12 @@ class RegisteredQuery:
             spark: add Spark's own plan.
         """
         text = describe(self.plan, shards=self.shards)
-        if spark:
-            frame = self._answers(Path("spool"), run="")
-            inner: Any = frame._jdf.queryExecution()
-            text += f"\nSpark\n{inner.simpleString()}\n"
-        return text
+        return f"{text}\nSpark\n{self.spark_plan()}\n" if spark else text
+
+    def spark_plan(self) -> str:
+        """Spark's own plan of the answers, as text."""
+        frame: Any = self._answers(Path("spool"), run="")
+        return str(frame._jdf.queryExecution().simpleString())
 
     # --- a run, like Spark's StreamingQuery ---
 

@@ -1,0 +1,133 @@
+"""Queries over streams that go on: stopped and started again, they give the oracle's answers."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from quadweir import Engine, rows
+from quadweir.errors import StateError, UsageError
+from quadweir.runtime.fingerprint import NAME
+from quadweir.sinks.files import FileSink
+from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.memory import MemorySink
+from quadweir.sources.streamfiles import Element
+from quadweir.testing import Oracle, diff_answers
+from quadweir.testing.answers import answers_from_json
+from spark_queries import LAST, provide, statements, write_batches
+from streaming import quads
+
+pytestmark = pytest.mark.spark
+
+EAGER_JOIN = """SELECT ?x ?y ?z {
+  STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 30ms] { ?y <urn:q> ?z } }"""
+AGGREGATE_ON_CHANGE = """SELECT ?x (COUNT(*) AS ?n) {
+  STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } } GROUP BY ?x"""
+STEPPED_GRAPH = """SELECT ?x ?y
+FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT0.02S STEP PT0.01S]
+{ WINDOW <urn:w> { ?x <urn:p> ?y } }"""
+
+
+def make_feed(count: int = 48) -> list[Element]:
+    dice = random.Random(7)
+    found, time = [], 1000
+    for position in range(count):
+        time += dice.randrange(4)
+        if dice.random() < 0.6:
+            text, name = f"a{dice.randrange(4)} p b{dice.randrange(3)}", "urn:s"
+        else:
+            text, name = f"b{dice.randrange(3)} q c{dice.randrange(3)}", "urn:t"
+        found.append(Element(name, time, position, quads(text)))
+    return found
+
+
+def engine_over(spark: SparkSession, folder: Path) -> Engine:
+    engine = Engine(spark)
+    frame = spark.readStream.schema(rows.STATEMENT_SCHEMA).option("maxFilesPerTrigger", 1)
+    provide(engine, frame.json(str(folder)), ("urn:s", "urn:t"))
+    return engine
+
+
+def run(spark: SparkSession, folder: Path, text: str, **options):
+    """Answer what is in the folder now, and end."""
+    registered = engine_over(spark, folder / "in").query(text, **options)
+    sink = FileSink(folder / "out", LineFormat.ANSWERS_JSONL)
+    registered.start(sink, checkpoint=folder / "checkpoint", available_now=True)
+    registered.awaitTermination()
+    return registered
+
+
+def written(folder: Path):
+    found = []
+    for file in sorted(folder.glob("*.jsonl")):
+        found += answers_from_json(file.read_text(encoding="utf-8").splitlines())
+    return found
+
+
+@pytest.mark.parametrize("text", [EAGER_JOIN, AGGREGATE_ON_CHANGE, STEPPED_GRAPH])
+def test_stopped_and_started_again_it_gives_the_answers_of_the_oracle(spark, tmp_path, text):
+    feed = make_feed()
+    following = write_batches(tmp_path / "in", feed[:20], 10)
+    first = run(spark, tmp_path, text)
+    assert not first.isActive
+    write_batches(tmp_path / "in", [*feed[20:], LAST], 15, first=following)
+    second = run(spark, tmp_path, text)
+    assert second.id == first.id
+    expected = Oracle(text).answers(feed)
+    assert expected
+    assert diff_answers(expected, written(tmp_path / "out")) == ""
+    metrics = second.metrics()
+    assert metrics["batches"] == 2
+    assert metrics["statements"] >= len([each for each in feed[20:] if each.stream == "urn:s"])
+    assert metrics["state_rows"] > 0
+    assert metrics["late"] == 0
+
+
+def test_a_late_element_is_counted_and_changes_nothing(spark, tmp_path):
+    feed = make_feed(24)
+    following = write_batches(tmp_path / "in", feed, len(feed))
+    late = Element("urn:s", 1, 100, quads("a0 p b0"))
+    write_batches(tmp_path / "in", [late, LAST], 1, first=following)
+    registered = run(spark, tmp_path, AGGREGATE_ON_CHANGE)
+    assert registered.metrics()["late"] == 1
+    expected = Oracle(AGGREGATE_ON_CHANGE).answers(feed)
+    assert diff_answers(expected, written(tmp_path / "out")) == ""
+
+
+def test_a_checkpoint_serves_its_own_query_only(spark, tmp_path):
+    checkpoint = tmp_path / "checkpoint"
+    (tmp_path / "in").mkdir()
+    engine = engine_over(spark, tmp_path / "in")
+    made = engine.query(EAGER_JOIN, shards=1)
+    made.fingerprint.guard(checkpoint)
+    assert json.loads((checkpoint / NAME).read_text())["digest"] == made.fingerprint.digest
+    renamed = engine.query("# the same but for its layout\n" + EAGER_JOIN, shards=1)
+    renamed.fingerprint.guard(checkpoint)
+
+    def refused(query) -> str:
+        with pytest.raises(StateError) as error:
+            query.start(MemorySink(), checkpoint=checkpoint)
+        return f"{error.value.detail}"
+
+    longer = refused(engine.query(EAGER_JOIN.replace("20ms", "21ms"), shards=1))
+    assert "the query is another one" in longer
+    assert "21" in longer
+    assert "cut into 1 shards" in refused(engine.query(EAGER_JOIN, shards=2))
+    static = quads("a p b")
+    assert "static data" in refused(engine.query(EAGER_JOIN, static=static, shards=1))
+
+
+def test_streams_have_to_be_known_and_to_go_together(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    engine = engine_over(spark, tmp_path / "in")
+    with pytest.raises(UsageError, match="urn:unknown"):
+        engine.query(STEPPED_GRAPH.replace("urn:s>", "urn:unknown>")).to_dataframe()
+    engine.provide("urn:t", statements(spark, make_feed(4)))
+    with pytest.raises(UsageError, match="urn:t"):
+        engine.query(EAGER_JOIN).to_dataframe()
+    with pytest.raises(UsageError, match="not started"):
+        _ = engine.query(EAGER_JOIN).lastProgress

@@ -1,0 +1,84 @@
+"""How queries are sharded, and how a plan is told."""
+
+from pathlib import Path
+
+import pytest
+
+from quadweir.algebra.dataset import Dataset
+from quadweir.optimize.pipeline import optimize
+from quadweir.plan.describe import describe, shards_used
+from quadweir.plan.query import QueryPlan, plan_query
+from quadweir.syntax.read import parse
+
+LSBENCH = Path(__file__).parents[3] / "src/quadweir/bench/queries/lsbench/cqels"
+
+
+def plan(text: str) -> QueryPlan:
+    return plan_query(optimize(parse(text)).query, static=Dataset(), streams=("urn:s",))
+
+
+JOIN = (
+    "SELECT {what} {{ STREAM <urn:s> [RANGE 5s] {{ ?x <urn:p> ?y }} "
+    "STREAM <urn:t> [RANGE 5s] {{ ?{end} <urn:q> ?z }} }}"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "reason"),
+    [
+        (JOIN.format(what="?x ?z", end="y"), "y", "occurs in every windowed pattern"),
+        (JOIN.format(what="?x", end="w"), None, "no variable occurs in every"),
+        (
+            "SELECT ?x (COUNT(*) AS ?n) { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } } GROUP BY ?x",
+            "x",
+            "occurs in every",
+        ),
+        (
+            "SELECT (COUNT(*) AS ?n) { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } }",
+            None,
+            "even while all windows are empty",
+        ),
+        ("ASK { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } }", None, "ASK"),
+        (
+            "SELECT ?x { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } } ORDER BY ?x LIMIT 3",
+            None,
+            "ORDER BY",
+        ),
+        (
+            "SELECT DISTINCT ?z { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } "
+            "STREAM <urn:t> [RANGE 5s] { ?y <urn:q> ?z } }",
+            None,
+            "DISTINCT compares",
+        ),
+    ],
+)
+def test_rows_are_sharded_by_a_variable_where_that_changes_no_answer(text, key, reason):
+    found = plan(text)
+    assert (found.key.variable.name if found.key.variable is not None else None) == key
+    assert reason in found.key.reason
+    assert shards_used(found, 4) == (4 if key is not None else 1)
+
+
+def test_a_plan_is_told_with_its_reasons():
+    told = describe(plan(JOIN.format(what="?x ?z", end="y")), shards=3)
+    assert "?x <urn:p> ?y  in" in told
+    assert "over <urn:t>, by ?y" in told
+    assert "because  ?y occurs in every windowed pattern" in told
+    assert "count    3" in told
+    assert "leave as soon as their parts have arrived" in told
+    assert "the elements of the last 5 s" in told
+
+
+def test_what_brings_reports_goes_to_every_shard():
+    text = "SELECT ?x FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT5S] { WINDOW <urn:w> { ?x <urn:p> ?y } }"
+    told = describe(plan(text), shards=2, algebra=False)
+    assert told.startswith("matched before the shuffle")
+    assert "to every shard: its changes bring reports" in told
+    assert "leave once the watermark has passed their instant" in told
+
+
+@pytest.mark.parametrize("path", sorted(LSBENCH.glob("*.rq")), ids=lambda path: path.stem)
+def test_every_lsbench_query_has_a_plan(path):
+    found = plan(path.read_text(encoding="utf-8"))
+    assert found.why_not is None
+    assert "shards\n  key" in describe(found)

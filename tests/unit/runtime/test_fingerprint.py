@@ -1,0 +1,68 @@
+"""A checkpoint is not used for anything that it was not made for."""
+
+import json
+
+import pytest
+
+from quadweir.algebra.dataset import Dataset
+from quadweir.errors import StateError
+from quadweir.optimize.pipeline import optimize
+from quadweir.plan.query import plan_query
+from quadweir.runtime.fingerprint import NAME, VERSION, Fingerprint, static_digest
+from quadweir.syntax.read import parse
+
+TEXT = "SELECT ?x { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } }"
+
+
+def fingerprint(text=TEXT, *, shards=2, static=""):
+    plan = plan_query(optimize(parse(text)).query, static=Dataset(), streams=())
+    return Fingerprint.of(plan, shards=shards, partitions=shards, static=static)
+
+
+def test_a_checkpoint_is_claimed_once_and_found_again(tmp_path):
+    fingerprint().guard(tmp_path / "new")
+    fingerprint("  " + TEXT.replace("}", "\n}")).guard(tmp_path / "new")
+    assert fingerprint().digest == fingerprint().digest
+    assert fingerprint().digest != fingerprint(static="x").digest
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"text": TEXT.replace("urn:p", "urn:other")}, "<urn:other>"),
+        ({"shards": 3}, "cut into 2 shards"),
+        ({"static": "another"}, "static data"),
+    ],
+)
+def test_what_changed_is_told(tmp_path, other, told):
+    fingerprint().guard(tmp_path)
+    with pytest.raises(StateError) as error:
+        fingerprint(**other).guard(tmp_path)
+    assert told in (error.value.detail or "")
+    assert error.value.hint
+
+
+def test_state_of_another_format_is_refused(tmp_path):
+    fingerprint().guard(tmp_path)
+    file = tmp_path / NAME
+    file.write_text(json.dumps({**json.loads(file.read_text()), "version": VERSION + 1}))
+    with pytest.raises(StateError, match="made for something else"):
+        fingerprint().guard(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"algebra": 1}'])
+def test_a_damaged_note_is_refused(tmp_path, content):
+    (tmp_path / NAME).write_text(content)
+    with pytest.raises(StateError, match="cannot be read"):
+        fingerprint().guard(tmp_path)
+
+
+def test_a_checkpoint_of_something_else_is_refused(tmp_path):
+    (tmp_path / "offsets").mkdir()
+    with pytest.raises(StateError, match="no query of ours"):
+        fingerprint().guard(tmp_path)
+
+
+def test_static_data_is_known_by_its_quads_in_any_order():
+    assert static_digest(["a", "b"]) == static_digest(["b", "a"])
+    assert static_digest(["a", "b"]) != static_digest(["a", "c"])
