@@ -14,7 +14,7 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.terms import Quad
-from quadweir.testing import Answer, Oracle, diff_answers
+from quadweir.testing import Answer, MemoryStream, Oracle, diff_answers
 from quadweir.testing.frames import answers_from_rows
 from spark_queries import provide, statements
 
@@ -66,3 +66,51 @@ def test_other_dialects_give_the_answers_of_the_oracle(engine, number, dialect):
     assert wanted
     registered = engine.query(text(number, dialect), static=static(), shards=2)
     assert diff_answers(wanted, answers_from_rows(registered.to_dataframe().collect())) == ""
+
+
+def test_the_taxi_query_takes_its_times_from_inside(spark):
+    """Pick-ups and drop-offs are timed by a predicate, payments by their envelope (S2)."""
+    base, prefix = "http://example.org/nyctaxi/", "@prefix : <http://example.org/taxi#> . "
+    pickups, dropoffs, fares = (MemoryStream(base + name) for name in ("pickup", "dropoff", "fare"))
+    rides = [
+        ("one", "2013-01-01 15:11:48", "2013-01-01 15:18:10", 382, 7),
+        ("two", "2013-01-01 15:20:00", "2013-01-01 15:30:00", 600, 12),
+        ("one", "2013-01-01 15:40:00", "2013-01-01 16:00:00", 1200, 20),
+    ]
+    for number, (taxi, start, end, seconds, fare) in enumerate(rides):
+        pickups.add(0, f'{prefix} :r{number} :taxi :{taxi} ; :pickupTime "{start}" .')
+        dropoffs.add(0, f'{prefix} :r{number} :dropoffTime "{end}" ; :tripTime {seconds} .')
+        paid = f'{prefix} :t{number} :fare {fare} ; :pickupTime "{start}" .'
+        fares.add(1_357_053_108_000 + (number + 1) * 1_000_000, paid)
+    elements = [*pickups, *dropoffs, *fares]
+    asked = (QUERIES.parent / "taxi.rq").read_text(encoding="utf-8")
+    engine = Engine(spark)
+    provide(engine, statements(spark, elements), {each.stream for each in elements})
+    found = answers_from_rows(engine.query(asked).to_dataframe().collect())
+    wanted = Oracle(asked).answers(elements)
+    assert wanted
+    assert diff_answers(wanted, found) == ""
+
+
+def test_the_triples_of_one_query_feed_another(spark):
+    """CONSTRUCT answers are elements of a stream (A5), here that of a second query."""
+    stream = MemoryStream("urn:s")
+    for time, reading in enumerate((3, 9, 4, 8), start=1):
+        stream.add(time * 1000, f"<urn:a{time % 2}> <urn:reads> {reading} .")
+    engine = Engine(spark)
+    provide(engine, statements(spark, stream), ["urn:s"])
+    high = "CONSTRUCT { ?x <urn:is> <urn:high> } { STREAM <urn:s> [NOW] { ?x <urn:reads> ?n } FILTER (?n > 5) }"
+    engine.provide("urn:high", engine.query(high).statements("urn:high"))
+    count = "SELECT ?x (COUNT(*) AS ?n) { STREAM <urn:high> [RANGE 10s] { ?x <urn:is> ?y } } GROUP BY ?x"
+    found = answers_from_rows(engine.query(count).to_dataframe().collect())
+    assert [(each.t, each.bindings["n"].lexical) for each in sorted(found, key=lambda a: a.t)] == [
+        (2000, "1"),
+        (4000, "2"),
+        (12000, "1"),
+    ]
+
+
+def test_a_query_says_how_it_is_run(engine):
+    told = engine.query(text(5, "cqels"), shards=2).explain(spark=True)
+    assert "because  ?photo occurs in every windowed pattern" in told
+    assert "MapInArrow" in told

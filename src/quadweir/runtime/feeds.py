@@ -145,7 +145,7 @@ def timed_by(frame: DataFrame, predicate: str) -> DataFrame:
     element = Window.partitionBy(*rows.ELEMENT)
     value = F.when(F.col(rows.PREDICATE) == f"<{predicate}>", F.col(rows.OBJECT))
     values = F.collect_set(value).over(element)
-    found = frame.withColumn("_times", values).withColumn("_time", _read_time(F.col("_times")[0]))
+    found = frame.withColumn("_times", values).withColumn("_time", _read_time(F.get("_times", 0)))
     count = F.size("_times")
     why = (
         F.when(count == 0, F.lit(f"no time: <{predicate}> is missing"))

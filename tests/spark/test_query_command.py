@@ -1,0 +1,157 @@
+"""`quadweir query` as it is typed, over files: formats, verification, what goes wrong."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyoxigraph as ox
+import pytest
+
+import quadweir.runtime.session
+from quadweir.cli import main
+from quadweir.terms import Literal, parse_term
+from quadweir.testing.answers import answers_from_json
+
+pytestmark = pytest.mark.spark
+
+TRICKY = 'a "quoted" \\ and \n a line,\tA\x01\ufffe\\n end'
+STREAM = f"""\
+1000 <urn:a> <urn:p> "1"^^<http://www.w3.org/2001/XMLSchema#integer> .
+1970-01-01T00:00:02Z\t<urn:b> <urn:p> _:x .
+this is no statement
+1500 <urn:tricky> <urn:p> {Literal(TRICKY)} .
+9000 <urn:c> <urn:p> "1"@en .
+"""
+SELECT = (
+    "SELECT ?s ?o ?n { STREAM <urn:s> [RANGE 5s] { ?s <urn:p> ?o } OPTIONAL { ?s <urn:n> ?n } }"
+)
+CONSTRUCT = (
+    "CONSTRUCT { ?s <urn:q> ?o . ?s <urn:r> [] } { STREAM <urn:s> [RANGE 5s] { ?s <urn:p> ?o } }"
+)
+TIMED = """SELECT ?s ?v FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1S STEP PT1S @<urn:at>]
+{ WINDOW <urn:w> { ?s <urn:v> ?v } }"""
+
+
+@pytest.fixture
+def ask(spark, capsysbinary, monkeypatch, tmp_path):
+    """Run `quadweir query` in the one session; give exit code, output and messages."""
+    monkeypatch.setattr(quadweir.runtime.session, "build", lambda **_: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda _self: None)
+    (tmp_path / "s.stream").write_text(STREAM, encoding="utf-8")
+    (tmp_path / "static.ttl").write_text("<urn:a> <urn:n> _:b .", encoding="utf-8")
+
+    def run(text: str, *options: str) -> tuple[int, str, str]:
+        (tmp_path / "q.rq").write_text(text, encoding="utf-8")
+        code = 0
+        stream = [] if "--stream" in options else ["--stream", f"urn:s={tmp_path / 's.stream'}"]
+        try:
+            main(["query", str(tmp_path / "q.rq"), *stream, *options])
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        out, err = capsysbinary.readouterr()
+        return code, out.decode(), err.decode()
+
+    return run
+
+
+def test_answers_are_lines_of_json_that_the_oracle_confirms(ask, tmp_path):
+    code, out, err = ask(SELECT, "--verify", "--static", str(tmp_path / "static.ttl"))
+    assert code == 0, err
+    assert "the oracle gives the same 4 answers" in err
+    assert "1 record could not be read" in err
+    assert "line 3" in err
+    answers = answers_from_json(out.splitlines())
+    assert [answer.t for answer in answers] == [1000, 1500, 2000, 9000]
+    assert answers[1].bindings["o"] == Literal(TRICKY)
+    assert json.loads(out.splitlines()[3])["bindings"]["o"] == {
+        "type": "literal",
+        "value": "1",
+        "xml:lang": "en",
+    }
+    assert "n" in answers[0].bindings
+    assert "n" not in answers[1].bindings
+
+
+def test_answers_as_tables(ask):
+    code, out, _ = ask(SELECT, "--format", "csv")
+    table = list(csv.reader(io.StringIO(out, newline="")))
+    assert code == 0
+    assert table[0] == ["t", "sign", "s", "o", "n"]
+    assert ["1500", "+", "urn:tricky", TRICKY, ""] in table
+    code, out, _ = ask(SELECT, "--format", "tsv")
+    rows = [line.split("\t") for line in out.splitlines()]
+    assert rows[0] == ["?t", "?sign", "?s", "?o", "?n"]
+    assert parse_term(rows[2][3]) == Literal(TRICKY)
+
+
+def test_triples_of_a_construct_in_every_format(ask, tmp_path):
+    code, out, err = ask(CONSTRUCT, "--verify")
+    assert code == 0, err
+    assert "the same 4 answers" in err
+    graphs = [json.loads(line)["graph"] for line in out.splitlines()]
+    assert [len(graph) for graph in graphs] == [2, 2, 2, 2]
+    blank = [triple.split()[2] for graph in graphs for triple in graph if "<urn:r>" in triple]
+    assert len(set(blank)) == 4
+    _, out, _ = ask(CONSTRUCT, "--format", "nquads")
+    quads = list(ox.parse(out.encode(), format=ox.RdfFormat.N_QUADS))
+    assert len(quads) == 8
+    target = tmp_path / "out.trig"
+    code, out, _ = ask(CONSTRUCT, "--format", "trig", "--output", str(target))
+    assert (code, out) == (0, "")
+    assert len(list(ox.parse(target.read_bytes(), format=ox.RdfFormat.TRIG))) == 8
+    again = tmp_path / "again.stream"
+    ask(CONSTRUCT, "--format", "timed-lines", "--output", str(again))
+    count = "SELECT ?s ?o { STREAM <urn:s> [RANGE 5s] { ?s <urn:q> ?o . ?s <urn:r> ?b } }"
+    code, out, err = ask(count, "--verify", "--stream", f"urn:s={again}")
+    assert code == 0, err
+    assert len(out.splitlines()) == 4
+
+
+def test_times_from_a_predicate_inside(ask, tmp_path):
+    lines = [
+        '5 <urn:a> <urn:v> "1" <urn:g1> .',
+        '5 <urn:a> <urn:at> "1970-01-01 00:00:01" <urn:g1> .',
+        '6 <urn:b> <urn:v> "2" <urn:g2> .',
+        '6 <urn:b> <urn:at> "2500"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:g2> .',
+        '7 <urn:c> <urn:v> "3" <urn:g3> .',
+    ]
+    (tmp_path / "s.stream").write_text("\n".join(lines) + "\n")
+    code, out, err = ask(TIMED, "--verify")
+    assert code == 0, err
+    assert [json.loads(line)["t"] for line in out.splitlines()] == [1000, 3000]
+    assert "is missing" in err
+
+
+def test_a_query_without_streams_is_answered_once(ask, tmp_path):
+    (tmp_path / "static.ttl").write_text("<urn:a> <urn:n> 1, 2 .", encoding="utf-8")
+    options = (
+        "--static",
+        str(tmp_path / "static.ttl"),
+        "--stream",
+        f"urn:s={tmp_path / 's.stream'}",
+    )
+    code, out, err = ask("SELECT ?n { ?s <urn:n> ?n } ORDER BY DESC(?n)", *options)
+    assert code == 0, err
+    values = [json.loads(line)["bindings"]["n"]["value"] for line in out.splitlines()]
+    assert values == ["2", "1"]
+    assert "does not read <urn:s>" in err
+
+
+def test_a_difference_from_the_oracle_is_shown(ask, monkeypatch):
+    from quadweir.testing.oracle import Oracle, Run
+
+    monkeypatch.setattr(Oracle, "run", lambda *_: Run())
+    code, _, err = ask(SELECT, "--verify")
+    assert code == 1
+    assert "unexpected 1 x  1000 + ?o = " in err
+
+
+def test_strict_leaves_no_output(ask, tmp_path):
+    target: Path = tmp_path / "out.jsonl"
+    code, _, err = ask(SELECT, "--strict", "--output", str(target))
+    assert code == 4
+    assert "line 3" in err
+    assert not target.exists()
