@@ -44,6 +44,13 @@ bodies = st.lists(
 
 # The oracle's engine would look into any graph here.
 @example(
+    "WINDOW :w { MINUS { ?x :p ?x . } { SELECT * { :a :p :a . } } }",
+    "",
+    [],
+    [Element("http://example.org/s", 1, 0, (Quad(_A, IRI("http://example.org/p"), _A),))],
+    Content.BAG,
+)
+@example(
     "WINDOW :w { ?x :p ?x . GRAPH ?g { { SELECT ?x { ?x :p ?x } } } }",
     "",
     [],

@@ -374,7 +374,7 @@ class Shard:
             return ints(0)
         if not self.query.windows:
             # A plain SPARQL query: one report.
-            return ints(1) if self._through == ALWAYS else ints(0)
+            return ints(0 if self._steps else 1)
         if self._closes is not None:
             reports = self._closes.advance(through)
         else:

@@ -483,7 +483,11 @@ class _Writer(ExpressionWriter):
             for each in pattern.aggregates
         ]
         by = f" GROUP BY {keys}" if keys else ""
-        return f"SELECT {' '.join(parts) or '(1 AS ?one)'} WHERE {inner}{by}"
+        return f"SELECT {' '.join(parts) or self._nothing()} WHERE {inner}{by}"
+
+    def _nothing(self) -> str:
+        """Select no variable: SPARQL wants one, and no two of the same name in each other."""
+        return f"(1 AS {self._new('one')})"
 
     def _select(self, pattern: Pattern, columns: tuple[Variable, ...] | None = None) -> str:
         """Write a stack of Slice, Distinct, Project and OrderBy as one SELECT.
@@ -528,7 +532,7 @@ class _Writer(ExpressionWriter):
             order = f" ORDER BY {' '.join(parts)}" if parts else ""
         selected = names + (self._elements[before:] if self._derivations else [])
         return (
-            f"SELECT {'DISTINCT ' if distinct else ''}{' '.join(selected) or '(1 AS ?one)'} "
+            f"SELECT {'DISTINCT ' if distinct else ''}{' '.join(selected) or self._nothing()} "
             f"WHERE {inner}{order}{limits}"
         )
 
