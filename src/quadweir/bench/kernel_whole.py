@@ -154,9 +154,13 @@ def _cost(group: Group, elements: int, low: int, high: int) -> tuple[float, floa
 
 # --- compilation ------------------------------------------------------------------------------
 
+# What warming up takes besides compiled functions, the grammar of queries, is there before.
 _WARM: Final = """
 import time
+import pandas
 from quadweir.kernel.warm import warm_up
+from quadweir.syntax import parse
+parse("SELECT * { STREAM <urn:s> [NOW] { ?s ?p ?o } }", dialect="cqels")
 start, work = time.perf_counter(), time.process_time()
 warm_up(processes=2)
 print(time.perf_counter() - start, time.process_time() - work)
