@@ -45,6 +45,7 @@ class Meter:
     triples: int = 0
     bad: int = 0
     latest: str = ""
+    answers: str = ""
     watermark: str | None = None
     batch_ms: list[int] = field(default_factory=list)
     _last_batch: int = -1
@@ -186,10 +187,16 @@ class Dashboard:
         table.add_row("batches", _batches(meter.batch_ms))
         shown = shorten(printable(meter.latest), self._prefixes) or "..."
         latest = Text(shown, style="cyan", overflow="ellipsis", no_wrap=True)
-        return Group(
+        panels = [
             Panel(table, title=self._title, title_align="left", border_style="green"),
             Panel(latest, title="latest RDF", title_align="left", border_style="cyan"),
-        )
+        ]
+        if meter.answers:
+            answers = Text(printable(meter.answers), overflow="ellipsis", no_wrap=True)
+            panels.append(
+                Panel(answers, title="where cars crawl", title_align="left", border_style="red")
+            )
+        return Group(*panels)
 
 
 def clock_time(stamp: str | None) -> str:

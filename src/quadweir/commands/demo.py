@@ -1,4 +1,4 @@
-"""`quadweir demo`: motorway sensors, made up and played live, become an RDF stream."""
+"""`quadweir demo`: motorway sensors, played live, become an RDF stream; a query answers over it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from quadweir.commands.dashboard import Dashboard, Meter
+    from quadweir.commands.demoquery import Question
 
 BASE: Final = "http://example.org/motorway/"
 QUANTITIES: Final = ("flow", "speed")
@@ -29,6 +30,8 @@ _MARKER: Final = ".quadweir-demo"
 _RECORDING: Final = "recording"
 _RDF: Final = "rdf"
 _CHECKPOINT: Final = "checkpoint"
+_ANSWERS: Final = "answers"
+_QUERY_STATE: Final = "query-checkpoint"
 _WARM_UP: Final = "warm-up"
 _SOSA: Final = "http://www.w3.org/ns/sosa/"
 _PREFIXES: Final = {
@@ -59,6 +62,8 @@ class Summary:
     batch_ms_max: int
     watermark: str | None
     latest: str
+    answers: int
+    latest_answers: str
     output: str
     complete: bool
 
@@ -79,7 +84,8 @@ def demo(
 
     Sensors along a made-up motorway measure flow and speed, lane by lane; their readings are played
     as two live streams, many times faster than they would come. An RML mapping turns each into an
-    RDF observation; the observations go to files, each exactly once. Needs no network.
+    RDF observation; the observations go to files, each exactly once. A continuous query asks all the
+    while where cars crawl. Needs no network.
     """
     from quadweir.bench.motorway import write_recording
     from quadweir.runtime.session import build
@@ -118,16 +124,27 @@ def run(
 ) -> Summary:
     """Play a recording through to its end, or until interrupted, and say how it went."""
     from quadweir.commands.dashboard import Dashboard
+    from quadweir.commands.demoquery import Question
 
     total = sum(_count_lines(path) for path in recording)
+    question = Question(
+        spark,
+        BASE + QUANTITIES[-1],
+        output / _RDF / QUANTITIES[-1],
+        output / _ANSWERS,
+        output / _QUERY_STATE,
+    )
     query = _start(spark, recording, rate, output)
     with Dashboard("motorway sensors, live", QUANTITIES, prefixes=_PREFIXES) as dashboard:
         try:
-            _watch(query, dashboard, total, output, interrupts)
+            _watch(query, dashboard, question, total, output, interrupts)
+            seconds = dashboard.elapsed
+            question.finish(interrupts)
+            dashboard.meter.answers = question.latest()
         finally:
             query.stop()
-        seconds = dashboard.elapsed
-    return _summarise(dashboard.meter, seconds, output, complete=not interrupts.seen)
+            question.stop()
+    return _summarise(dashboard.meter, seconds, output, question, complete=not interrupts.seen)
 
 
 def _warm_up(spark: SparkSession, folder: Path, interrupts: Interrupts) -> None:
@@ -241,6 +258,7 @@ def _latest(folder: Path) -> str:
 def _watch(
     query: StreamingQuery,
     dashboard: Dashboard,
+    question: Question,
     total: int,
     output: Path,
     interrupts: Interrupts,
@@ -251,7 +269,9 @@ def _watch(
         before = dashboard.meter.total_records
         time.sleep(_LOOK_SECONDS)
         active = query.isActive  # asked first: progress that comes after is then not missed
+        question.start_when_ready()
         dashboard.meter.latest = _latest(output / _RDF / QUANTITIES[-1])
+        dashboard.meter.answers = question.latest()
         dashboard.update(query)
         if dashboard.meter.total_records != before:
             last_change = time.monotonic()
@@ -283,7 +303,7 @@ def _clear(output: Path) -> None:
             f"{output} is not empty, and no former run of the demo made it",
             hint="Name another folder with --output.",
         )
-    for part in (_RECORDING, _RDF, _CHECKPOINT, _WARM_UP):
+    for part in (_RECORDING, _RDF, _CHECKPOINT, _WARM_UP, _ANSWERS, _QUERY_STATE):
         shutil.rmtree(output / part, ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
     (output / _MARKER).touch()
@@ -294,7 +314,9 @@ def _count_lines(path: Path) -> int:
         return sum(1 for _ in file)
 
 
-def _summarise(meter: Meter, seconds: float, output: Path, complete: bool) -> Summary:
+def _summarise(
+    meter: Meter, seconds: float, output: Path, question: Question, complete: bool
+) -> Summary:
     return Summary(
         records=meter.records,
         triples=meter.triples,
@@ -307,6 +329,8 @@ def _summarise(meter: Meter, seconds: float, output: Path, complete: bool) -> Su
         batch_ms_max=max(meter.batch_ms, default=0),
         watermark=meter.watermark,
         latest=meter.latest,
+        answers=question.count,
+        latest_answers=question.latest(),
         output=str(output.resolve() / _RDF),
         complete=complete,
     )
@@ -325,6 +349,10 @@ The last observation:
 
 {summary.latest}
 
-The RDF stream lies in {summary.output}
+Where did cars crawl? {summary.answers:,} answers; the last:
+
+{summary.latest_answers or "none"}
+
+The RDF stream lies in {summary.output}, the answers beside it.
 Next: quadweir replay {summary.output}/speed --check"""
     )
