@@ -21,9 +21,6 @@ FOREVER: Final = 2**60
 ALWAYS: Final = -(2**60)
 """The time at which what was always there came."""
 
-INNER: Final = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""How functions are compiled that only compiled functions call: quicker by what they do without."""
-
 _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 
 

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numba import njit
 
-from quadweir.kernel.arrays import FOREVER, INNER, Ints, load, prefetch, store
+from quadweir.kernel.arrays import FOREVER, Ints, load, prefetch, store
 from quadweir.kernel.relation import ENTER, FIRST_VALUE, LEAVE
 from quadweir.kernel.ring import (
     DESCRIPTION,
@@ -139,7 +139,7 @@ def merge(
         made += 1
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _choose(p: int, depth: int, chosen: int) -> bool:
     """Pick the next buffer and open a frame on its matches; False if some buffer has none.
 
@@ -177,7 +177,7 @@ def _choose(p: int, depth: int, chosen: int) -> bool:
     return True
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _bind_first(p: int, k: int, row: int, bound: int) -> None:
     """Write down what the mapping of an event binds."""
     buffer = load(p, BUFFERS) + k * (BUFFER * _WORD)
@@ -190,7 +190,7 @@ def _bind_first(p: int, k: int, row: int, bound: int) -> None:
         store(bound, load(variables, i), load(cells, base + load(columns, i)))
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _bind(p: int, depth: int, k: int, cells: int, base: int) -> bool:
     """Add a mapping's values to those of the frame below; False if they disagree."""
     shared = load(p, SHARED)
@@ -210,7 +210,7 @@ def _bind(p: int, depth: int, k: int, cells: int, base: int) -> bool:
     return True
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _emit(p: int, t: int, leave: int) -> None:
     """Make a result: references to its parts, and a place in the lists of what can end it."""
     inputs, wide, places = load(p, INPUTS), load(p, LINKS_WIDE), load(p, PLACES)
@@ -250,7 +250,7 @@ def _emit(p: int, t: int, leave: int) -> None:
     _give(p, t, np.int64(1), o, leave)
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _give(p: int, t: int, sign: int, row: int, leave: int) -> None:
     """Write a change of the output; there is room for it."""
     out, room, made = load(p, OUT), load(p, ROOM), load(p, MADE)
@@ -261,7 +261,7 @@ def _give(p: int, t: int, sign: int, row: int, leave: int) -> None:
     store(p, MADE, made + 1)
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _invalidate(p: int, t: int, k: int, row: int) -> bool:
     """Take back what a mapping made, through its list. Algorithm 3; False if the output is full."""
     inputs, wide, links = load(p, INPUTS), load(p, LINKS_WIDE), load(p, LINKS)
@@ -290,7 +290,7 @@ def _invalidate(p: int, t: int, k: int, row: int) -> bool:
         _give(p, t, np.int64(-1), o, t)
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _insert(p: int, k: int, row: int) -> None:
     """Put a mapping into the indexes of its buffer."""
     first, indexes, key = load(p, INDEX_FIRST), load(p, INDEXES), load(p, KEY)
@@ -298,7 +298,7 @@ def _insert(p: int, k: int, row: int) -> None:
         insert(indexes + x * (DESCRIPTION * _WORD), row, key)
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _look_ahead(p: int, event: int) -> None:
     """Ask for the entries that an event will need: memory takes longer than all the rest."""
     events, count = load(p, EVENTS), load(p, COUNT)
@@ -327,7 +327,7 @@ def _look_ahead(p: int, event: int) -> None:
             prefetch(load(index, ENTRIES), entry * ENTRY)
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _full_index(p: int, k: int) -> int:
     """Give the index of a buffer that has to be built anew first; -1 if there is none."""
     first = load(p, INDEX_FIRST)

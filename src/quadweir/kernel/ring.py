@@ -25,7 +25,6 @@ import numpy as np
 from numba import njit
 
 from quadweir.kernel.arrays import (
-    INNER,
     Ints,
     address,
     combine,
@@ -70,7 +69,7 @@ def hash_key(key: int, width: int) -> int:
     return hashed
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _has_key(index: int, entry: int, key: int) -> bool:
     """Tell whether the ring of an entry is that of a key."""
     packed = load(load(index, ENTRIES), entry * ENTRY + RING_OF)
@@ -100,7 +99,7 @@ def find(index: int, key: int, hashed: int) -> int:
         entry = (entry + 1) & mask
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def key_of(index: int, row: int, key: int) -> int:
     """Read a mapping's key and hash it."""
     cells, columns, width = load(index, CELLS), load(index, COLUMNS), load(index, KEY_WIDTH)
@@ -110,7 +109,7 @@ def key_of(index: int, row: int, key: int) -> int:
     return hash_key(key, width)
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def insert(index: int, row: int, key: int) -> None:
     """Put a mapping at the start of its key's ring. Algorithm 1."""
     hashed = key_of(index, row, key)
@@ -145,7 +144,7 @@ def insert(index: int, row: int, key: int) -> None:
     store(entries, entry * ENTRY + RING_OF, row << HALF | count + 1)
 
 
-@njit(**INNER)  # type: ignore[untyped-decorator]
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def remove(index: int, row: int, key: int) -> None:
     """Take a mapping out; without links back it must be the oldest of its ring."""
     hashed = key_of(index, row, key)
