@@ -67,6 +67,7 @@ class _Buffer:
         self.results = np.full(len(self.cells), -1, dtype=np.int64)
         self._dropped: list[Ints] = []
         self._gone: list[Ints] = []
+        self._known = 0  # rows of the table from here on are not in the indexes
         self.places = {
             variable: (
                 FIRST_VALUE + source.variables.index(variable)
@@ -81,16 +82,20 @@ class _Buffer:
         cells[:, FIRST_VALUE] = -1  # no row is here
         return cells
 
-    def take(self, delta: Delta) -> None:
-        """Make room for what comes, and copy what has to be copied."""
+    def take(self, delta: Delta) -> bool:
+        """Make room for what comes, and copy what has to be copied; tell whether rows moved."""
         if self.table is not None:
             moved = self.table.cells is not self.cells
             if moved:
                 self.cells = self.table.cells
-                self._move(self._rows_of_table(len(self.results)))
-            return
+                # What came in this step has no place in the indexes yet.
+                rows = self._rows_of_table(len(self.results))
+                self._move(rows[rows < self._known])
+            self._known = self._end_of_table()
+            return moved
         capacity = self.source.span()
-        if capacity != len(self.cells):
+        moved = capacity != len(self.cells)
+        if moved:
             rows = self.cells[:, FIRST_VALUE]
             rows = rows[rows >= 0]
             cells = self._fresh(capacity)
@@ -110,6 +115,10 @@ class _Buffer:
         # A negation may take a row back and give it again within a step: the last word counts.
         last = np.unique(delta.row[::-1], return_index=True)[1]
         self._gone.append(delta.row[::-1][last[delta.sign[::-1][last] < 0]])
+        return moved
+
+    def _end_of_table(self) -> int:
+        return self.table.tail if isinstance(self.table, CircularTable) else len(self.cells)
 
     def _rows_of_table(self, old: int) -> Ints:
         if isinstance(self.table, CircularTable):
@@ -159,6 +168,7 @@ class _Buffer:
                 rows = self._rows_of_table(len(self.cells))
         self.results = np.full(len(self.cells), -1, dtype=np.int64)
         self._dropped, self._gone = [], []
+        self._known = self._end_of_table() if begun else 0
         for index in self.indexes:
             index.clear()
             index.attach(self.cells, ints(0))
@@ -272,8 +282,9 @@ class Join(Operator):
 
     def step(self, inputs: list[Delta]) -> Delta:
         self._begun = True
-        for buffer, delta in zip(self._buffers, inputs, strict=True):
-            buffer.take(delta)
+        for k, (buffer, delta) in enumerate(zip(self._buffers, inputs, strict=True)):
+            if buffer.take(delta) and self._link_width > 1:
+                self._move_heads(k)
         count = sum(len(each.t) for each in inputs)
         if not count:
             return no_change()
@@ -414,6 +425,12 @@ class Join(Operator):
             buffer.restore(arrays.get(f"cells.{k}"), begun=self._begun)
         if self._link_width:
             self._link_anew()
+
+    def _move_heads(self, k: int) -> None:
+        """Let the first of each list know the new place of the mapping whose list it is."""
+        heads = self._buffers[k].results
+        places = np.flatnonzero(heads >= 0)
+        self._links[heads[places], len(self._buffers) + k] = -places - 2
 
     def _link_anew(self) -> None:
         """Put every result into the lists of what can end it."""
