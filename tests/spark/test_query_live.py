@@ -74,6 +74,10 @@ def test_stopped_and_started_again_it_gives_the_answers_of_the_oracle(spark, tmp
     following = write_batches(tmp_path / "in", feed[:20], 10)
     first = run(spark, tmp_path, text)
     assert not first.isActive
+    if text == EAGER_JOIN:
+        # As if it had been killed after the sink had all of a batch, and before Spark knew.
+        for name in ("1", ".1.crc"):
+            (tmp_path / "checkpoint" / "commits" / name).unlink(missing_ok=True)
     write_batches(tmp_path / "in", [*feed[20:], LAST], 15, first=following)
     second = run(spark, tmp_path, text)
     assert second.id == first.id
@@ -81,7 +85,7 @@ def test_stopped_and_started_again_it_gives_the_answers_of_the_oracle(spark, tmp
     assert expected
     assert diff_answers(expected, written(tmp_path / "out")) == ""
     metrics = second.metrics()
-    assert metrics["batches"] == 2
+    assert metrics["batches"] == (3 if text == EAGER_JOIN else 2)
     assert metrics["statements"] >= len([each for each in feed[20:] if each.stream == "urn:s"])
     assert metrics["state_rows"] > 0
     assert metrics["late"] == 0

@@ -24,6 +24,7 @@ from quadweir.runtime.continuous import METRICS, answer_continuously
 from quadweir.runtime.feeds import METRICS as INPUT_METRICS
 from quadweir.runtime.feeds import Feed, Opened, open_feeds
 from quadweir.runtime.fingerprint import Fingerprint, static_digest
+from quadweir.runtime.whole import Whole
 from quadweir.sinks.start import start
 from quadweir.sources.staticfiles import apart_from_streams
 from quadweir.terms import IRI, Quad
@@ -162,7 +163,7 @@ class RegisteredQuery:
             answers = self._as_statements(answers, statements)
         self._running = start(
             answers,
-            sink,
+            Whole(sink),
             checkpoint=checkpoint,
             every=every,
             available_now=available_now,

@@ -63,6 +63,15 @@ class FileSink:
                 f"cannot write to {self.folder}", detail=str(error), hint="Choose another folder."
             ) from error
 
+    def is_decided(self, batch: Batch) -> bool:
+        """Whether the rows of a batch are there already, from before a crash.
+
+        Raises:
+            SourceError: the folder holds the output of another query.
+        """
+        done = batch.number <= self._last_done(batch.query)
+        return done or (self.folder / f".batch-{batch.number}.ready").is_dir()
+
     def write(self, frame: DataFrame, batch: Batch) -> None:
         if batch.number <= self._last_done(batch.query):
             return
