@@ -14,11 +14,14 @@ in a form of its own.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import struct
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 import pandas as pd
@@ -153,6 +156,13 @@ class ShardProcessor(StatefulProcessor):
         self._spec = CloudPickleSerializer().dumps(spec)  # type: ignore[no-untyped-call]
         self._timing = timing
         self._streams = tuple(sorted({source.stream for source in spec.plan.sources}))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # The process beside the driver would print what it does on our standard error.
+        main = getattr(sys.modules["__main__"], "__spec__", None)
+        if main is not None and main.name.endswith("transform_with_state_driver_worker"):
+            sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
 
     def init(self, handle: Any) -> None:
         self._header = handle.getValueState("header", _HEADER)
