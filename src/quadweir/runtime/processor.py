@@ -162,7 +162,7 @@ class ShardProcessor(StatefulProcessor):
         # The process beside the driver would print what it does on our standard error.
         main = getattr(sys.modules["__main__"], "__spec__", None)
         if main is not None and main.name.endswith("transform_with_state_driver_worker"):
-            sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
+            sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
 
     def init(self, handle: Any) -> None:
         self._header = handle.getValueState("header", _HEADER)
