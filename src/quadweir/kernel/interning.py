@@ -4,7 +4,6 @@ Bytes are read and written by address, eight at a time: spellings lie at any pla
 buffer, and a compiled function sees no difference between that and our own store.
 """
 
-
 from __future__ import annotations
 
 from typing import Any, Final
