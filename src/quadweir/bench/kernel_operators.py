@@ -12,7 +12,7 @@ from quadweir.algebra.expressions import AggregateCall, VariableExpression
 from quadweir.algebra.patterns import Aggregation
 from quadweir.bench.kernel_pipeline import CHUNK, Figure, Pipeline, hash_join, joined
 from quadweir.kernel.aggregate import Aggregate
-from quadweir.kernel.arrays import Ints, address, ints, power_of_two
+from quadweir.kernel.arrays import Ints, address
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.distinct import Distinct
 from quadweir.kernel.multijoin import Join
@@ -70,11 +70,11 @@ def ring(*, quick: bool) -> Iterator[Figure]:
 
 def _ring_rates(size: int, keys: int) -> tuple[float, float, float]:
     random = np.random.default_rng(1)
-    cells = np.zeros((power_of_two(size), 4), dtype=np.int64)
+    cells = np.zeros((size, 4), dtype=np.int64)
     cells[:size, 2] = random.integers(1, keys + 1, size)
     rows = np.arange(size, dtype=np.int64)
     index = RingIndex((2,), linked=False)
-    index.attach(cells, ints(0))
+    index.attach(cells)
     # Warm: the entries have the size that they will have, and the memory was touched.
     index.insert(rows)
 
@@ -126,7 +126,7 @@ def _anew(pipeline: Pipeline, window: int, values: int) -> Iterator[Figure]:
     for leaf in pipeline.leaves:
         table = leaf.table
         rows = np.arange(table.head, table.tail, dtype=np.int64)
-        held.append(table.cells[rows & table.mask, 2] - 2**62)
+        held.append(table.cells[table.places(rows), 2] - 2**62)
     found = hash_join(held, values)
     if found != pipeline.join.held():
         raise AssertionError(f"evaluated anew {found}, kept {pipeline.join.held()}")

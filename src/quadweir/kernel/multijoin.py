@@ -60,8 +60,8 @@ class _Buffer:
         self.shared = tuple(variable for variable in shared if variable in source.variables)
         self.dictionary = dictionary
         table = getattr(source, "table", None)
-        self.table: SlotTable | CircularTable | None = table
-        self.in_order = isinstance(table, CircularTable)
+        self.table: CircularTable | None = table
+        self.in_order = table is not None
         self.cells = table.cells if table is not None else self._fresh(16)
         self.indexes: list[RingIndex] = []
         self.results = np.full(len(self.cells), -1, dtype=np.int64)
@@ -88,23 +88,24 @@ class _Buffer:
             moved = self.table.cells is not self.cells
             if moved:
                 self.cells = self.table.cells
-                # What came in this step has no place in the indexes yet.
-                rows = self._rows_of_table(len(self.results))
-                self._move(rows[rows < self._known])
-            self._known = self._end_of_table()
+                # What came in this step is not in the indexes yet.
+                rows = self._rows_of_table()
+                rows = rows[rows < self._known]
+                self._move(rows % len(self.results), self.places_of(rows))
+            self._known = self.table.tail
             return moved
         capacity = self.source.span()
         moved = capacity != len(self.cells)
         if moved:
             rows = self.cells[:, FIRST_VALUE]
             rows = rows[rows >= 0]
-            cells = self._fresh(capacity)
-            cells[rows & (capacity - 1)] = self.cells[rows & (len(self.cells) - 1)]
+            cells, old = self._fresh(capacity), self.places_of(rows)
+            cells[rows & (capacity - 1)] = self.cells[old]
             self.cells = cells
-            self._move(rows)
+            self._move(old, self.places_of(rows))
         came = delta.sign > 0
         rows = delta.row[came]
-        at = rows & (len(self.cells) - 1)
+        at = self.places_of(rows)
         values = self.source.columns(self.shared, rows)
         self.dictionary.hold(values.ravel())
         self.cells[at, ENTER] = delta.t[came]
@@ -117,41 +118,42 @@ class _Buffer:
         self._gone.append(delta.row[::-1][last[delta.sign[::-1][last] < 0]])
         return moved
 
-    def _end_of_table(self) -> int:
-        return self.table.tail if isinstance(self.table, CircularTable) else len(self.cells)
+    def places_of(self, rows: Ints) -> Ints:
+        """Give the places at which rows of the input lie here."""
+        if self.table is not None:
+            return self.table.places(rows)
+        return rows & (len(self.cells) - 1)
 
-    def _rows_of_table(self, old: int) -> Ints:
-        if isinstance(self.table, CircularTable):
-            return np.arange(self.table.head, self.table.tail, dtype=np.int64)
-        return np.arange(min(old, len(self.cells)), dtype=np.int64)
+    def _rows_of_table(self) -> Ints:
+        assert self.table is not None
+        return np.arange(self.table.head, self.table.tail, dtype=np.int64)
 
-    def _move(self, rows: Ints) -> None:
-        capacity = len(self.cells)
+    def _move(self, old: Ints, new: Ints) -> None:
         for index in self.indexes:
-            index.attach(self.cells, rows)
-        if capacity != len(self.results):
-            results = np.full(capacity, -1, dtype=np.int64)
-            results[rows & (capacity - 1)] = self.results[rows & (len(self.results) - 1)]
-            self.results = results
+            index.attach(self.cells, (old, new))
+        results = np.full(len(self.cells), -1, dtype=np.int64)
+        results[new] = self.results[old]
+        self.results = results
 
     def describe(self) -> list[int]:
         cells = self.cells
-        copies = int(self.table is None)
+        head = self.table.head if self.table is not None else 0
         return [
             address(cells),
             cells.shape[1],
-            len(cells) - 1,
+            len(cells),
             address(self.results),
-            copies,
-            self.table.head if isinstance(self.table, CircularTable) else 0,
+            int(self.table is None),
+            head,
+            head % len(cells),
         ]
 
     def settle(self) -> None:
         for rows in self._dropped:
-            at = rows & (len(self.cells) - 1)
+            at = self.places_of(rows)
             self.dictionary.drop(self.cells[at, FIRST_VALUE + 1 :].ravel())
         for rows in self._gone:
-            self.cells[rows & (len(self.cells) - 1), FIRST_VALUE] = -1
+            self.cells[self.places_of(rows), FIRST_VALUE] = -1
         self._dropped, self._gone = [], []
 
     def restore(self, copied: Ints | None, *, begun: bool) -> None:
@@ -161,18 +163,18 @@ class _Buffer:
             assert copied is not None
             self.cells = self._fresh(self.source.span())
             rows = np.ascontiguousarray(copied[:, FIRST_VALUE])
-            self.cells[rows & (len(self.cells) - 1)] = copied
+            self.cells[self.places_of(rows)] = copied
         else:
             self.cells = self.table.cells
             if begun:
-                rows = self._rows_of_table(len(self.cells))
+                rows = self._rows_of_table()
         self.results = np.full(len(self.cells), -1, dtype=np.int64)
         self._dropped, self._gone = [], []
-        self._known = self._end_of_table() if begun else 0
+        self._known = self.table.tail if self.table is not None and begun else 0
         for index in self.indexes:
             index.clear()
-            index.attach(self.cells, ints(0))
-            index.insert(rows)
+            index.attach(self.cells)
+            index.insert(self.places_of(rows))
 
 
 @final
@@ -267,7 +269,7 @@ class Join(Operator):
             index = RingIndex(own, linked=not buffer.in_order, description=description)
             self._key_variables.append(np.array(keys_of[old] or (0,), dtype=np.int64))
             description[VARIABLES] = address(self._key_variables[-1])
-            index.attach(buffer.cells, ints(0))
+            index.attach(buffer.cells)
             buffer.indexes.append(index)
             self._indexes.append(index)
         first, column, variable = [0], [], []
@@ -288,11 +290,15 @@ class Join(Operator):
         count = sum(len(each.t) for each in inputs)
         if not count:
             return no_change()
-        t, sign, row, _ = (np.concatenate(parts) for parts in zip(*inputs, strict=True))
+        t = np.concatenate([each.t for each in inputs])
+        sign = np.concatenate([each.sign for each in inputs])
+        places = np.concatenate(
+            [each.places_of(delta.row) for each, delta in zip(self._buffers, inputs, strict=True)]
+        )
         ends = np.cumsum([len(each.t) for each in inputs], dtype=np.int64)
         events = np.empty((4, count), dtype=np.int64)
         # What has left is out of an eager join's way only after what came in this step was joined.
-        probing.merge(t, sign, row, ends, 2 if self.eager else 0, events)
+        probing.merge(t, sign, places, ends, 2 if self.eager else 0, events)
         delta = Delta(*self._run(events))
         self.output.release(delta.row if self.eager else delta.row[delta.sign < 0])
         return delta
@@ -435,7 +441,10 @@ class Join(Operator):
     def _link_anew(self) -> None:
         """Put every result into the lists of what can end it."""
         results = self.output.rows()
-        places = self.output.cells[results] & [len(each.cells) - 1 for each in self._buffers]
+        parts = self.output.cells[results]
+        places = np.column_stack(
+            [each.places_of(parts[:, k]) for k, each in enumerate(self._buffers)]
+        )
         if self._link_width > 1:
             for k, buffer in enumerate(self._buffers):
                 _chain(results, places[:, k], buffer.results, self._links, k, len(self._buffers))

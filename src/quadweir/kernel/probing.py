@@ -69,15 +69,16 @@ JOIN: Final = 28
 # The description of a buffer.
 B_CELLS: Final = 0
 B_WIDTH: Final = 1
-B_ROWS: Final = 2  # number of places less one
+B_PLACES: Final = 2  # number of places
 B_RESULTS: Final = 3  # address: the first result made from each mapping
 B_COPIES: Final = 4  # 1 if the row of the input is kept in a cell rather than being the place
-B_HEAD: Final = 5  # the oldest row: a place stands for the first row from here on that falls on it
-BUFFER: Final = 6
+B_HEAD: Final = 5  # the oldest row ...
+B_FIRST: Final = 6  # ... and its place; the rows after it follow, round the end
+BUFFER: Final = 7
 
 # A frame: the mappings of one buffer that are still to be tried.
 F_INPUT: Final = 0
-F_ROW: Final = 1  # the next mapping
+F_NEXT: Final = 1  # the place of the next mapping
 F_LEFT: Final = 2  # how many are left
 F_RING: Final = 3  # address of the ring
 F_ENTER: Final = 4  # what is bound so far shares the instants from here ...
@@ -97,9 +98,9 @@ _AHEAD: Final = 12
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def merge(
-    times: Ints, signs: Ints, rows: Ints, ends: Ints, arrivals_first: int, events: Ints
+    times: Ints, signs: Ints, places: Ints, ends: Ints, arrivals_first: int, events: Ints
 ) -> None:
-    """Merge inputs that lie one behind the other, each in order, to (time, sign, input, row).
+    """Merge inputs that lie one behind the other, each in order, to (time, sign, input, place).
 
     At one instant what goes comes before what comes, unless `arrivals_first` is 1; if it is 2, all
     arrivals come before all that goes, whatever the time.
@@ -118,7 +119,7 @@ def merge(
                         events[0, made] = times[i]
                         events[1, made] = sign
                         events[2, made] = k
-                        events[3, made] = rows[i]
+                        events[3, made] = places[i]
                         made += 1
         return
     second = -1 if arrivals_first == 1 else 1
@@ -135,7 +136,7 @@ def merge(
         events[0, made] = least
         events[1, made] = signs[i]
         events[2, made] = best
-        events[3, made] = rows[i]
+        events[3, made] = places[i]
         made += 1
 
 
@@ -150,7 +151,7 @@ def _choose(p: int, depth: int, chosen: int) -> bool:
     shares = load(p, SHARES) + chosen * inputs * _WORD
     bound = load(p, BOUND) + depth * load(p, SHARED) * _WORD
     frame = load(p, FRAMES) + depth * (FRAME * _WORD)
-    best, best_shares, least, best_index, best_row = -1, 0, 0, 0, 0
+    best, best_shares, least, best_index, best_start = -1, 0, 0, 0, 0
     for j in range(inputs):
         if chosen >> j & 1:
             continue
@@ -168,9 +169,9 @@ def _choose(p: int, depth: int, chosen: int) -> bool:
         shared = load(shares, j)
         if best < 0 or shared > best_shares or (shared == best_shares and count < least):
             best, best_shares, least = j, shared, count
-            best_index, best_row = index, packed >> HALF & LOWER
+            best_index, best_start = index, packed >> HALF & LOWER
     store(frame, F_INPUT, best)
-    store(frame, F_ROW, best_row)
+    store(frame, F_NEXT, best_start)
     store(frame, F_LEFT, least)
     store(frame, F_RING, load(best_index, RING))
     store(frame, F_CHOSEN, chosen)
@@ -178,10 +179,10 @@ def _choose(p: int, depth: int, chosen: int) -> bool:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _bind_first(p: int, k: int, row: int, bound: int) -> None:
+def _bind_first(p: int, k: int, at: int, bound: int) -> None:
     """Write down what the mapping of an event binds."""
     buffer = load(p, BUFFERS) + k * (BUFFER * _WORD)
-    base = (row & load(buffer, B_ROWS)) * load(buffer, B_WIDTH)
+    base = at * load(buffer, B_WIDTH)
     cells = load(buffer, B_CELLS)
     for i in range(load(p, SHARED)):
         store(bound, i, 0)
@@ -226,8 +227,10 @@ def _emit(p: int, t: int, leave: int) -> None:
         if load(buffer, B_COPIES) == 1:
             row = load(load(buffer, B_CELLS), base + FIRST_VALUE)
         else:
-            head = load(buffer, B_HEAD)
-            row = head + (at - head & load(buffer, B_ROWS))
+            after = at - load(buffer, B_FIRST)
+            if after < 0:
+                after += load(buffer, B_PLACES)
+            row = load(buffer, B_HEAD) + after
         store(cells, k, row)
         if wide == 1:
             goes = load(load(buffer, B_CELLS), base + LEAVE)
@@ -262,12 +265,12 @@ def _give(p: int, t: int, sign: int, row: int, leave: int) -> None:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _invalidate(p: int, t: int, k: int, row: int) -> bool:
+def _invalidate(p: int, t: int, k: int, at: int) -> bool:
     """Take back what a mapping made, through its list. Algorithm 3; False if the output is full."""
     inputs, wide, links = load(p, INPUTS), load(p, LINKS_WIDE), load(p, LINKS)
     buffers = load(p, BUFFERS)
     buffer = buffers + k * (BUFFER * _WORD)
-    results, at = load(buffer, B_RESULTS), row & load(buffer, B_ROWS)
+    results = load(buffer, B_RESULTS)
     while True:
         o = load(results, at)
         if o < 0:
@@ -291,31 +294,31 @@ def _invalidate(p: int, t: int, k: int, row: int) -> bool:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _insert(p: int, k: int, row: int) -> None:
+def _insert(p: int, k: int, at: int) -> None:
     """Put a mapping into the indexes of its buffer."""
     first, indexes, key = load(p, INDEX_FIRST), load(p, INDEXES), load(p, KEY)
     for x in range(load(first, k), load(first, k + 1)):
-        insert(indexes + x * (DESCRIPTION * _WORD), row, key)
+        insert(indexes + x * (DESCRIPTION * _WORD), at, key)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _look_ahead(p: int, event: int) -> None:
     """Ask for the entries that an event will need: memory takes longer than all the rest."""
     events, count = load(p, EVENTS), load(p, COUNT)
-    k, row = load(events, 2 * count + event), load(events, 3 * count + event)
+    k, at = load(events, 2 * count + event), load(events, 3 * count + event)
     indexes, key, first = load(p, INDEXES), load(p, KEY), load(p, INDEX_FIRST)
     for x in range(load(first, k), load(first, k + 1)):
         index = indexes + x * (DESCRIPTION * _WORD)
-        entry = key_of(index, row, key) & load(index, MASK)
+        entry = key_of(index, at, key) & load(index, MASK)
         prefetch(load(index, ENTRIES), entry * ENTRY)
     if load(events, count + event) < 0:
         if load(p, LINKS_WIDE) > 0:
             buffer = load(p, BUFFERS) + k * (BUFFER * _WORD)
-            prefetch(load(buffer, B_RESULTS), row & load(buffer, B_ROWS))
+            prefetch(load(buffer, B_RESULTS), at)
         return
     inputs = load(p, INPUTS)
     bound = load(p, BOUND) + inputs * load(p, SHARED) * _WORD
-    _bind_first(p, k, row, bound)
+    _bind_first(p, k, at, bound)
     index_of = load(p, INDEX_OF) + (1 << k) * inputs * _WORD
     for j in range(inputs):
         if j != k:
@@ -351,15 +354,15 @@ def advance(p: int) -> int:
                 break
             if far == 1 and event + _AHEAD < count:
                 _look_ahead(p, event + _AHEAD)
-            k, row = load(events, 2 * count + event), load(events, 3 * count + event)
+            k, at = load(events, 2 * count + event), load(events, 3 * count + event)
             buffer = load(p, BUFFERS) + k * (BUFFER * _WORD)
             if load(events, count + event) < 0:
-                if load(p, LINKS_WIDE) > 0 and not _invalidate(p, load(events, event), k, row):
+                if load(p, LINKS_WIDE) > 0 and not _invalidate(p, load(events, event), k, at):
                     ended = OUTPUT_FULL
                     break
                 first, indexes = load(p, INDEX_FIRST), load(p, INDEXES)
                 for x in range(load(first, k), load(first, k + 1)):
-                    remove(indexes + x * (DESCRIPTION * _WORD), row, load(p, KEY))
+                    remove(indexes + x * (DESCRIPTION * _WORD), at, load(p, KEY))
                 event += 1
                 continue
             which = _full_index(p, k)
@@ -367,10 +370,9 @@ def advance(p: int) -> int:
                 store(p, WHICH, which)
                 ended = INDEX_FULL
                 break
-            at = row & load(buffer, B_ROWS)
             if load(p, LINKS_WIDE) > 0:
                 store(load(buffer, B_RESULTS), at, -1)
-            _bind_first(p, k, row, load(p, BOUND))
+            _bind_first(p, k, at, load(p, BOUND))
             store(places, k, at)
             if _choose(p, np.int64(0), 1 << k):
                 base = at * load(buffer, B_WIDTH)
@@ -378,7 +380,7 @@ def advance(p: int) -> int:
                 store(frames, F_LEAVE, load(load(buffer, B_CELLS), base + LEAVE))
                 depth = 0
             else:
-                _insert(p, k, row)
+                _insert(p, k, at)
                 event += 1
             continue
         frame = frames + depth * (FRAME * _WORD)
@@ -394,10 +396,10 @@ def advance(p: int) -> int:
             break
         j = load(frame, F_INPUT)
         buffer = load(p, BUFFERS) + j * (BUFFER * _WORD)
-        at = load(frame, F_ROW) & load(buffer, B_ROWS)
+        at = load(frame, F_NEXT)
         store(frame, F_LEFT, left - 1)
         if left > 1:
-            store(frame, F_ROW, load(load(frame, F_RING), at))
+            store(frame, F_NEXT, load(load(frame, F_RING), at))
         cells, base = load(buffer, B_CELLS), at * load(buffer, B_WIDTH)
         enter = max(load(frame, F_ENTER), load(cells, base + ENTER))
         leave = min(load(frame, F_LEAVE), load(cells, base + LEAVE))

@@ -84,10 +84,6 @@ class SlotTable:
         return len(self.cells)
 
     @property
-    def mask(self) -> int:
-        return len(self.cells) - 1
-
-    @property
     def held(self) -> int:
         """How many rows are in use, those included that were released but not settled."""
         return self.capacity - self.free_count
@@ -157,13 +153,14 @@ class SlotTable:
 class CircularTable:
     """Rows that go in the order in which they came.
 
-    Row numbers only ever grow; a row lies in the cell that its number gives modulo the capacity,
-    so that a reference stays good when the table grows.
+    Row numbers only ever grow; a row lies at the place that its number gives modulo the capacity,
+    so that a reference stays good when the table grows. It grows by a sixteenth: powers of two would
+    leave up to half of a table empty.
     """
 
     def __init__(self, width: int, capacity: int = 16) -> None:
         self.width = width
-        self.cells = np.zeros((power_of_two(capacity), width), dtype=np.int64)
+        self.cells = np.zeros((capacity, width), dtype=np.int64)
         self.head = 0  # the oldest row that can still be read
         self.tail = 0  # the next row
 
@@ -172,20 +169,20 @@ class CircularTable:
         return len(self.cells)
 
     @property
-    def mask(self) -> int:
-        return len(self.cells) - 1
-
-    @property
     def held(self) -> int:
         return self.tail - self.head
+
+    def places(self, rows: Ints) -> Ints:
+        """Give the places at which rows lie."""
+        return rows % len(self.cells)
 
     def append(self, cells: np.ndarray) -> Ints:
         """Add rows at the end and give their numbers."""
         count = len(cells)
         if self.held + count > self.capacity:
-            self._resize(power_of_two(self.held + count))
+            self._resize(_roomy(self.held + count))
         rows = np.arange(self.tail, self.tail + count, dtype=np.int64)
-        self.cells[rows & self.mask] = cells
+        self.cells[self.places(rows)] = cells
         self.tail += count
         return rows
 
@@ -194,27 +191,32 @@ class CircularTable:
         self.head = head
         # What a burst took is given back, with room left so that growing and shrinking alternate
         # only where the content does.
-        if self.capacity > 1024 and self.held * 8 < self.capacity:
-            self._resize(power_of_two(max(self.held * 2, 1024)))
+        if self.capacity > 1024 and self.held * 4 < self.capacity:
+            self._resize(_roomy(max(self.held * 2, 512)))
 
     def _resize(self, capacity: int) -> None:
         rows = np.arange(self.head, self.tail, dtype=np.int64)
         cells = np.zeros((capacity, self.width), dtype=np.int64)
-        cells[rows & (capacity - 1)] = self.cells[rows & self.mask]
+        cells[rows % capacity] = self.cells[self.places(rows)]
         self.cells = cells
 
     def arrays(self) -> dict[str, Ints]:
         rows = np.arange(self.head, self.tail, dtype=np.int64)
         return {
-            "cells": self.cells[rows & self.mask],
+            "cells": self.cells[self.places(rows)],
             "place": np.array([self.head, self.tail], dtype=np.int64),
         }
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
         self.head, self.tail = (int(each) for each in arrays["place"])
-        self.cells = np.zeros((power_of_two(max(16, self.held)), self.width), dtype=np.int64)
+        self.cells = np.zeros((max(16, self.held), self.width), dtype=np.int64)
         rows = np.arange(self.head, self.tail, dtype=np.int64)
-        self.cells[rows & self.mask] = arrays["cells"]
+        self.cells[self.places(rows)] = arrays["cells"]
+
+
+def _roomy(rows: int) -> int:
+    """Give how many places so many rows get: some more, so that growing stays rare."""
+    return rows + rows // 16 + 16
 
 
 class Operator(ABC):

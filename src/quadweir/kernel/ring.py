@@ -10,7 +10,8 @@ ring for as many mappings as the counter says. What differs from the paper:
 - An entry does not hold the key but its hash. For a key of one column the hash is a bijection; for
   longer keys the start of the ring is compared.
 - An entry takes two words, so that four of them lie in one line of the processor's cache: counter
-  and start share a word, and the start is a row number modulo 2**32. No buffer is as long as that.
+  and start share a word. No buffer has more than 2**32 places.
+- A mapping is told by its place in the table. When the table moves, `attach` moves the rings.
 - Entries with a counter of zero stay until the table is built anew (the paper's lazy deletion in
   batches), which happens only when the table is full.
 
@@ -19,7 +20,7 @@ All of it works on addresses, so that one compiled function serves joins of any 
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import numpy as np
 from numba import njit
@@ -51,11 +52,14 @@ RING: Final = 3  # address: the mapping before, for each mapping
 BACK: Final = 4  # address: the mapping after; 0 if mappings go in the order they came
 CELLS: Final = 5  # address of the mappings
 WIDTH: Final = 6
-ROWS: Final = 7  # number of mappings' places less one
-COLUMNS: Final = 8  # address: the key's columns
-KEY_WIDTH: Final = 9
-VARIABLES: Final = 10  # address: which of a join's variables the key's columns are
-DESCRIPTION: Final = 11
+COLUMNS: Final = 7  # address: the key's columns
+KEY_WIDTH: Final = 8
+VARIABLES: Final = 9  # address: which of a join's variables the key's columns are
+DESCRIPTION: Final = 10
+
+
+Moved: TypeAlias = tuple[Ints, Ints]
+"""Where mappings lay, and where they lie now."""
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -76,7 +80,7 @@ def _has_key(index: int, entry: int, key: int) -> bool:
     if packed & LOWER == 0:
         return False
     cells = load(index, CELLS)
-    base = (packed >> HALF & load(index, ROWS)) * load(index, WIDTH)
+    base = (packed >> HALF & LOWER) * load(index, WIDTH)
     columns = load(index, COLUMNS)
     for i in range(load(index, KEY_WIDTH)):
         if load(cells, base + load(columns, i)) != load(key, i):
@@ -100,19 +104,19 @@ def find(index: int, key: int, hashed: int) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def key_of(index: int, row: int, key: int) -> int:
+def key_of(index: int, place: int, key: int) -> int:
     """Read a mapping's key and hash it."""
     cells, columns, width = load(index, CELLS), load(index, COLUMNS), load(index, KEY_WIDTH)
-    base = (row & load(index, ROWS)) * load(index, WIDTH)
+    base = place * load(index, WIDTH)
     for i in range(width):
         store(key, i, load(cells, base + load(columns, i)))
     return hash_key(key, width)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def insert(index: int, row: int, key: int) -> None:
+def insert(index: int, place: int, key: int) -> None:
     """Put a mapping at the start of its key's ring. Algorithm 1."""
-    hashed = key_of(index, row, key)
+    hashed = key_of(index, place, key)
     entries, mask, width = load(index, ENTRIES), load(index, MASK), load(index, KEY_WIDTH)
     entry = hashed & mask
     vacant = -1
@@ -131,36 +135,35 @@ def insert(index: int, row: int, key: int) -> None:
                 store(entries, entry * ENTRY + HASH, hashed)
             break
         entry = (entry + 1) & mask
-    rows = load(index, ROWS)
     packed = load(entries, entry * ENTRY + RING_OF)
     count = packed & LOWER
     before = packed >> HALF & LOWER if count > 0 else -1
-    store(load(index, RING), row & rows, before)
+    store(load(index, RING), place, before)
     back = load(index, BACK)
     if back != 0:
-        store(back, row & rows, -1)
+        store(back, place, -1)
         if before >= 0:
-            store(back, before & rows, row)
-    store(entries, entry * ENTRY + RING_OF, row << HALF | count + 1)
+            store(back, before, place)
+    store(entries, entry * ENTRY + RING_OF, place << HALF | count + 1)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def remove(index: int, row: int, key: int) -> None:
+def remove(index: int, place: int, key: int) -> None:
     """Take a mapping out; without links back it must be the oldest of its ring."""
-    hashed = key_of(index, row, key)
+    hashed = key_of(index, place, key)
     entry = find(index, key, hashed)
     entries = load(index, ENTRIES)
     packed = load(entries, entry * ENTRY + RING_OF) - 1
     back = load(index, BACK)
     if back != 0:
-        ring, rows = load(index, RING), load(index, ROWS)
-        before, after = load(ring, row & rows), load(back, row & rows)
+        ring = load(index, RING)
+        before, after = load(ring, place), load(back, place)
         if after >= 0:
-            store(ring, after & rows, before)
+            store(ring, after, before)
         else:
             packed = (before & LOWER) << HALF | packed & LOWER
         if before >= 0:
-            store(back, before & rows, after)
+            store(back, before, after)
     store(entries, entry * ENTRY + RING_OF, packed)
 
 
@@ -198,22 +201,22 @@ def remove_all(index: int, rows: Ints, key: int) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def probe_all(index: int, keys: Ints, most: int) -> int:
-    """Follow the rings of many keys, and add up the rows found; for measurements.
+    """Follow the rings of many keys, and add up the places found; for measurements.
 
     Up to `most` mappings of each ring are looked at.
     """
     width = load(index, KEY_WIDTH)
-    entries, ring, rows = load(index, ENTRIES), load(index, RING), load(index, ROWS)
+    entries, ring = load(index, ENTRIES), load(index, RING)
     total = 0
     for i in range(len(keys) // width):
         key = keys.ctypes.data + i * width * 8
         entry = find(index, key, hash_key(key, width))
         if entry >= 0:
             packed = load(entries, entry * ENTRY + RING_OF)
-            row = packed >> HALF & LOWER
+            place = packed >> HALF & LOWER
             for _ in range(min(packed & LOWER, most)):
-                total += row
-                row = load(ring, row & rows)
+                total += place
+                place = load(ring, place)
     return total
 
 
@@ -227,9 +230,9 @@ class RingIndex:
 
     `description` is where the index is described to compiled code, if not in an array of its own.
 
-    >>> cells = np.array([[7, 1], [8, 2], [7, 3], [0, 0]], dtype=np.int64)
+    >>> cells = np.array([[7, 1], [8, 2], [7, 3]], dtype=np.int64)
     >>> index = RingIndex((0,), linked=False)
-    >>> index.attach(cells, rows=np.zeros(0, dtype=np.int64))
+    >>> index.attach(cells)
     >>> index.insert(np.arange(3))
     >>> index.probe(7), index.probe(9)
     ([2, 0], [])
@@ -255,21 +258,22 @@ class RingIndex:
         self.description[MASK] = len(entries) // ENTRY - 1
         self.description[USED] = used
 
-    def attach(self, cells: np.ndarray, rows: Ints) -> None:
-        """Go with a table that has moved; `rows` are those in the index, at their new places.
-
-        The number of the table's places is a power of two.
-        """
-        capacity = len(cells)
+    def attach(self, cells: np.ndarray, moved: Moved | None = None) -> None:
+        """Go with a table that has moved; `moved` says from where to where its mappings went."""
         self.description[CELLS] = address(cells)
         self.description[WIDTH] = cells.shape[1]
-        if capacity != len(self.ring):
-            self.ring = _moved(self.ring, rows, capacity)
-            if self.linked:
-                self.back = _moved(self.back, rows, capacity)
+        before = len(self.ring)
+        old, new = moved if moved is not None else (ints(0), ints(0))
+        to = np.full(before + 1, -1, dtype=np.int64)  # the last for no mapping, -1
+        to[old] = new
+        self.ring = _moved(self.ring, old, new, to, len(cells))
+        if self.linked:
+            self.back = _moved(self.back, old, new, to, len(cells))
+        packed = self.entries[RING_OF::ENTRY]
+        used = packed & LOWER > 0
+        packed[used] = to[packed[used] >> HALF & LOWER] << HALF | packed[used] & LOWER
         self.description[RING] = address(self.ring)
         self.description[BACK] = address(self.back) if self.linked else 0
-        self.description[ROWS] = capacity - 1
 
     def grow(self) -> None:
         """Build the entries anew: without those of no use, and with room for more."""
@@ -282,20 +286,20 @@ class RingIndex:
         self._set_entries(ints(16 * ENTRY), 0)
         self.ring = self.back = ints(0)
 
-    def insert(self, rows: Ints) -> None:
-        """Insert mappings, the oldest first."""
-        place, key = address(self.description), address(self._key)
-        done = insert_all(place, rows, 0, key)
-        while done < len(rows):
+    def insert(self, places: Ints) -> None:
+        """Insert the mappings at these places, the oldest first."""
+        index, key = address(self.description), address(self._key)
+        done = insert_all(index, places, 0, key)
+        while done < len(places):
             self.grow()
-            done = insert_all(place, rows, done, key)
+            done = insert_all(index, places, done, key)
 
-    def remove(self, rows: Ints) -> None:
+    def remove(self, places: Ints) -> None:
         """Take mappings out; without links back, the oldest first."""
-        remove_all(address(self.description), rows, address(self._key))
+        remove_all(address(self.description), places, address(self._key))
 
     def probe(self, *key: int) -> list[int]:
-        """List the rows that have a key, newest first; each modulo 2**32."""
+        """List the places of the mappings that have a key, newest first."""
         values = np.array(key or (0,), dtype=np.int64)
         entry = find(
             address(self.description), address(values), hash_key(address(values), len(key))
@@ -303,10 +307,10 @@ class RingIndex:
         if entry < 0:
             return []
         packed = int(self.entries[entry * ENTRY + RING_OF])
-        found, row = [], packed >> HALF & LOWER
+        found, place = [], packed >> HALF & LOWER
         for _ in range(packed & LOWER):
-            found.append(row)
-            row = int(self.ring[row & self.description[ROWS]])
+            found.append(place)
+            place = int(self.ring[place])
         return found
 
     @property
@@ -319,9 +323,8 @@ class RingIndex:
         return self.entries.nbytes + self.ring.nbytes + self.back.nbytes
 
 
-def _moved(pointers: Ints, rows: Ints, capacity: int) -> Ints:
-    """Lay out pointers anew for another capacity."""
+def _moved(pointers: Ints, old: Ints, new: Ints, to: Ints, capacity: int) -> Ints:
+    """Lay out pointers anew: at the new places, and to the new places."""
     fresh = np.full(capacity, -1, dtype=np.int64)
-    if len(pointers):
-        fresh[rows & (capacity - 1)] = pointers[rows & (len(pointers) - 1)]
+    fresh[new] = to[pointers[old]]
     return fresh

@@ -238,7 +238,7 @@ class Static(Operator):
         return found
 
     def span(self) -> int:
-        return self.table.capacity
+        return power_of_two(self.table.capacity)
 
     def held(self) -> int:
         return self.table.held

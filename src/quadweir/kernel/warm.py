@@ -119,7 +119,7 @@ def _touch_the_rest() -> None:
     cells = np.arange(1, 33, dtype=np.int64).reshape(-1, 1)
     rows = np.arange(32, dtype=np.int64)
     index = RingIndex((0,), linked=False)
-    index.attach(cells, rows)
+    index.attach(cells)
     index.insert(rows)
     index.probe(1)
     index.remove(rows)

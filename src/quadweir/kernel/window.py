@@ -25,7 +25,7 @@ from quadweir.algebra.windows import (
     Scope,
     TimeScope,
 )
-from quadweir.kernel.arrays import FOREVER, Ints, ints
+from quadweir.kernel.arrays import FOREVER, Ints, ints, power_of_two
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.relation import (
     ENTER,
@@ -220,11 +220,11 @@ class Leaf(Operator):
         if place is None:
             return ints(len(rows))
         table = self.table
-        found: Ints = table.cells[rows & table.mask, FIRST_VALUE + place]
+        found: Ints = table.cells[table.places(rows), FIRST_VALUE + place]
         return found
 
     def span(self) -> int:
-        return self.table.capacity
+        return power_of_two(self.table.capacity)
 
     @abstractmethod
     def hear(self, matches: Matches) -> None:
@@ -237,7 +237,7 @@ class Leaf(Operator):
     def settle(self) -> None:
         table = self.table
         if self._gone > table.head:
-            rows = np.arange(table.head, self._gone, dtype=np.int64) & table.mask
+            rows = table.places(np.arange(table.head, self._gone, dtype=np.int64))
             values = table.cells[rows, FIRST_VALUE : FIRST_VALUE + self.width]
             self.dictionary.drop(values.ravel())
             table.forget(self._gone)
@@ -326,7 +326,7 @@ class TimedLeaf(Leaf):
         gone = self._count_gone_first(through) if self.retain else table.tail - self._gone
         if gone:
             rows = np.arange(self._gone, self._gone + gone, dtype=np.int64)
-            leave = table.cells[rows & table.mask, LEAVE]
+            leave = table.cells[table.places(rows), LEAVE]
             parts.append(Delta(leave, -np.ones_like(rows), rows, leave))
             self._gone += gone
         if not parts:
@@ -347,7 +347,7 @@ class TimedLeaf(Leaf):
         gone = self._count_gone(through)
         if gone:
             rows = np.arange(first, first + gone, dtype=np.int64)
-            leave = table.cells[rows & table.mask, LEAVE]
+            leave = table.cells[table.places(rows), LEAVE]
             parts.append(Delta(leave, -np.ones_like(rows), rows, leave))
             self._gone += gone
         if not parts:
@@ -359,7 +359,7 @@ class TimedLeaf(Leaf):
         table, first, size = self.table, self._gone, 64
         while first < table.tail:
             rows = np.arange(first, min(first + size, table.tail), dtype=np.int64)
-            stays = table.cells[rows & table.mask, LEAVE] > through
+            stays = table.cells[table.places(rows), LEAVE] > through
             if stays.any():
                 return first + int(np.argmax(stays)) - self._gone
             first += len(rows)
@@ -372,7 +372,7 @@ class TimedLeaf(Leaf):
         low, high = self._gone, table.tail
         while low < high:
             middle = (low + high) // 2
-            if table.cells[middle & table.mask, LEAVE] <= through:
+            if table.cells[middle % table.capacity, LEAVE] <= through:
                 low = middle + 1
             else:
                 high = middle
@@ -449,7 +449,7 @@ class CountedLeaf(Leaf):
         rows = self._append(enter, unknown, came[:, 1:], place)
         parts = [Delta(enter, np.ones_like(rows), rows, unknown)]
         held = np.arange(self._gone, table.tail, dtype=np.int64)
-        goes = clock.look_at(table.cells[held & table.mask, FIRST_VALUE + self.width] + size)
+        goes = clock.look_at(table.cells[table.places(held), FIRST_VALUE + self.width] + size)
         gone = int(np.searchsorted(goes, FOREVER))
         rows = held[:gone]
         parts.append(Delta(goes[:gone], -np.ones_like(rows), rows, goes[:gone]))
