@@ -173,8 +173,12 @@ class CircularTable:
         return self.tail - self.head
 
     def places(self, rows: Ints) -> Ints:
-        """Give the places at which rows lie."""
-        return rows % len(self.cells)
+        """Give the places at which rows lie; they are among those that can be read."""
+        # The same as the number modulo the capacity, without dividing.
+        size = len(self.cells)
+        found = rows - (self.head - self.head % size)
+        np.subtract(found, size, out=found, where=found >= size)
+        return found
 
     def append(self, cells: np.ndarray) -> Ints:
         """Add rows at the end and give their numbers."""
