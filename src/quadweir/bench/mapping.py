@@ -88,10 +88,8 @@ class _Bench:
         from quadweir.mapping.files import Folders
         from quadweir.mapping.read import parse_mapping
         from quadweir.mapping.records import read_file
-        from quadweir.mapping.run import keep_methods_short
 
         folders = Folders(mapping=self.folder)
-        keep_methods_short(self.spark)
         compiled = compile_mapping(
             parse_mapping(text),
             lambda logical, references: read_file(

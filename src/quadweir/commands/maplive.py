@@ -109,11 +109,10 @@ def begin(
     """Start mapping in a session."""
     from quadweir.mapping.live import Streams, check_realtime, compile_live
     from quadweir.mapping.live_run import Letters, Run, start_batches, start_realtime
-    from quadweir.mapping.run import check_graphs, keep_methods_short
+    from quadweir.mapping.run import check_graphs
     from quadweir.sinks.rdf_documents import Syntax
 
     check_graphs(mapping, Syntax(options.form))
-    keep_methods_short(spark)
     streams = Streams(
         spark=spark,
         folders=options.folders,

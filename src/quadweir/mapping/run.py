@@ -33,7 +33,6 @@ _SHOWN_LETTERS: Final = 5
 _CHUNK: Final = 2**20
 _SENT: Final = 2**30
 _OWN: Final = -1
-_METHOD_LIMIT: Final = "spark.sql.codegen.hugeMethodLimit"
 
 
 @final
@@ -106,7 +105,6 @@ def run_bounded(
         SourceError: a file cannot be read or written.
     """
     check_graphs(mapping, job.syntax)
-    keep_methods_short(spark)
     targets = mapping.targets()
     paths = [job.folders.resolve(target.path, target.root, span=target.span) for target in targets]
     compiled = compile_mapping(
@@ -137,16 +135,6 @@ def run_bounded(
         outputs=outputs,
         explanation=compiled.explain(),
     )
-
-
-def keep_methods_short(spark: SparkSession) -> None:
-    """Let Spark cut generated code into methods that Java compiles.
-
-    A mapping's expressions make long methods, and HotSpot only interprets those beyond 8,000
-    bytes, which was measured to take twice the time. A limit that the user chose stays.
-    """
-    if spark.conf.get(_METHOD_LIMIT, "65535") == "65535":
-        spark.conf.set(_METHOD_LIMIT, "8000")
 
 
 def check_graphs(mapping: RmlMapping, syntax: Syntax) -> None:
@@ -289,7 +277,6 @@ __all__ = [
     "Job",
     "Outcome",
     "check_graphs",
-    "keep_methods_short",
     "open_bounded",
     "run_bounded",
     "write_letters",
