@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fetches, where it can, the real brokers that some tests talk to: Apache Kafka's jars with Maven and
-# Debian's mosquitto with apt. Never fails: a test without its broker skips and says why.
+# Fetches, where it can, the real programs that some tests talk to: Apache Kafka's jars with Maven,
+# Debian's mosquitto and Chromium with apt. Never fails: a test without its program skips and says why.
 set -u
 cd "$(dirname "$0")/.."
 
@@ -23,6 +23,17 @@ if ! PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v mosquitto >/dev/null; the
             say "apt-get could not install mosquitto: the MQTT tests will skip"
     else
         say "no mosquitto: the MQTT tests will skip (as root: apt-get install mosquitto)"
+    fi
+fi
+
+if ! command -v chromium >/dev/null && ! command -v chromium-browser >/dev/null; then
+    if as_root_with_apt; then
+        say "installing Chromium for the tests that look at pages"
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+            chromium fonts-dejavu-core </dev/null >&2 ||
+            say "apt-get could not install Chromium: the tests that look at pages will skip"
+    else
+        say "no Chromium: the tests that look at pages will skip (as root: apt-get install chromium)"
     fi
 fi
 exit 0

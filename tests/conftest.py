@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from browser import Browser, running_browser
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -45,3 +47,10 @@ def spark() -> Iterator[SparkSession]:
     session = build(master="local[2]", shards=2, app_name="quadweir-tests")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The one Chromium of the run; its tests skip where it is not installed."""
+    with running_browser() as one:
+        yield one
