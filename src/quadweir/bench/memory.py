@@ -31,6 +31,11 @@ def peak_mib(command: Sequence[str], cwd: Path) -> int:
     return round(most / 2**20)
 
 
+def resident_mib(root: int | None = None) -> int:
+    """Give the memory that a process, by default this one, and its descendants hold, in MiB."""
+    return round(sum(map(_resident, _family(root or os.getpid()))) / 2**20)
+
+
 def _family(root: int) -> list[int]:
     """A process and its descendants."""
     children: dict[int, list[int]] = {}

@@ -144,6 +144,40 @@ def kernel(
         print(as_text(result))
 
 
+@app.command()
+def queries(
+    sections: Annotated[
+        list[str] | None, typer.Option("--section", help="Measure only this; may be repeated.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="Small sizes, which show fixed costs only.")] = False,
+    triples: Annotated[
+        int | None, typer.Option(min=10_000, help="Triples in a batch; default 1,000,000.")
+    ] = None,
+    batches: Annotated[
+        int | None, typer.Option(min=1, help="Batches that count, after two that do not.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Continuous queries on Spark: throughput, latency, cores, static data."""
+    from quadweir.bench.continuous import SECTIONS, run, sized
+    from quadweir.bench.kernel import as_text
+
+    for section in sections or ():
+        if section not in SECTIONS:
+            raise typer.BadParameter(f"{section}; there are {', '.join(SECTIONS)}")
+    console = stderr_console()
+    with console.status("starting") as status:
+        result = run(
+            sections or tuple(SECTIONS),
+            size=sized(quick=quick, triples=triples, batches=batches),
+            on_step=lambda name: status.update(name),
+        )
+    if as_json:
+        print_json(result)
+    else:
+        print(as_text(result))
+
+
 def print_rates(result: dict[str, Any]) -> None:
     """Print the rates of a result, each with what it measures, then the ratios."""
     machine, given = result["machine"], result["input"]

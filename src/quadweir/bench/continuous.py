@@ -1,0 +1,506 @@
+"""Continuous queries on Spark: how many triples a second, how soon, and beside what.
+
+Throughput is measured on the live path with large batches: everything is there, Spark takes a batch
+of it after the other, and the first batches, in which workers start and functions are loaded, do not
+count. Every ratio is of two things measured in one run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.measure import machine, take_turns
+from quadweir.bench.memory import resident_mib
+from quadweir.bench.socialstream import FILES, STREAM, Network, write_streams
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from quadweir.engine import Engine
+    from quadweir.runtime.query import RegisteredQuery
+
+_WARM_BATCHES: Final = 2
+_WARM_ELEMENTS: Final = 20
+_PAUSE: Final = 0.2
+
+SHAPES: Final[dict[str, tuple[str, ...]]] = {
+    "q01": ("posts",),
+    "q02": ("posts",),
+    "q03": ("posts",),
+    "q04": ("posts",),
+    "q05": ("photo-likes", "photos"),
+    "q06": ("post-likes", "posts"),
+    "q10": ("posts",),
+}
+"""The LSBench queries that are measured, and the streams they read."""
+_FAST: Final = ("q01", "q02", "q03")
+_LEAST: Final = 300_000
+_LEAST_FAST: Final = 500_000
+_JOIN_HEAVY: Final = "q04"
+_WITH_STATIC: Final = "q05"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much is measured.
+
+    Attributes:
+        batches: batches that count.
+        triples: triples in a batch.
+        users: persons in the static data.
+        many_users: persons where static data is large.
+        rounds: how often contenders take turns.
+        seconds: how long latency is watched.
+    """
+
+    batches: int = 4
+    triples: int = 1_000_000
+    users: int = 1_000
+    many_users: int = 1_000_000
+    rounds: int = 3
+    seconds: int = 20
+
+
+QUICK: Final = Size(batches=2, triples=100_000, many_users=20_000, rounds=1, seconds=5)
+
+
+def query_text(name: str) -> str:
+    """The CQELS-QL text of an LSBench query."""
+    folder = resources.files("quadweir.bench") / "queries" / "lsbench" / "cqels"
+    return (folder / f"{name}.rq").read_text(encoding="utf-8")
+
+
+# --- one query over files, batch by batch -------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """How one query fared."""
+
+    triples_per_second: float
+    answers: int
+    batch_ms: float
+    kernel_ms: float
+    memory_mib: int
+
+
+def engine_over(spark: SparkSession, folder: Path, streams: Sequence[str]) -> Engine:
+    """Make the streams of a folder known, `FILES` files of each in a batch."""
+    from quadweir import rows
+    from quadweir.engine import Engine
+
+    engine = Engine(spark)
+    for name in streams:
+        reader = spark.readStream.schema(rows.STATEMENT_SCHEMA)
+        frame = reader.option("maxFilesPerTrigger", FILES).parquet(str(folder / name))
+        engine.provide(f"{STREAM}{name}", frame)
+    return engine
+
+
+def measure(
+    spark: SparkSession,
+    name: str,
+    *,
+    folder: Path,
+    static: Sequence[Path],
+    shards: int | None = None,
+) -> Throughput:
+    """Answer an LSBench query over the streams of a folder and see how fast that goes."""
+    from quadweir.sinks.start import Call
+
+    engine = engine_over(spark, folder, SHAPES[name])
+    registered = engine.query(query_text(name), static=static, shards=shards)
+    with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as checkpoint, watched() as memory:
+        registered.start(
+            Call(lambda frame, _: _drain(frame)),
+            checkpoint=Path(checkpoint),
+            available_now=True,
+        )
+        registered.awaitTermination()
+    return _throughput(registered, memory[0])
+
+
+def _throughput(registered: RegisteredQuery, memory: int) -> Throughput:
+    from quadweir.runtime.continuous import METRICS
+
+    batches = [each for each in registered.recentProgress if each.numInputRows]
+    counted = batches[_WARM_BATCHES:]
+    spent = sum(each.batchDuration for each in counted) / 1000
+    told = [each.observedMetrics[METRICS] for each in counted]
+    return Throughput(
+        triples_per_second=sum(each.numInputRows for each in counted) / spent,
+        answers=sum(each["answers"] for each in told),
+        batch_ms=1000 * spent / len(counted),
+        kernel_ms=sum(each["kernel_ms"] or 0 for each in told) / len(counted),
+        memory_mib=memory,
+    )
+
+
+@contextmanager
+def watched() -> Iterator[list[int]]:
+    """Watch how much memory this process and those it started hold at most, in MiB."""
+    found, done = [resident_mib()], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(_PAUSE):
+            found[0] = max(found[0], resident_mib())
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        thread.join()
+
+
+def _drain(frame: DataFrame) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+# --- sections -----------------------------------------------------------------------------------
+
+
+def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
+    """Patterns matched and rows shuffled, beside the same filter and shuffle by hand."""
+    from pyspark.sql import functions as F
+
+    from quadweir import rows
+    from quadweir.engine import Engine
+    from quadweir.runtime.exchange import BLOB_SCHEMA, SHARD_KEY, Packer, shard_keys
+    from quadweir.runtime.matching import match_statements
+
+    count = write_streams(Network(), ["posts"], folder / "match", batches=1, triples=size.triples)
+    statements = spark.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "match" / "posts"))
+    statements.count()
+    engine = Engine(spark)
+    engine.provide(f"{STREAM}posts", statements)
+    registered = engine.query(query_text(_JOIN_HEAVY))
+    shards = registered.shards
+    creator, hashtag = (
+        f"<{name}>"
+        for name in (
+            "http://rdfs.org/sioc/ns#creator_of",
+            "http://www.ins.cwi.nl/sib/vocabulary/hashtag",
+        )
+    )
+    post = F.when(F.col(rows.PREDICATE) == creator, F.col(rows.OBJECT)).otherwise(
+        F.col(rows.SUBJECT)
+    )
+    by_hand = (
+        statements.where(
+            (F.col(rows.STREAM) == f"{STREAM}posts") & F.col(rows.PREDICATE).isin(creator, hashtag)
+        )
+        .select(
+            rows.EVENT_TIME,
+            rows.POSITION,
+            rows.SUBJECT,
+            rows.PREDICATE,
+            rows.OBJECT,
+            post.alias("post"),
+        )
+        .repartition(shards, "post")
+    )
+    packer = Packer(shard_keys(spark, shards, shards))
+    matched = match_statements(statements, registered.plan, shards)
+    ours = matched.mapInArrow(packer, BLOB_SCHEMA).repartition(shards, SHARD_KEY)
+    timings = take_turns(
+        {"by hand": lambda: _drain(by_hand), "quadweir": lambda: _drain(ours)},
+        rounds=size.rounds + 1,
+        warm_up=2,
+    )
+    for name, timing in timings.items():
+        yield Figure(f"filter and shuffle, {name}", count / timing.best, "triples/s")
+    ratio = timings["by hand"].best / timings["quadweir"].best
+    yield Figure("filter and shuffle, quadweir / by hand", ratio, "x", at_least=0.8)
+
+
+def shapes(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
+    """LSBench's queries over generated streams, in large batches."""
+    network = Network(users=size.users)
+    static = folder / "static"
+    network.static(folder=static)
+    for name, streams in SHAPES.items():
+        own = folder / name
+        write_streams(
+            network, streams, own, batches=_WARM_BATCHES + size.batches, triples=size.triples
+        )
+        found = measure(spark, name, folder=own, static=[static])
+        shutil.rmtree(own)
+        yield Figure(
+            f"{name} input",
+            found.triples_per_second,
+            "triples/s",
+            at_least=_LEAST_FAST if name in _FAST else _LEAST,
+            note=_told(found),
+        )
+
+
+def _told(found: Throughput) -> str:
+    return (
+        f"{found.answers:,} answers, {found.memory_mib:,} MiB, batch {found.batch_ms:,.0f} ms, "
+        f"of which in shards {found.kernel_ms:,.0f} ms"
+    )
+
+
+def static_data(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
+    """The same query and as many answers an element, over few and over many static persons."""
+    found = {}
+    for users in (size.users, size.many_users):
+        network, own = Network(users=users), folder / f"static-{users}"
+        count = network.static(folder=own / "static")
+        streams = SHAPES[_WITH_STATIC]
+        write_streams(
+            network, streams, own, batches=_WARM_BATCHES + size.batches, triples=size.triples
+        )
+        found[users] = measure(spark, _WITH_STATIC, folder=own, static=[own / "static"])
+        shutil.rmtree(own)
+        yield Figure(
+            f"{_WITH_STATIC} with {users:,} static persons",
+            found[users].triples_per_second,
+            "triples/s",
+            note=f"{count:,} static triples; {_told(found[users])}",
+        )
+    few, many = (found[users].triples_per_second for users in (size.users, size.many_users))
+    yield Figure(
+        f"{size.many_users:,} / {size.users:,} static persons", many / few, "x", at_least=0.8
+    )
+
+
+def cores(_spark: SparkSession | None, size: Size, folder: Path) -> Iterator[Figure]:
+    """A join-heavy query on one core and on two, each in processes of its own."""
+    own = folder / "cores"
+    batches = _WARM_BATCHES + size.batches
+    write_streams(Network(), SHAPES[_JOIN_HEAVY], own, batches=batches, triples=size.triples)
+    rates = {}
+    available = sorted(os.sched_getaffinity(0))
+    for count in (1, 2):
+        if len(available) < count:
+            return
+        done = subprocess.run(
+            [sys.executable, "-m", "quadweir.bench.continuous", str(count), str(own)],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        rates[count] = json.loads(done.stdout.splitlines()[-1])["triples_per_second"]
+        yield Figure(
+            f"{_JOIN_HEAVY} on {count} of {len(available)} cores", rates[count], "triples/s"
+        )
+    yield Figure(f"{_JOIN_HEAVY}, 2 cores / 1 core", rates[2] / rates[1], "x", at_least=1.6)
+
+
+def on_cores(count: int, folder: Path) -> Throughput:
+    """Measure the join-heavy query with a Spark of its own, all of it on so many cores."""
+    from quadweir.runtime.session import build
+
+    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:count]))
+    spark = build(app_name="quadweir-bench", master=f"local[{count}]", shards=count)
+    try:
+        return measure(spark, _JOIN_HEAVY, folder=folder, static=(), shards=count)
+    finally:
+        spark.stop()
+
+
+_EAGER: Final = """SELECT ?s ?sent ?kind {
+  STREAM <urn:bench> [RANGE 10s] { ?s <urn:sent> ?sent }
+  STREAM <urn:bench> [RANGE 10s] { ?s <urn:kind> ?kind } }"""
+
+
+def latency(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
+    """From an element's arrival to its answer in a file, beside a pass-through of the same rows."""
+    medians = {}
+    for name, start in (("pass-through", _start_through), ("eager query", _start_eager)):
+        own = folder / name.replace(" ", "-")
+        waits = _watch_latency(spark, start, own, size.seconds)
+        medians[name] = waits[len(waits) // 2]
+        yield Figure(
+            f"{name}, median latency",
+            medians[name],
+            "ms",
+            note=f"{len(waits):,} elements, 95 % within {waits[len(waits) * 95 // 100]:,.0f} ms",
+        )
+    yield Figure(
+        "eager query / pass-through, median latency",
+        medians["eager query"] / medians["pass-through"],
+        "x",
+        at_most=2.0,
+    )
+
+
+def _start_through(spark: SparkSession, folder: Path) -> Callable[[], None]:
+    from quadweir.sinks.files import FileSink
+    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.start import start
+
+    query = start(
+        _arriving(spark, folder),
+        FileSink(folder / "out", LineFormat.TIMED_LINES),
+        checkpoint=folder / "checkpoint",
+    )
+    return query.stop
+
+
+def _start_eager(spark: SparkSession, folder: Path) -> Callable[[], None]:
+    from quadweir.engine import Engine
+    from quadweir.sinks.files import FileSink
+    from quadweir.sinks.lines import LineFormat
+
+    engine = Engine(spark)
+    engine.provide("urn:bench", _arriving(spark, folder))
+    registered = engine.query(_EAGER)
+    registered.start(
+        FileSink(folder / "out", LineFormat.ANSWERS_JSONL), checkpoint=folder / "checkpoint"
+    )
+    return registered.stop
+
+
+def _arriving(spark: SparkSession, folder: Path) -> DataFrame:
+    from quadweir import rows
+
+    (folder / "in").mkdir(parents=True, exist_ok=True)
+    return spark.readStream.schema(rows.STATEMENT_SCHEMA).json(str(folder / "in"))
+
+
+def _watch_latency(
+    spark: SparkSession,
+    start: Callable[[SparkSession, Path], Callable[[], None]],
+    folder: Path,
+    seconds: int,
+) -> list[float]:
+    """Let an element arrive every so often; gives how long each took to its answer, in order."""
+    folder.mkdir(parents=True)
+    stop = start(spark, folder)
+    sent: dict[str, float] = {}
+    seen: dict[str, float] = {}
+    try:
+        number, ends = 0, time.time() + 240
+        # The first batches load and compile: elements one after the other, each once the one before
+        # has its answer.
+        while number < _WARM_ELEMENTS and time.time() < ends:
+            _arrive(folder / "in", f"warm{number}", sent)
+            number += 1
+            while len(seen) < len(sent) and time.time() < ends:
+                _look(folder / "out", seen)
+                time.sleep(0.01)
+        began = time.time()
+        while time.time() < began + seconds:
+            _arrive(folder / "in", f"e{number}", sent)
+            number += 1
+            for _ in range(10):
+                _look(folder / "out", seen)
+                time.sleep(0.01)
+        while len(seen) < len(sent) and time.time() < began + seconds + 60:
+            _look(folder / "out", seen)
+            time.sleep(0.01)
+    finally:
+        stop()
+    waits = [1000 * (at - sent[name]) for name, at in seen.items() if name.startswith("e")]
+    return sorted(waits)
+
+
+def _arrive(folder: Path, name: str, sent: dict[str, float]) -> None:
+    now = round(time.time() * 1000)
+    common = {"stream": "urn:bench", "event_time": now, "position": len(sent)}
+    triples = [("urn:sent", f'"{name}"'), ("urn:kind", '"ping"')]
+    lines = [
+        json.dumps(
+            {**common, "subject": f"<urn:{name}>", "predicate": f"<{predicate}>", "object": end}
+        )
+        for predicate, end in triples
+    ]
+    file = folder / f".{name}.json"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sent[name] = time.time()
+    file.rename(folder / f"{name}.json")
+
+
+def _look(folder: Path, seen: dict[str, float]) -> None:
+    """Note when answers are first seen in the output's files."""
+    if not folder.is_dir():
+        return
+    now = time.time()
+    for entry in os.scandir(folder):
+        path = entry.path
+        if path in _LOOKED_AT or not entry.name[0].isdigit():
+            continue
+        _LOOKED_AT.add(path)
+        for word in Path(path).read_text(encoding="utf-8").replace('\\"', '"').split('"'):
+            if word.startswith(("e", "warm")) and word[-1].isdigit():
+                seen.setdefault(word, now)
+
+
+_LOOKED_AT: Final[set[str]] = set()
+
+SECTIONS: Final[dict[str, Callable[[Any, Size, Path], Iterator[Figure]]]] = {
+    "matching": matching,
+    "shapes": shapes,
+    "latency": latency,
+    "static": static_data,
+    "cores": cores,
+}
+
+
+def run(
+    sections: Sequence[str] = tuple(SECTIONS),
+    *,
+    size: Size | None = None,
+    on_step: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Measure sections; each starts with the same Spark, but for `cores`, which has its own."""
+    from quadweir.runtime.session import build
+
+    size = size or Size()
+    found: dict[str, list[Figure]] = {}
+    about = machine()
+    with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as folder:
+        spark = None
+        for name in sections:
+            if spark is None and name != "cores":
+                on_step("starting Spark")
+                spark = build(app_name="quadweir-bench", master="local[2]", shards=2)
+            if spark is not None and name == "cores":
+                spark.stop()
+                spark = None
+            found[name] = []
+            on_step(name)
+            for figure in SECTIONS[name](spark, size, Path(folder)):
+                found[name].append(figure)
+                on_step(f"{name}: {figure.name}")
+        if spark is not None:
+            spark.stop()
+    return {
+        "benchmark": "queries",
+        "machine": about,
+        "input": {name: getattr(size, name) for name in Size.__slots__},
+        "sections": {name: [each.as_json() for each in figures] for name, figures in found.items()},
+    }
+
+
+def sized(*, quick: bool, triples: int | None = None, batches: int | None = None) -> Size:
+    """The size that was asked for."""
+    size = QUICK if quick else Size()
+    if triples is not None:
+        size = replace(size, triples=triples)
+    return replace(size, batches=batches) if batches is not None else size
+
+
+if __name__ == "__main__":
+    measured = on_cores(int(sys.argv[1]), Path(sys.argv[2]))
+    print(json.dumps({name: getattr(measured, name) for name in Throughput.__slots__}))
