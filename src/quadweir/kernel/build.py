@@ -57,6 +57,7 @@ from quadweir.kernel import distinct, multijoin, negation, paths, stateless
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.fixed import FixedRelation, StaticSource
 from quadweir.kernel.network import LeafPlan, Network, Source
 from quadweir.kernel.relation import Operator
 from quadweir.kernel.shapes import (
@@ -96,7 +97,7 @@ class Builder:
 
     Args:
         query: The query; best optimised.
-        dataset: The static data as the query sees it.
+        static: The static data as the query sees it.
         dictionary: The shard's dictionary.
         streams: The streams there are, for windows over a stream variable.
         eager: Whether answers leave as soon as their parts have arrived (E1).
@@ -106,7 +107,7 @@ class Builder:
     def __init__(
         self,
         query: ContinuousQuery,
-        dataset: Dataset,
+        static: StaticSource,
         dictionary: Dictionary,
         streams: Sequence[str],
         *,
@@ -117,7 +118,7 @@ class Builder:
         self.template = template
         # Where the times of the leaves are kept that members of a template may be too short for.
         self.instants: list[tuple[int, Variable]] = []
-        self.dataset = dataset
+        self.static = static
         self.dictionary = dictionary
         self.streams = streams
         self.eager = eager
@@ -244,37 +245,32 @@ class Builder:
             named_graphs=(),
             default_graph_windows=(),
         )
-        return self._table(self._solutions(query), sorted(in_scope(pattern, self.query)))
+        variables = tuple(sorted(in_scope(pattern, self.query)))
+        asked = self._solutions(query)
+        if asked is None:
+            return self._fixed(self.static.relation(query, variables))
+        return self._table(asked, variables)
 
-    def _solutions(self, query: ContinuousQuery) -> Bag:
-        """Solve a pattern over static data, for the constants of a template's members alone."""
+    def _solutions(self, query: ContinuousQuery) -> Bag | None:
+        """Solve a pattern for the constants of a template's members alone; None if it has none."""
         known = in_scope(query.pattern, query)
         asked = [
             each for each in (self.template.parameters if self.template else ()) if each in known
         ]
         if self.template is None or not asked:
-            return solve(query, self.dataset)
+            return None
         found: Bag = []
         for values in self.template.constants(asked):
             bound: dict[Variable, Term] = dict(zip(asked, values, strict=True))
             own = replace(query, pattern=bind(query.pattern, dict(zip(asked, values, strict=True))))
-            found += [solution | bound for solution in solve(own, self.dataset)]
+            found += [solution | bound for solution in solve(own, self.static.dataset())]
         return found
 
     def _table(self, bag: Bag, variables: Iterable[Variable]) -> stateless.Static:
-        columns = tuple(variables)
-        # State refers to static rows by number, whatever order the data is read in the next time.
-        bag = sorted(bag, key=lambda row: [str(row.get(each, "")) for each in columns])
-        values = np.zeros((len(bag), len(columns)), dtype=np.int64)
-        known: dict[Term, int] = {}
-        for place, solution in enumerate(bag):
-            for column, variable in enumerate(columns):
-                term = solution.get(variable)
-                if term is not None:
-                    if term not in known:
-                        known[term] = self.dictionary.number(term)
-                    values[place, column] = known[term]
-        return self.network.add(stateless.Static(columns, values, self.dictionary), ())
+        return self._fixed(FixedRelation.of_bag(tuple(variables), bag))
+
+    def _fixed(self, relation: FixedRelation) -> stateless.Static:
+        return self.network.add(stateless.Static(relation, self.dictionary), ())
 
     def _is_static(self, pattern: Pattern, scope: _Scope) -> bool:
         if any(is_volatile(node) for node in walk(pattern)):

@@ -51,6 +51,7 @@ from quadweir.kernel.build import Builder, static_dataset
 from quadweir.kernel.codec import Kind, read_frame, write_frame
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns, Recorded
+from quadweir.kernel.fixed import Loaded, StaticSource
 from quadweir.kernel.instants import Closes, reports_on_close
 from quadweir.kernel.interning import ZERO
 from quadweir.kernel.network import LeafPlan, Network, Source, part
@@ -73,7 +74,7 @@ class Shard:
 
     Args:
         query: The query; best optimised.
-        static: The static data that the engine holds.
+        static: The static data that the engine holds, or what the query's share of it is had from.
         streams: The streams there are; only windows over a stream variable need them.
         incremental: False to evaluate the query anew at every report; for comparison.
         records: False if nobody will ask for `delta`.
@@ -84,7 +85,7 @@ class Shard:
         self,
         query: ContinuousQuery,
         *,
-        static: Dataset | None = None,
+        static: Dataset | StaticSource | None = None,
         streams: Sequence[str] = (),
         incremental: bool = True,
         records: bool = True,
@@ -102,7 +103,11 @@ class Shard:
         self.records = records
         self.template = template
         self.dictionary = Dictionary()
-        self._dataset = static_dataset(query, static if static is not None else Dataset())
+        self._static: StaticSource = (
+            Loaded(static_dataset(query, static if static is not None else Dataset()))
+            if static is None or isinstance(static, Dataset)
+            else static
+        )
         self.variables = answer_variables(query)
         self.why_not: str | None = "asked for" if not incremental else None
         self.eager = False
@@ -116,7 +121,7 @@ class Shard:
     def _builder(self, *, eager: bool) -> Builder:
         return Builder(
             self.query,
-            self._dataset,
+            self._static,
             self.dictionary,
             self.streams,
             eager=eager,
@@ -188,7 +193,9 @@ class Shard:
             for source in builder.sources_of(number)
         ]
         leaves = [(source, builder.triples(source, timed=True)) for source in sources]
-        recomputed = Recomputed(self.query, self._dataset, leaves, self.variables, self.dictionary)
+        recomputed = Recomputed(
+            self.query, self._static.dataset(), leaves, self.variables, self.dictionary
+        )
         output = Whole(
             None,
             recomputed.make,
@@ -444,7 +451,7 @@ class Shard:
         """Name the query, its network and the static rows in it: what state depends on."""
         query = replace(self.query, name=None)
         members = self.template.members if self.template is not None else ()
-        return state.fingerprint_of(query, members, self.streams, self.network, self.dictionary)
+        return state.fingerprint_of(query, members, self.streams, self.network)
 
     def snapshot(self) -> bytes:
         """Give the whole state as bytes; they grow with what is held."""

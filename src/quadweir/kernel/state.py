@@ -20,7 +20,6 @@ from quadweir.kernel.codec import (
     write_columns,
     write_frame,
 )
-from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.network import Network, part
 from quadweir.kernel.stateless import Static
@@ -33,7 +32,6 @@ def fingerprint_of(
     members: Sequence[Member],
     streams: Sequence[str],
     network: Network,
-    dictionary: Dictionary,
 ) -> bytes:
     """Digest what state refers to: the query, the operators made of it, the static rows in them."""
     parts: list[str | bytes] = [str(FORMAT_VERSION), render(query), *streams]
@@ -44,10 +42,7 @@ def fingerprint_of(
         names = " ".join(str(variable) for variable in operator.variables)
         parts.append(f"{type(operator).__name__} {inputs} {names}")
         if isinstance(operator, Static):
-            rows = np.arange(operator.table.tail, dtype=np.int64)
-            for variable in operator.variables:
-                spelled = dictionary.decode(operator.column(variable, rows))
-                parts.append("\n".join(each or "" for each in spelled.to_pylist()))
+            parts.append(operator.digest)
     return fingerprint(*parts)
 
 

@@ -16,6 +16,7 @@ from quadweir.algebra.solutions import is_time
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, power_of_two
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.expressions import Vectorized
+from quadweir.kernel.fixed import FixedRelation
 from quadweir.kernel.relation import (
     ENTER,
     FIRST_VALUE,
@@ -201,13 +202,10 @@ class Static(Operator):
     Forgets: nothing; it is as large as the data it was made from.
     """
 
-    def __init__(
-        self,
-        variables: tuple[Variable, ...],
-        values: np.ndarray,
-        dictionary: Dictionary,
-    ) -> None:
-        self.variables = variables
+    def __init__(self, relation: FixedRelation, dictionary: Dictionary) -> None:
+        self.variables = variables = relation.variables
+        self.digest = relation.digest
+        values = relation.numbers(dictionary)
         self.always = frozenset(v for place, v in enumerate(variables) if values[:, place].all())
         self.timed = True
         cells = np.empty((len(values), FIRST_VALUE + len(variables)), dtype=np.int64)
