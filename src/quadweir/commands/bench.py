@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from quadweir.commands import lsbench
 from quadweir.commands.output import print_json, stderr_console
 
 app = typer.Typer(
@@ -13,6 +14,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Measure, beside a baseline in the same run. Ratios count; absolute figures are the machine's.",
 )
+
+app.add_typer(lsbench.app, name="lsbench")
 
 
 @app.callback()
