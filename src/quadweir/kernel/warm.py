@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, final
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,13 @@ from quadweir import kernel
 from quadweir.algebra.dataset import Dataset
 from quadweir.kernel.arrays import FOREVER
 from quadweir.kernel.events import Events, MatchColumns
+from quadweir.kernel.joinwindows import Dynamic, JoinWindow, Tumbling
 from quadweir.kernel.oneway import OneWay
+from quadweir.kernel.policies import CarryPolicy
 from quadweir.kernel.probing import advance
 from quadweir.kernel.ring import RingIndex
 from quadweir.kernel.shard import Shard
+from quadweir.kernel.streamjoin import Arrivals, StreamJoin
 from quadweir.kernel.window import Elements
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Quad
@@ -124,6 +127,25 @@ def _touch_the_rest() -> None:
     index.probe(1)
     index.remove(rows)
     OneWay(1).find(cells)
+    for window in (Tumbling(), Dynamic(), Dynamic(_AskedPolicy())):
+        _join(window)
+
+
+@final
+class _AskedPolicy(CarryPolicy):
+    """One that is not ours, and so asked in Python."""
+
+
+def _join(window: JoinWindow) -> None:
+    """Join records over a few windows' time, with a snapshot in between."""
+    time = np.repeat(np.arange(0, 60_000, 1_500, dtype=np.int64), 2)
+    number = np.arange(len(time), dtype=np.int64)
+    join = StreamJoin(window)
+    arrivals = Arrivals(pa.array(["k"] * len(time)), number % 2, time, time, number)
+    for _ in join.step(arrivals):
+        pass
+    fresh = StreamJoin(window)
+    fresh.restore(join.snapshot())
 
 
 def dispatchers() -> Iterator[tuple[str, Any]]:

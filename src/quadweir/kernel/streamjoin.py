@@ -1,0 +1,274 @@
+"""One shard of a join of two streams in a window: what arrives goes in, pairs come out.
+
+    join = StreamJoin(Dynamic(), JoinTiming(delay_ms=(1000, 1000)))
+    for pairs in join.step(arrivals): ...
+
+For a given order of arrival the pairs do not depend on how the arrivals are cut into steps, on
+restarts between them, or on how keys are spread over shards, provided that each shard hears of all
+times (`Heard`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from quadweir.errors import StateError
+from quadweir.kernel.arrays import Ints, ints
+from quadweir.kernel.codec import Kind, fingerprint, read_frame, write_frame
+from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.dynamic import COUNTS, EVICTIONS, LIMITS, SIZE, DynamicWindows
+from quadweir.kernel.held import Held
+from quadweir.kernel.joinclock import Heard, JoinClock, JoinTiming
+from quadweir.kernel.joinwindows import Dynamic, JoinWindow
+from quadweir.kernel.oneway import COUNT, FIRST_KEY, part, prefixed
+from quadweir.kernel.timed import TimedWindows
+
+CHILD: Final = 0
+PARENT: Final = 1
+_MOST_PAIRS: Final = 1 << 20
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Records of both streams, in order of arrival.
+
+    Attributes:
+        key: what is joined on, as text; equal texts are equal keys. Null meets nothing.
+        side: `CHILD` or `PARENT`.
+        time: event times.
+        arrival: times of arrival, not falling; where nothing says them, all the same.
+        number: what to call the records in `Pairs`.
+        order: places in the order of arrival, increasing; needed only if other shards have records
+            in between.
+        carried: columns that come out again with each pair, the same for both sides.
+    """
+
+    key: pa.Array
+    side: Ints
+    time: Ints
+    arrival: Ints
+    number: Ints
+    order: Ints | None = None
+    carried: pa.Table | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Records that met: the numbers of both, the later one's time, and what each carried."""
+
+    child: Ints
+    parent: Ints
+    time: Ints
+    child_carried: pa.Table | None = None
+    parent_carried: pa.Table | None = None
+
+    def __len__(self) -> int:
+        return len(self.child)
+
+
+@final
+class StreamJoin:
+    """Joins the records of one shard.
+
+    Args:
+        window: which records may meet.
+        timing: how late they may be.
+        carried: the names of the columns that records carry.
+
+    Attributes:
+        late: how many records came too late and were left out.
+        without_key: how many had none.
+    """
+
+    def __init__(
+        self, window: JoinWindow, timing: JoinTiming | None = None, carried: tuple[str, ...] = ()
+    ) -> None:
+        timing = timing if timing is not None else JoinTiming()
+        self.late = 0
+        self.without_key = 0
+        self.pairs = 0
+        self._clock = JoinClock(timing)
+        self._terms = Dictionary()
+        self._held = Held()
+        self._carried = carried
+        self._windows: DynamicWindows | TimedWindows
+        if isinstance(window, Dynamic):
+            self._windows = DynamicWindows(window.policy, window.forget_ms)
+        else:
+            self._windows = TimedWindows(window)
+        self._fingerprint = fingerprint("stream join", repr(window), repr(timing), *carried)
+
+    @property
+    def watermark(self) -> int:
+        """The instant until which all is known; `ALWAYS` before anything is."""
+        return self._clock.watermark
+
+    def step(
+        self, arrivals: Arrivals, heard: Heard | None = None, *, most: int = _MOST_PAIRS
+    ) -> Iterator[Pairs]:
+        """Take records in and give the pairs that they make; to be gone through to its end.
+
+        Args:
+            arrivals: what came.
+            heard: how time went on in all shards; what `arrivals` say of it if not given.
+            most: how many pairs are given at once, unless a single record makes more.
+        """
+        order = arrivals.order if arrivals.order is not None else np.arange(len(arrivals.time))
+        if heard is None:
+            heard = Heard(order, arrivals.side, arrivals.time, arrivals.arrival)
+        watermarks = self._clock.follow(heard, order, arrivals.arrival)
+        is_late = arrivals.time <= watermarks
+        self.late += int(np.count_nonzero(is_late))
+        lacks = arrivals.key.is_null().to_numpy(zero_copy_only=False) & ~is_late
+        self.without_key += int(np.count_nonzero(lacks))
+        wanted = np.flatnonzero(~(is_late | lacks))
+        if len(wanted):
+            yield from self._meet(arrivals, wanted, watermarks, most)
+        self._forget(self._windows.leave(self._held, self._clock.watermark))
+
+    def _meet(
+        self, arrivals: Arrivals, wanted: Ints, watermarks: Ints, most: int
+    ) -> Iterator[Pairs]:
+        every = len(wanted) == len(watermarks)
+        texts = arrivals.key if every else arrivals.key.take(pa.array(wanted))
+        rows = np.empty((3, len(wanted)), dtype=np.int64)
+        rows[0] = self._entries(texts)
+        rows[1] = arrivals.side[wanted]
+        rows[2] = watermarks[wanted]
+        carried = arrivals.carried
+        if carried is not None and not every:
+            carried = carried.take(pa.array(wanted))
+        first = self._held.append(arrivals.time[wanted], arrivals.number[wanted], carried)
+        # As compiled code sees it: how many pairs there are, and whether Python is asked.
+        room, done, made = most, 0, ints(2)
+        pairs = np.empty((2, room), dtype=np.int64)
+        while done < rows.shape[1]:
+            made[0] = 0
+            done = self._windows.meet(rows, self._held, first, done, pairs, made)
+            if made[0]:
+                self.pairs += int(made[0])
+                yield self._pairs(pairs[:, : made[0]])
+            elif done < rows.shape[1]:
+                pairs = np.empty((2, self._windows.most(rows, done)), dtype=np.int64)
+
+    def _entries(self, texts: pa.Array) -> Ints:
+        """Give the entry of each key; those of new keys are held by the dictionary."""
+        numbers = self._terms.encode(texts)
+        entries, became = self._windows.keys.transitions(
+            numbers.reshape(-1, 1), np.ones(len(numbers), dtype=np.int64)
+        )
+        self._terms.hold(numbers[became > 0])
+        # The counter only says whether there is such a key.
+        self._windows.keys.cells[entries, COUNT] = 1
+        return entries
+
+    def _pairs(self, slots: NDArray[np.int64]) -> Pairs:
+        held = self._held
+        child, parent = slots
+        return Pairs(
+            held.numbers[child],
+            held.numbers[parent],
+            np.maximum(held.times[child], held.times[parent]),
+            held.take(child),
+            held.take(parent),
+        )
+
+    def _forget(self, keys: Ints) -> None:
+        if len(keys):
+            self._terms.drop(self._windows.keys.cells[keys, FIRST_KEY])
+            self._windows.forget(keys)
+        self._terms.settle()
+
+    # --- what it holds ---
+
+    def held(self) -> int:
+        """How many records it holds that may still meet others."""
+        return self._windows.held(self._held)
+
+    def facts(self) -> dict[str, int]:
+        """How it fares: totals since it began, and what it holds now."""
+        windows = self._windows
+        evictions = 0
+        if isinstance(windows, DynamicWindows):
+            place = windows.keys.first_extra + EVICTIONS
+            evictions = windows.evictions + int(
+                windows.keys.cells[windows.keys.live(), place].sum()
+            )
+        return {
+            "late": self.late,
+            "without_key": self.without_key,
+            "pairs": self.pairs,
+            "held": self.held(),
+            "keys": len(windows.keys.live()),
+            "evictions": evictions,
+            "bytes": self._held.nbytes() + self._terms.size + windows.keys.cells.nbytes,
+        }
+
+    def windows(self, most: int = 20) -> pa.Table:
+        """Tell of the keys that hold most: size, limits, records and evictions of their windows.
+
+        Windows that do not adapt have neither size nor limits to tell.
+        """
+        keys = self._windows.keys
+        cells = keys.cells[keys.live()]
+        counts = cells[:, keys.first_extra + COUNTS :][:, :2]
+        chosen = np.argsort(-counts.sum(axis=1), kind="stable")[:most]
+        cells, counts = cells[chosen], counts[chosen]
+        own = cells[:, keys.first_extra :]
+        adapts = isinstance(self._windows, DynamicWindows)
+
+        def told(place: int) -> pa.Array:
+            return pa.array(own[:, place]) if adapts else pa.nulls(len(own), pa.int64())
+
+        return pa.table(
+            {
+                "key": self._terms.decode(np.ascontiguousarray(cells[:, FIRST_KEY])),
+                "size_ms": told(SIZE),
+                "child_limit": told(LIMITS),
+                "parent_limit": told(LIMITS + 1),
+                "child_records": pa.array(counts[:, 0]),
+                "parent_records": pa.array(counts[:, 1]),
+                "evictions": told(EVICTIONS),
+            }
+        )
+
+    # --- state ---
+
+    def snapshot(self) -> bytes:
+        """Write all that it holds; only between steps."""
+        self._forget(self._windows.tidy(self._held, self._clock.watermark))
+        totals = [self.late, self.without_key, self.pairs, getattr(self._windows, "evictions", 0)]
+        arrays: dict[str, NDArray[Any]] = {
+            "clock": self._clock.cells,
+            "totals": np.array(totals, dtype=np.int64),
+            **prefixed("keys", self._windows.keys.arrays()),
+            **{f"terms.{name}": each for name, each in self._terms.arrays().items()},
+            **{f"held.{name}": each for name, each in self._held.arrays().items()},
+        }
+        return write_frame(Kind.SNAPSHOT, self._fingerprint, arrays)
+
+    def restore(self, data: bytes) -> None:
+        """Take back what `snapshot` wrote.
+
+        Raises:
+            StateError: it is damaged, or of another join.
+        """
+        arrays = read_frame(Kind.SNAPSHOT, self._fingerprint, data)
+        try:
+            self._clock.cells = arrays["clock"]
+            self.late, self.without_key, self.pairs, evictions = map(int, arrays["totals"])
+            if isinstance(self._windows, DynamicWindows):
+                self._windows.evictions = evictions
+            self._windows.keys.restore(part("keys", arrays))
+            self._terms.restore(part("terms", arrays))
+            self._held.restore(part("held", arrays), self._carried)
+        except (KeyError, ValueError) as error:
+            raise StateError("a snapshot that lacks parts", detail=str(error)) from error
