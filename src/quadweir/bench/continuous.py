@@ -13,29 +13,23 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.live import WARM_BATCHES, Throughput, drain, measure_query
 from quadweir.bench.measure import machine, take_turns
-from quadweir.bench.memory import resident_mib
-from quadweir.bench.socialstream import FILES, STREAM, Network, write_streams
+from quadweir.bench.socialstream import STREAM, Network, write_streams
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from quadweir.engine import Engine
-    from quadweir.runtime.query import RegisteredQuery
 
-_WARM_BATCHES: Final = 2
 _WARM_ELEMENTS: Final = 20
-_PAUSE: Final = 0.2
 
 SHAPES: Final[dict[str, tuple[str, ...]]] = {
     "q01": ("posts",),
@@ -88,31 +82,6 @@ def query_text(name: str) -> str:
 # --- one query over files, batch by batch -------------------------------------------------------
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Throughput:
-    """How one query fared."""
-
-    triples_per_second: float
-    answers: int
-    batch_ms: float
-    kernel_ms: float
-    memory_mib: int
-
-
-def engine_over(spark: SparkSession, folder: Path, streams: Sequence[str]) -> Engine:
-    """Make the streams of a folder known, `FILES` files of each in a batch."""
-    from quadweir import rows
-    from quadweir.engine import Engine
-
-    engine = Engine(spark)
-    for name in streams:
-        reader = spark.readStream.schema(rows.STATEMENT_SCHEMA)
-        frame = reader.option("maxFilesPerTrigger", FILES).parquet(str(folder / name))
-        engine.provide(f"{STREAM}{name}", frame)
-    return engine
-
-
 def measure(
     spark: SparkSession,
     name: str,
@@ -122,56 +91,8 @@ def measure(
     shards: int | None = None,
 ) -> Throughput:
     """Answer an LSBench query over the streams of a folder and see how fast that goes."""
-    from quadweir.sinks.start import Call
-
-    engine = engine_over(spark, folder, SHAPES[name])
-    registered = engine.query(query_text(name), static=static, shards=shards)
-    with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as checkpoint, watched() as memory:
-        registered.start(
-            Call(lambda frame, _: _drain(frame)),
-            checkpoint=Path(checkpoint),
-            available_now=True,
-        )
-        registered.awaitTermination()
-    return _throughput(registered, memory[0])
-
-
-def _throughput(registered: RegisteredQuery, memory: int) -> Throughput:
-    from quadweir.runtime.continuous import METRICS
-
-    batches = [each for each in registered.recentProgress if each.numInputRows]
-    counted = batches[_WARM_BATCHES:]
-    spent = sum(each.batchDuration for each in counted) / 1000
-    told = [each.observedMetrics[METRICS] for each in counted]
-    return Throughput(
-        triples_per_second=sum(each.numInputRows for each in counted) / spent,
-        answers=sum(each["answers"] for each in told),
-        batch_ms=1000 * spent / len(counted),
-        kernel_ms=sum(each["kernel_ms"] or 0 for each in told) / len(counted),
-        memory_mib=memory,
-    )
-
-
-@contextmanager
-def watched() -> Iterator[list[int]]:
-    """Watch how much memory this process and those it started hold at most, in MiB."""
-    found, done = [resident_mib()], threading.Event()
-
-    def watch() -> None:
-        while not done.wait(_PAUSE):
-            found[0] = max(found[0], resident_mib())
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield found
-    finally:
-        done.set()
-        thread.join()
-
-
-def _drain(frame: DataFrame) -> None:
-    frame.write.format("noop").mode("overwrite").save()
+    streams = {f"{STREAM}{each}": folder / each for each in SHAPES[name]}
+    return measure_query(spark, query_text(name), streams, static=static, shards=shards)
 
 
 # --- sections -----------------------------------------------------------------------------------
@@ -221,7 +142,7 @@ def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
     matched = match_statements(statements, registered.plan, shards)
     ours = matched.mapInArrow(packer, BLOB_SCHEMA).repartition(shards, SHARD_KEY)
     timings = take_turns(
-        {"by hand": lambda: _drain(by_hand), "quadweir": lambda: _drain(ours)},
+        {"by hand": lambda: drain(by_hand), "quadweir": lambda: drain(ours)},
         rounds=size.rounds + 1,
         warm_up=2,
     )
@@ -239,7 +160,7 @@ def shapes(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
     for name, streams in SHAPES.items():
         own = folder / name
         write_streams(
-            network, streams, own, batches=_WARM_BATCHES + size.batches, triples=size.triples
+            network, streams, own, batches=WARM_BATCHES + size.batches, triples=size.triples
         )
         found = measure(spark, name, folder=own, static=[static])
         shutil.rmtree(own)
@@ -267,7 +188,7 @@ def static_data(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figur
         count = network.static(folder=own / "static")
         streams = SHAPES[_WITH_STATIC]
         write_streams(
-            network, streams, own, batches=_WARM_BATCHES + size.batches, triples=size.triples
+            network, streams, own, batches=WARM_BATCHES + size.batches, triples=size.triples
         )
         found[users] = measure(spark, _WITH_STATIC, folder=own, static=[own / "static"])
         shutil.rmtree(own)
@@ -286,7 +207,7 @@ def static_data(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figur
 def cores(_spark: SparkSession | None, size: Size, folder: Path) -> Iterator[Figure]:
     """A join-heavy query on one core and on two, each in processes of its own."""
     own = folder / "cores"
-    batches = _WARM_BATCHES + size.batches
+    batches = WARM_BATCHES + size.batches
     write_streams(Network(), SHAPES[_JOIN_HEAVY], own, batches=batches, triples=size.triples)
     rates = {}
     available = sorted(os.sched_getaffinity(0))

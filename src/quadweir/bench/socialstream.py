@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from quadweir.bench.live import FILES
 from quadweir.kernel.arrays import Ints
 
 SIB: Final = "http://www.ins.cwi.nl/sib/"
@@ -34,8 +35,6 @@ FIRST_USER: Final = 900
 """LSBench's queries ask for user 984 and person 984."""
 _FRIENDS: Final = 5
 _TAGS: Final = 2_000
-FILES: Final = 2
-"""So many files of a stream make a batch: Spark reads one that is small in one task."""
 POST_TRIPLES: Final = 11
 PHOTO_TRIPLES: Final = 8
 

@@ -1,0 +1,140 @@
+"""One query on the live path, over files that are all there: how fast it goes and what it takes.
+
+Spark takes a batch of files after the other; the first batches, in which workers start and functions
+are loaded, do not count.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+from quadweir.bench.memory import resident_mib
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from quadweir.engine import Engine
+    from quadweir.runtime.query import RegisteredQuery
+
+WARM_BATCHES: Final = 2
+FILES: Final = 2
+"""So many files of a stream make a batch: Spark reads one that is small in one task."""
+_PAUSE: Final = 0.2
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """How one query fared.
+
+    Attributes:
+        triples_per_second: input, over the batches that count.
+        answers: in these batches.
+        batch_ms: the mean time of a batch.
+        kernel_ms: the part of it in shards, as long as the slowest took.
+        memory_mib: the most that all processes held together.
+        split_ms: the mean time of a batch by what Spark says it did.
+    """
+
+    triples_per_second: float
+    answers: int
+    batch_ms: float
+    kernel_ms: float
+    memory_mib: int
+    split_ms: Mapping[str, float]
+
+
+def engine_over(spark: SparkSession, streams: Mapping[str, Path]) -> Engine:
+    """Make streams known, each a folder of Parquet files of statements, `FILES` in a batch."""
+    from quadweir import rows
+    from quadweir.engine import Engine
+
+    engine = Engine(spark)
+    for iri, folder in streams.items():
+        reader = spark.readStream.schema(rows.STATEMENT_SCHEMA)
+        frame = reader.option("maxFilesPerTrigger", FILES).parquet(str(folder))
+        engine.provide(iri, frame)
+    return engine
+
+
+def measure_query(
+    spark: SparkSession,
+    text: str,
+    streams: Mapping[str, Path],
+    *,
+    static: Sequence[Path] = (),
+    shards: int | None = None,
+    allow_unbounded: Sequence[str] = (),
+) -> Throughput:
+    """Answer a query over streams and see how fast that goes.
+
+    Args:
+        spark: the session.
+        text: the query.
+        streams: the folders of its streams, by their IRIs.
+        static: files of static data.
+        shards: how many shards, at most.
+        allow_unbounded: what may be kept whole.
+    """
+    from quadweir.sinks.start import Call
+
+    registered = engine_over(spark, streams).query(
+        text, static=static, shards=shards, allow_unbounded=allow_unbounded
+    )
+    with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as checkpoint, watched() as memory:
+        registered.start(
+            Call(lambda frame, _: drain(frame)),
+            checkpoint=Path(checkpoint),
+            available_now=True,
+        )
+        registered.awaitTermination()
+    return _throughput(registered, memory[0])
+
+
+def _throughput(registered: RegisteredQuery, memory: int) -> Throughput:
+    from quadweir.runtime.continuous import METRICS
+
+    batches = [each for each in registered.recentProgress if each.numInputRows]
+    counted = batches[WARM_BATCHES:]
+    spent = sum(each.batchDuration for each in counted) / 1000
+    told = [each.observedMetrics[METRICS] for each in counted]
+    return Throughput(
+        triples_per_second=sum(each.numInputRows for each in counted) / spent,
+        answers=sum(each["answers"] for each in told),
+        batch_ms=1000 * spent / len(counted),
+        kernel_ms=sum(each["kernel_ms"] or 0 for each in told) / len(counted),
+        memory_mib=memory,
+        split_ms={
+            name: sum(each.durationMs.get(name, 0) for each in counted) / len(counted)
+            for name in counted[-1].durationMs
+        },
+    )
+
+
+@contextmanager
+def watched() -> Iterator[list[int]]:
+    """Watch how much memory this process and those it started hold at most, in MiB."""
+    found, done = [resident_mib()], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(_PAUSE):
+            found[0] = max(found[0], resident_mib())
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        thread.join()
+
+
+def drain(frame: DataFrame) -> None:
+    """Compute all rows and forget them."""
+    frame.write.format("noop").mode("overwrite").save()
