@@ -13,7 +13,7 @@ from quadweir import rows
 from quadweir.algebra.dataset import Dataset
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.query import plan_query
-from quadweir.runtime import processor as hosting
+from quadweir.runtime import hosting
 from quadweir.runtime.bounded import ShardSpec
 from quadweir.runtime.exchange import BLOB, SHARD_KEY, Packer
 from quadweir.runtime.matching import (

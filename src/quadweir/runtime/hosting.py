@@ -1,0 +1,216 @@
+"""The Spark state processor around anything that works shard by shard: it moves blobs and state.
+
+The state of a shard is a log: what arrived in each batch, since the last snapshot. A worker that
+still holds the shard as the last batch left it only appends; any other brings its copy up to date
+from the snapshot and the log. Whether a copy is the right one is told by a token that each batch
+writes anew: the number of the batch would not tell a batch that failed from the one that took its
+place.
+
+Spark starts a process beside the driver only to ask a processor for its state variables. It should
+not have to load the kernel for that: the kernel is imported where it is used, and what a shard is
+made from travels in a form of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, final
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.serializers import CloudPickleSerializer
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+from pyspark.sql.types import (
+    BinaryType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+_HEADER: Final = StructType(
+    [
+        StructField("version", LongType()),
+        StructField("token", StringType()),
+        StructField("parts", LongType()),
+        StructField("first", LongType()),
+        StructField("logged", LongType()),
+        StructField("times", StringType()),  # the note; the name is from when it held but these
+    ]
+)
+_NUMBER: Final = StructType([StructField("number", LongType())])
+_BYTES: Final = StructType([StructField("bytes", BinaryType())])
+_PART: Final = 8 << 20
+# A snapshot is taken once the log is as long as this, or has grown as large as the last snapshot.
+_LONGEST_LOG: Final = 50
+_SMALLEST_SNAPSHOT: Final = 1 << 20
+
+
+class Hosted(Protocol):
+    """One shard, as a worker keeps it between batches."""
+
+    def take(self, blobs: list[bytes], step: str, replayed: int) -> Iterator[pa.RecordBatch]:
+        """Take the blobs of a batch in and give what comes out; gone through to its end.
+
+        Args:
+            blobs: what arrived.
+            step: what tells this batch of this shard from any other.
+            replayed: how many entries of the log were taken up before.
+        """
+
+    def mark(self) -> int:
+        """A number to be logged with the blobs of the batch just taken, for `replay`."""
+
+    def replay(self, blobs: list[bytes], mark: int) -> None:
+        """Take blobs in again, as the batch that logged them did."""
+
+    def note(self) -> str:
+        """What is small and changes in every batch; kept beside the log."""
+
+    def resume(self, note: str) -> None:
+        """Take a note back, after the snapshot and the log."""
+
+    def snapshot(self) -> bytes:
+        """Write all that is held."""
+
+    def restore(self, data: bytes) -> None:
+        """Take a snapshot back."""
+
+
+class HostSpec(Protocol):
+    """What a worker makes shards from."""
+
+    def host(self) -> Hosted:
+        """Make one, empty."""
+
+
+@final
+@dataclass
+class _Copy:
+    """A shard in a worker's memory, as the batch with this token left it."""
+
+    token: str
+    hosted: Hosted
+    replayed: int = 0
+
+
+# Shards outlive batches in the workers that Spark uses again. Those used longest ago are dropped:
+# their queries may have ended, and if not, their state brings them back.
+_COPIES: dict[tuple[str, int], _Copy] = {}
+_MOST_COPIES: Final = 64
+
+
+class HostingProcessor(StatefulProcessor):
+    """Hosts the shards of one query or join.
+
+    Args:
+        name: what tells this run from any other in a worker's memory.
+        spec: how shards are made.
+    """
+
+    def __init__(self, name: str, spec: HostSpec) -> None:
+        self._name = name
+        # Our own plan, as Spark would send it.
+        self._spec = CloudPickleSerializer().dumps(spec)  # type: ignore[no-untyped-call]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        # The process beside the driver would print what it does on our standard error.
+        main = getattr(sys.modules["__main__"], "__spec__", None)
+        if main is not None and main.name.endswith("transform_with_state_driver_worker"):
+            sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
+
+    def init(self, handle: Any) -> None:
+        self._header = handle.getValueState("header", _HEADER)
+        self._log = handle.getMapState("log", _NUMBER, _BYTES)
+        self._snapshot = handle.getMapState("snapshot", _NUMBER, _BYTES)
+
+    def handleInputRows(  # noqa: N802 - Spark's name
+        self,
+        key: Any,
+        rows: Iterator[Any],
+        timerValues: Any,  # noqa: ARG002, N803 - Spark's name
+    ) -> Iterator[pd.DataFrame]:
+        blobs = [bytes(blob) for frame in rows for blob in frame["blob"]]
+        header = self._header.get() if self._header.exists() else None
+        version, token, parts, first, logged, note = header or (0, "", 0, 1, 0, None)
+        shard = int(key[0])
+        copy = self._copy(shard, token, version, parts, first, note)
+        version += 1
+        for batch in copy.hosted.take(blobs, f"{shard}.{version}", copy.replayed):
+            yield batch.to_pandas()
+        copy.replayed = 0
+        copy.token = secrets.token_hex(8)
+        entry = _packed(copy.hosted.mark(), blobs)
+        self._log.updateValue((version,), (entry,))
+        logged += len(entry)
+        if version - first + 1 >= _LONGEST_LOG or logged > max(_SMALLEST_SNAPSHOT, parts * _PART):
+            parts = self._save(copy.hosted, parts)
+            for number in range(first, version + 1):
+                self._log.removeKey((number,))
+            first, logged = version + 1, 0
+        self._header.update((version, copy.token, parts, first, logged, copy.hosted.note()))
+        self._keep(shard, copy)
+
+    def close(self) -> None:
+        """Keep the copies: the next batch may find them of use."""
+
+    def _copy(
+        self, key: int, token: str, version: int, parts: int, first: int, note: str | None
+    ) -> _Copy:
+        """Find the shard as the state says it is, or make it so.
+
+        It is taken out of the copies: one that a step left half done must not be found again.
+        """
+        copy = _COPIES.pop((self._name, key), None)
+        if copy is not None and copy.token == token:
+            return copy
+        spec: HostSpec = CloudPickleSerializer().loads(self._spec)  # type: ignore[no-untyped-call]
+        copy = _Copy(token, spec.host())
+        if parts:
+            data = b"".join(self._snapshot.getValue((number,))[0] for number in range(parts))
+            copy.hosted.restore(data)
+        for number in range(first, version + 1):
+            mark, blobs = _unpacked(self._log.getValue((number,))[0])
+            copy.hosted.replay(blobs, mark)
+            copy.replayed += 1
+        if note is not None:
+            copy.hosted.resume(note)
+        return copy
+
+    def _keep(self, key: int, copy: _Copy) -> None:
+        _COPIES[self._name, key] = copy
+        while len(_COPIES) > _MOST_COPIES:
+            del _COPIES[next(iter(_COPIES))]
+
+    def _save(self, hosted: Hosted, before: int) -> int:
+        """Write a snapshot in parts that the state store can bear."""
+        data = hosted.snapshot()
+        parts = -(-len(data) // _PART)
+        for number in range(parts):
+            part = data[number * _PART : (number + 1) * _PART]
+            self._snapshot.updateValue((number,), (part,))
+        for number in range(parts, before):
+            self._snapshot.removeKey((number,))
+        return parts
+
+
+def _packed(mark: int, blobs: list[bytes]) -> bytes:
+    lengths = struct.pack(f"<qq{len(blobs)}q", mark, len(blobs), *map(len, blobs))
+    return b"".join((lengths, *blobs))
+
+
+def _unpacked(entry: bytes) -> tuple[int, list[bytes]]:
+    mark, count = struct.unpack_from("<qq", entry)
+    lengths = struct.unpack_from(f"<{count}q", entry, 16)
+    place, blobs = 16 + 8 * count, []
+    for length in lengths:
+        blobs.append(bytes(entry[place : place + length]))
+        place += length
+    return mark, blobs
