@@ -12,7 +12,7 @@ from quadweir.algebra.expressions import AggregateCall, VariableExpression
 from quadweir.algebra.patterns import Aggregation
 from quadweir.bench.kernel_pipeline import CHUNK, Figure, Pipeline, hash_join, joined
 from quadweir.kernel.aggregate import Aggregate
-from quadweir.kernel.arrays import Ints, address
+from quadweir.kernel.arrays import address
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.distinct import Distinct
 from quadweir.kernel.multijoin import Join
@@ -73,7 +73,7 @@ def _ring_rates(size: int, keys: int) -> tuple[float, float, float]:
     cells = np.zeros((size, 4), dtype=np.int64)
     cells[:size, 2] = random.integers(1, keys + 1, size)
     rows = np.arange(size, dtype=np.int64)
-    index = RingIndex((2,), linked=False)
+    index = RingIndex((2,), ring=3, linked=False)
     index.attach(cells)
     # Warm: the entries have the size that they will have, and the memory was touched.
     index.insert(rows)
@@ -177,11 +177,7 @@ def _fill_apart(pipeline: Pipeline, window: int) -> None:
         leaf.hear(Matches(instants, instants, values))
         leaf.advance(size - 1)
     pipeline.now = size
-    pipeline.join.restore({"begun": np.ones(1, dtype=np.int64), **_no_results(pipeline.join)})
-
-
-def _no_results(join: Join) -> dict[str, Ints]:
-    return {f"output.{name}": each for name, each in join.output.arrays().items()}
+    pipeline.join.restore(pipeline.join.arrays() | {"begun": np.ones(1, dtype=np.int64)})
 
 
 def _aggregate(function: str, argument: str, keys: tuple[str, ...]) -> Callable[..., Operator]:

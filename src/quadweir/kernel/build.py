@@ -482,7 +482,7 @@ class Builder:
         pairs = self._two_or_more([left, right])
 
         def left_rows(rows: Ints) -> Ints:
-            found: Ints = pairs.output.cells[rows, 0]
+            found: Ints = pairs.parts(rows)[:, 0]
             return found
 
         return pairs, left_rows
@@ -500,7 +500,7 @@ class Builder:
 
         def agree(found: Ints) -> np.ndarray:
             """Tell which pairs have a variable that both sides bind."""
-            sides = joined.output.cells[found]  # type: ignore[attr-defined]
+            sides = joined.parts(found)  # type: ignore[attr-defined]
             result = np.zeros(len(found), dtype=bool)
             for variable in shared:
                 result |= (left.column(variable, sides[:, 0]) != 0) & (

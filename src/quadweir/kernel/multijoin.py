@@ -25,7 +25,7 @@ import numpy as np
 from quadweir.algebra.solutions import is_time
 from quadweir.errors import LimitError
 from quadweir.kernel import probing
-from quadweir.kernel.arrays import ALWAYS, Ints, address, ints
+from quadweir.kernel.arrays import ALWAYS, Ints, address, ints, table_of
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.relation import (
     ENTER,
@@ -50,11 +50,17 @@ class _Buffer:
     """What a join holds of one input: its rows, or the columns of them that are compared.
 
     The rows of a leaf are probed where they lie. Of any other input the join keeps the values of
-    the shared variables and a reference to the row.
+    the shared variables and a reference to the row. Behind these a row has the pointers of the
+    join: to the first result made from it if the join `keeps` results, then those of the indexes.
     """
 
     def __init__(
-        self, source: Operator, shared: Sequence[Variable], dictionary: Dictionary
+        self,
+        source: Operator,
+        shared: Sequence[Variable],
+        dictionary: Dictionary,
+        *,
+        keeps: bool,
     ) -> None:
         self.source = source
         self.shared = tuple(variable for variable in shared if variable in source.variables)
@@ -62,9 +68,14 @@ class _Buffer:
         table = getattr(source, "table", None)
         self.table: CircularTable | None = table
         self.in_order = table is not None
+        # The columns of a row that are not pointers.
+        self.width = self._wide = (
+            table.width if table is not None else FIRST_VALUE + 1 + len(self.shared)
+        )
         self.cells = table.cells if table is not None else self._fresh(16)
         self.indexes: list[RingIndex] = []
-        self.results = np.full(len(self.cells), -1, dtype=np.int64)
+        self.keeps = keeps
+        self._pointers = 0  # the column of the first pointer
         self._dropped: list[Ints] = []
         self._gone: list[Ints] = []
         self._known = 0  # rows of the table from here on are not in the indexes
@@ -77,8 +88,30 @@ class _Buffer:
             for place, variable in enumerate(self.shared)
         }
 
+    def widen(self, pointers: int) -> int:
+        """Make room in every row for so many pointers of indexes, and give their first column."""
+        columns = pointers + self.keeps
+        if self.table is not None:
+            self._pointers = self.table.widen(columns)
+            self.cells = self.table.cells
+        else:
+            self._pointers = self.width
+            self._wide = self.width + columns
+            self.cells = self._fresh(len(self.cells))
+        self._no_results()
+        return self._pointers + self.keeps
+
+    @property
+    def results(self) -> Ints:
+        """The first result made from each mapping; -1 where there is none."""
+        return self.cells[:, self._pointers]
+
+    def _no_results(self) -> None:
+        if self.keeps:
+            self.results[:] = -1
+
     def _fresh(self, capacity: int) -> np.ndarray:
-        cells = np.zeros((capacity, FIRST_VALUE + 1 + len(self.shared)), dtype=np.int64)
+        cells = table_of(capacity, self._wide)
         cells[:, FIRST_VALUE] = -1  # no row is here
         return cells
 
@@ -87,11 +120,11 @@ class _Buffer:
         if self.table is not None:
             moved = self.table.cells is not self.cells
             if moved:
-                self.cells = self.table.cells
+                before, self.cells = self.cells, self.table.cells
                 # What came in this step is not in the indexes yet.
                 rows = self._rows_of_table()
                 rows = rows[rows < self._known]
-                self._move(rows % len(self.results), self.places_of(rows))
+                self._move(before, rows % len(before), self.places_of(rows))
             self._known = self.table.tail
             return moved
         capacity = self.source.span()
@@ -99,10 +132,11 @@ class _Buffer:
         if moved:
             rows = self.cells[:, FIRST_VALUE]
             rows = rows[rows >= 0]
-            cells, old = self._fresh(capacity), self.places_of(rows)
-            cells[rows & (capacity - 1)] = self.cells[old]
-            self.cells = cells
-            self._move(old, self.places_of(rows))
+            before, old = self.cells, self.places_of(rows)
+            self.cells = self._fresh(capacity)
+            new = self.places_of(rows)
+            self.cells[new, : self.width] = before[old, : self.width]
+            self._move(before, old, new)
         came = delta.sign > 0
         rows = delta.row[came]
         at = self.places_of(rows)
@@ -111,7 +145,7 @@ class _Buffer:
         self.cells[at, ENTER] = delta.t[came]
         self.cells[at, LEAVE] = delta.leave[came]
         self.cells[at, FIRST_VALUE] = rows
-        self.cells[at, FIRST_VALUE + 1 :] = values
+        self.cells[at, FIRST_VALUE + 1 : self.width] = values
         self._dropped.append(delta.row[~came])
         # A negation may take a row back and give it again within a step: the last word counts.
         last = np.unique(delta.row[::-1], return_index=True)[1]
@@ -128,12 +162,13 @@ class _Buffer:
         assert self.table is not None
         return np.arange(self.table.head, self.table.tail, dtype=np.int64)
 
-    def _move(self, old: Ints, new: Ints) -> None:
+    def _move(self, before: np.ndarray, old: Ints, new: Ints) -> None:
+        """Bring the pointers along from the rows as they lay before."""
         for index in self.indexes:
             index.attach(self.cells, (old, new))
-        results = np.full(len(self.cells), -1, dtype=np.int64)
-        results[new] = self.results[old]
-        self.results = results
+        self._no_results()
+        if self.keeps:
+            self.results[new] = before[old, self._pointers]
 
     def describe(self) -> list[int]:
         cells = self.cells
@@ -142,7 +177,7 @@ class _Buffer:
             address(cells),
             cells.shape[1],
             len(cells),
-            address(self.results),
+            self._pointers,
             int(self.table is None),
             head,
             head % len(cells),
@@ -151,7 +186,7 @@ class _Buffer:
     def settle(self) -> None:
         for rows in self._dropped:
             at = self.places_of(rows)
-            self.dictionary.drop(self.cells[at, FIRST_VALUE + 1 :].ravel())
+            self.dictionary.drop(self.cells[at, FIRST_VALUE + 1 : self.width].ravel())
         for rows in self._gone:
             self.cells[self.places_of(rows), FIRST_VALUE] = -1
         self._dropped, self._gone = [], []
@@ -163,12 +198,12 @@ class _Buffer:
             assert copied is not None
             self.cells = self._fresh(self.source.span())
             rows = np.ascontiguousarray(copied[:, FIRST_VALUE])
-            self.cells[self.places_of(rows)] = copied
+            self.cells[self.places_of(rows), : self.width] = copied
         else:
             self.cells = self.table.cells
             if begun:
                 rows = self._rows_of_table()
-        self.results = np.full(len(self.cells), -1, dtype=np.int64)
+        self._no_results()
         self._dropped, self._gone = [], []
         self._known = self.table.tail if self.table is not None and begun else 0
         for index in self.indexes:
@@ -206,12 +241,16 @@ class Join(Operator):
             for v in self.variables
             if sum(v in each.variables for each in sources) > 1 and not is_time(v)
         )
-        self._buffers = [_Buffer(each, self.shared, dictionary) for each in sources]
+        self._buffers = [
+            _Buffer(each, self.shared, dictionary, keeps=not eager) for each in sources
+        ]
         timed = all(getattr(each, "timed", False) for each in sources)
         count = len(sources)
         self._link_width = 0 if eager else 1 if timed else count
-        self.output = SlotTable(count)
-        self._links = self._fresh_links()
+        # References to the parts; then, for each list that a result stands in, the next in it, and
+        # where there are several also the one before.
+        width = count * (1 + 2 * (self._link_width > 1)) + (self._link_width == 1)
+        self.output = SlotTable(width)
         self._plan()
         self._begun = False
         self._frames = np.zeros((count, probing.FRAME), dtype=np.int64)
@@ -219,13 +258,9 @@ class Join(Operator):
         self._bound = np.zeros((count + 1, max(1, len(self.shared))), dtype=np.int64)
         self._key = ints(max(1, len(self.shared)))
         self._places = ints(count)
+        self._hashes = ints(probing.EVENTS_AHEAD * count)
         self._out = np.zeros((4, 256), dtype=np.int64)
         self.timed = timed
-
-    def _fresh_links(self) -> np.ndarray:
-        width = self._link_width * 2 if self._link_width > 1 else max(1, self._link_width)
-        capacity = self.output.capacity if self._link_width else 0
-        return np.full((capacity, width), -1, dtype=np.int64)
 
     def _plan(self) -> None:
         """Tabulate, for every set of bound inputs, by which index each other input is probed."""
@@ -262,11 +297,18 @@ class Join(Operator):
         keys_of = {by_buffer[j][keys]: keys for j in range(count) for keys in by_buffer[j]}
         self._descriptions = np.zeros((len(order), DESCRIPTION), dtype=np.int64)
         self._key_variables: list[Ints] = []
+        room = [
+            buffer.widen(len(keys) * (1 if buffer.in_order else 2))
+            for buffer, keys in zip(self._buffers, by_buffer, strict=True)
+        ]
         for new, old in enumerate(order):
             buffer = self._buffers[owners[old]]
             own = tuple(buffer.places[self.shared[place]] for place in keys_of[old])
             description = self._descriptions[new]
-            index = RingIndex(own, linked=not buffer.in_order, description=description)
+            index = RingIndex(
+                own, ring=room[owners[old]], linked=not buffer.in_order, description=description
+            )
+            room[owners[old]] += len(index.pointers)
             self._key_variables.append(np.array(keys_of[old] or (0,), dtype=np.int64))
             description[VARIABLES] = address(self._key_variables[-1])
             index.attach(buffer.cells)
@@ -310,6 +352,7 @@ class Join(Operator):
         join[probing.INPUTS] = len(self.sources)
         join[probing.SHARED] = self._bound.shape[1]
         join[probing.LINKS_WIDE] = self._link_width
+        join[probing.RESULT] = self.output.width
         join[probing.COUNT] = events.shape[1]
         join[probing.DEPTH] = -1
         arrays = {
@@ -325,6 +368,7 @@ class Join(Operator):
             probing.BOUND: self._bound,
             probing.KEY: self._key,
             probing.PLACES: self._places,
+            probing.HASHES: self._hashes,
             probing.EVENTS: events,
         }
         for place, array in arrays.items():
@@ -338,7 +382,6 @@ class Join(Operator):
         while True:
             join[probing.CELLS] = address(output.cells)
             join[probing.FREE_ROWS] = address(output.free)
-            join[probing.LINKS] = address(self._links)
             join[probing.OUT] = address(self._out)
             join[probing.ROOM] = self._out.shape[1]
             join[probing.FAR] = sum(index.entries.nbytes for index in self._indexes) > _NEAR
@@ -354,10 +397,6 @@ class Join(Operator):
                 self._out = np.concatenate((self._out, np.zeros_like(self._out)), axis=1)
             if join[probing.FREE] == 0:
                 output.reserve(output.capacity)
-                if self._link_width:
-                    links = self._fresh_links()
-                    links[: len(self._links)] = self._links
-                    self._links = links
                 join[probing.FREE] = output.free_count
 
     def column(self, variable: Variable, rows: Ints) -> Ints:
@@ -375,8 +414,13 @@ class Join(Operator):
             found = part if found is None else np.where(found != 0, found, part)
         return found if found is not None else ints(len(rows))
 
+    def parts(self, rows: Ints) -> np.ndarray:
+        """Give the rows of the inputs that each row was made from."""
+        found: np.ndarray = self.output.cells[rows, : len(self.sources)]
+        return found
+
     def identity(self, rows: Ints) -> np.ndarray:
-        parts = self.output.cells[rows]
+        parts = self.parts(rows)
         return np.hstack([source.identity(parts[:, k]) for k, source in enumerate(self.sources)])
 
     def span(self) -> int:
@@ -399,24 +443,25 @@ class Join(Operator):
     @property
     def links_of_a_result(self) -> int:
         """How many pointers a result has to others."""
-        return self._links.shape[1] if self._link_width else 0
+        return self.output.width - len(self.sources)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of indexes, results and links; those of the leaves are the leaves'."""
+        """The bytes of indexes and results; those of the leaves, pointers included, are theirs."""
         own = sum(each.cells.nbytes for each in self._buffers if each.table is None)
-        results = sum(each.results.nbytes for each in self._buffers) if self._link_width else 0
         indexes = sum(index.nbytes for index in self._indexes)
-        kept = self.output.cells.nbytes + self.output.free.nbytes + self._links.nbytes
-        return own + results + indexes + kept + self._out.nbytes
+        kept = self.output.cells.nbytes + self.output.free.nbytes
+        return own + indexes + kept + self._out.nbytes
 
     def arrays(self) -> dict[str, Ints]:
         """Give the results and what was copied; indexes and lists follow from them."""
         found: dict[str, Ints] = {"begun": np.array([self._begun], dtype=np.int64)}
-        found |= {f"output.{name}": each for name, each in self.output.arrays().items()}
+        rows = self.output.rows()
+        found |= {"output.rows": rows, "output.cells": self.parts(rows)}
         for k, buffer in enumerate(self._buffers):
             if buffer.table is None:
-                found[f"cells.{k}"] = buffer.cells[buffer.cells[:, FIRST_VALUE] >= 0]
+                there = buffer.cells[:, FIRST_VALUE] >= 0
+                found[f"cells.{k}"] = buffer.cells[there, : buffer.width]
         return found
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
@@ -426,7 +471,6 @@ class Join(Operator):
 
         self._begun = bool(arrays["begun"][0])
         self.output.restore(part("output"))
-        self._links = self._fresh_links()
         for k, buffer in enumerate(self._buffers):
             buffer.restore(arrays.get(f"cells.{k}"), begun=self._begun)
         if self._link_width:
@@ -436,18 +480,19 @@ class Join(Operator):
         """Let the first of each list know the new place of the mapping whose list it is."""
         heads = self._buffers[k].results
         places = np.flatnonzero(heads >= 0)
-        self._links[heads[places], len(self._buffers) + k] = -places - 2
+        self.output.cells[heads[places], 2 * len(self._buffers) + k] = -places - 2
 
     def _link_anew(self) -> None:
         """Put every result into the lists of what can end it."""
         results = self.output.rows()
-        parts = self.output.cells[results]
+        parts = self.parts(results)
         places = np.column_stack(
             [each.places_of(parts[:, k]) for k, each in enumerate(self._buffers)]
         )
+        links = self.output.cells[:, len(self._buffers) :]
         if self._link_width > 1:
             for k, buffer in enumerate(self._buffers):
-                _chain(results, places[:, k], buffer.results, self._links, k, len(self._buffers))
+                _chain(results, places[:, k], buffer.results, links[:, k:], len(self._buffers))
             return
         leave = np.column_stack(
             [each.cells[places[:, k], LEAVE] for k, each in enumerate(self._buffers)]
@@ -455,7 +500,7 @@ class Join(Operator):
         first = np.argmin(leave, axis=1)
         for k, buffer in enumerate(self._buffers):
             here = first == k
-            _chain(results[here], places[here, k], buffer.results, self._links, 0, 0)
+            _chain(results[here], places[here, k], buffer.results, links, 0)
 
 
 def _chain(
@@ -463,7 +508,6 @@ def _chain(
     places: Ints,
     heads: Ints,
     links: np.ndarray,
-    column: int,
     back: int,
 ) -> None:
     """List the results made from each mapping; linked both ways if `back` says how far off."""
@@ -472,11 +516,11 @@ def _chain(
     starts = np.append(True, places[1:] != places[:-1]) if len(places) else np.zeros(0, dtype=bool)
     heads[places[starts]] = results[starts]
     after = np.append(np.where(starts[1:], -1, results[1:]), -1)[: len(results)]
-    links[results, column] = after
+    links[results, 0] = after
     if back:
         before = np.concatenate(([-1], results[:-1]))[: len(results)]
         # The first of a list remembers whose list it is.
-        links[results, back + column] = np.where(starts, -places - 2, before)
+        links[results, back] = np.where(starts, -places - 2, before)
 
 
 __all__ = ["ALWAYS", "MAX_INPUTS", "Join"]

@@ -20,6 +20,7 @@ from quadweir.kernel.ring import (
     ENTRIES,
     ENTRY,
     HALF,
+    HASH,
     KEY_WIDTH,
     LOWER,
     MASK,
@@ -50,9 +51,9 @@ FRAMES: Final = 11
 BOUND: Final = 12  # for each frame what the shared variables are bound to
 KEY: Final = 13  # room for a key
 PLACES: Final = 14  # for each input the place of the mapping that is in the combination
-CELLS: Final = 15  # of the results
+CELLS: Final = 15  # of the results: references to the parts, then links to other results
 FREE_ROWS: Final = 16  # a stack of rows for results
-LINKS: Final = 17
+RESULT: Final = 17  # number of words of a result
 OUT: Final = 18  # times, signs, rows, ends
 ROOM: Final = 19  # number of changes that there is room for in each
 EVENTS: Final = 20  # times, signs, inputs, rows
@@ -64,13 +65,14 @@ MADE: Final = 24  # changes given so far
 FREE: Final = 25  # free rows for results
 WHICH: Final = 26  # the index that is full
 FAR: Final = 27  # 1 if indexes are too large for the processor's nearer caches
-JOIN: Final = 28
+HASHES: Final = 28  # room for what the next events will look for, by event and input
+JOIN: Final = 29
 
 # The description of a buffer.
 B_CELLS: Final = 0
 B_WIDTH: Final = 1
 B_PLACES: Final = 2  # number of places
-B_RESULTS: Final = 3  # address: the first result made from each mapping
+B_POINTERS: Final = 3  # column: the first result made from a mapping, then the rings
 B_COPIES: Final = 4  # 1 if the row of the input is kept in a cell rather than being the place
 B_HEAD: Final = 5  # the oldest row ...
 B_FIRST: Final = 6  # ... and its place; the rows after it follow, round the end
@@ -80,7 +82,7 @@ BUFFER: Final = 7
 F_INPUT: Final = 0
 F_NEXT: Final = 1  # the place of the next mapping
 F_LEFT: Final = 2  # how many are left
-F_RING: Final = 3  # address of the ring
+F_RING: Final = 3  # column of the ring
 F_ENTER: Final = 4  # what is bound so far shares the instants from here ...
 F_LEAVE: Final = 5  # ... to before here
 F_CHOSEN: Final = 6  # the inputs bound before, as bits
@@ -92,8 +94,14 @@ OUTPUT_FULL: Final = 1
 INDEX_FULL: Final = 2
 
 _WORD: Final = 8
-# How many events ahead memory is asked for.
+# How many events ahead the mapping is asked for, then its entries, then what they lead to.
+_ROW_AHEAD: Final = 24
 _AHEAD: Final = 12
+_NEARER: Final = 6
+# How many events are remembered from the one to the other: a power of two.
+EVENTS_AHEAD: Final = 16
+# How many results ahead the rows for them are asked for.
+_ROWS_AHEAD: Final = 8
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -212,20 +220,30 @@ def _bind(p: int, depth: int, k: int, cells: int, base: int) -> bool:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
+def _head(buffer: int, at: int) -> int:
+    """Give the address at which the first result made from a mapping stands."""
+    word = at * load(buffer, B_WIDTH) + load(buffer, B_POINTERS)
+    return load(buffer, B_CELLS) + word * _WORD
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def _emit(p: int, t: int, leave: int) -> None:
     """Make a result: references to its parts, and a place in the lists of what can end it."""
     inputs, wide, places = load(p, INPUTS), load(p, LINKS_WIDE), load(p, PLACES)
-    free = load(p, FREE) - 1
+    buffers, result, free = load(p, BUFFERS), load(p, RESULT), load(p, FREE) - 1
     store(p, FREE, free)
     o = load(load(p, FREE_ROWS), free)
-    cells = load(p, CELLS) + o * inputs * _WORD
-    first, least = 0, FOREVER + 1
+    all_cells = load(p, CELLS)
+    if free >= _ROWS_AHEAD:
+        prefetch(all_cells, load(load(p, FREE_ROWS), free - _ROWS_AHEAD) * result)
+    cells = all_cells + o * result * _WORD
+    head, least = 0, FOREVER + 1
     for k in range(inputs):
-        buffer = load(p, BUFFERS) + k * (BUFFER * _WORD)
+        buffer = buffers + k * (BUFFER * _WORD)
         at = load(places, k)
-        base = at * load(buffer, B_WIDTH)
+        parts, base = load(buffer, B_CELLS), at * load(buffer, B_WIDTH)
         if load(buffer, B_COPIES) == 1:
-            row = load(load(buffer, B_CELLS), base + FIRST_VALUE)
+            row = load(parts, base + FIRST_VALUE)
         else:
             after = at - load(buffer, B_FIRST)
             if after < 0:
@@ -233,23 +251,22 @@ def _emit(p: int, t: int, leave: int) -> None:
             row = load(buffer, B_HEAD) + after
         store(cells, k, row)
         if wide == 1:
-            goes = load(load(buffer, B_CELLS), base + LEAVE)
+            goes = load(parts, base + LEAVE)
             if goes < least:
-                first, least = k, goes
+                least = goes
+                head = parts + (base + load(buffer, B_POINTERS)) * _WORD
         elif wide > 1:
-            results, links = load(buffer, B_RESULTS), load(p, LINKS)
-            after = load(results, at)
-            store(links, o * (2 * inputs) + k, after)
+            head = parts + (base + load(buffer, B_POINTERS)) * _WORD
+            after = load(head, 0)
+            store(cells, inputs + k, after)
             # The first of a list remembers whose list it is.
-            store(links, o * (2 * inputs) + inputs + k, -at - 2)
+            store(cells, 2 * inputs + k, -at - 2)
             if after >= 0:
-                store(links, after * (2 * inputs) + inputs + k, o)
-            store(results, at, o)
+                store(all_cells, after * result + 2 * inputs + k, o)
+            store(head, 0, o)
     if wide == 1:
-        results = load(load(p, BUFFERS) + first * (BUFFER * _WORD), B_RESULTS)
-        at = load(places, first)
-        store(load(p, LINKS), o, load(results, at))
-        store(results, at, o)
+        store(cells, inputs, load(head, 0))
+        store(head, 0, o)
     _give(p, t, np.int64(1), o, leave)
 
 
@@ -267,29 +284,28 @@ def _give(p: int, t: int, sign: int, row: int, leave: int) -> None:
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _invalidate(p: int, t: int, k: int, at: int) -> bool:
     """Take back what a mapping made, through its list. Algorithm 3; False if the output is full."""
-    inputs, wide, links = load(p, INPUTS), load(p, LINKS_WIDE), load(p, LINKS)
-    buffers = load(p, BUFFERS)
-    buffer = buffers + k * (BUFFER * _WORD)
-    results = load(buffer, B_RESULTS)
+    inputs, wide, all_cells = load(p, INPUTS), load(p, LINKS_WIDE), load(p, CELLS)
+    buffers, result = load(p, BUFFERS), load(p, RESULT)
+    head = _head(buffers + k * (BUFFER * _WORD), at)
     while True:
-        o = load(results, at)
+        o = load(head, 0)
         if o < 0:
             return True
         if load(p, MADE) >= load(p, ROOM):
             return False
         if wide == 1:
-            store(results, at, load(links, o))
+            store(head, 0, load(all_cells, o * result + inputs))
         else:
+            links = all_cells + (o * result + inputs) * _WORD
             for j in range(inputs):
-                after = load(links, o * (2 * inputs) + j)
-                before = load(links, o * (2 * inputs) + inputs + j)
+                after = load(links, j)
+                before = load(links, inputs + j)
                 if before >= 0:
-                    store(links, before * (2 * inputs) + j, after)
+                    store(all_cells, before * result + inputs + j, after)
                 else:
-                    heads = load(buffers + j * (BUFFER * _WORD), B_RESULTS)
-                    store(heads, -before - 2, after)
+                    store(_head(buffers + j * (BUFFER * _WORD), -before - 2), 0, after)
                 if after >= 0:
-                    store(links, after * (2 * inputs) + inputs + j, before)
+                    store(all_cells, after * result + 2 * inputs + j, before)
         _give(p, t, np.int64(-1), o, t)
 
 
@@ -303,7 +319,31 @@ def _insert(p: int, k: int, at: int) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _look_ahead(p: int, event: int) -> None:
-    """Ask for the entries that an event will need: memory takes longer than all the rest."""
+    """Ask for what the events after this one will need: memory takes longer than all the rest.
+
+    One thing leads to the next: the mapping to its key, the key to the entry, the entry to the
+    matches. Each is asked for when the one before has had the time to come.
+    """
+    events, count = load(p, EVENTS), load(p, COUNT)
+    row = event + _ROW_AHEAD
+    if row < count:
+        buffer = load(p, BUFFERS) + load(events, 2 * count + row) * (BUFFER * _WORD)
+        prefetch(load(buffer, B_CELLS), load(events, 3 * count + row) * load(buffer, B_WIDTH))
+    if event + _AHEAD >= count:
+        return
+    _ask_for_entries(p, event + _AHEAD)
+    if load(events, count + event + _NEARER) > 0:
+        _ask_for_matches(p, event + _NEARER)
+    if load(p, LINKS_WIDE) > 0:
+        for nth in range(3):
+            near = event + _NEARER - 2 * nth
+            if load(events, count + near) < 0:
+                _ask_for_result(p, near, nth)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _ask_for_entries(p: int, event: int) -> None:
+    """Ask for the entries of an event's mapping, and of what it will look for."""
     events, count = load(p, EVENTS), load(p, COUNT)
     k, at = load(events, 2 * count + event), load(events, 3 * count + event)
     indexes, key, first = load(p, INDEXES), load(p, KEY), load(p, INDEX_FIRST)
@@ -312,12 +352,10 @@ def _look_ahead(p: int, event: int) -> None:
         entry = key_of(index, at, key) & load(index, MASK)
         prefetch(load(index, ENTRIES), entry * ENTRY)
     if load(events, count + event) < 0:
-        if load(p, LINKS_WIDE) > 0:
-            buffer = load(p, BUFFERS) + k * (BUFFER * _WORD)
-            prefetch(load(buffer, B_RESULTS), at)
         return
     inputs = load(p, INPUTS)
     bound = load(p, BOUND) + inputs * load(p, SHARED) * _WORD
+    hashes = load(p, HASHES) + (event & (EVENTS_AHEAD - 1)) * inputs * _WORD
     _bind_first(p, k, at, bound)
     index_of = load(p, INDEX_OF) + (1 << k) * inputs * _WORD
     for j in range(inputs):
@@ -326,8 +364,56 @@ def _look_ahead(p: int, event: int) -> None:
             width, variables = load(index, KEY_WIDTH), load(index, VARIABLES)
             for i in range(width):
                 store(key, i, load(bound, load(variables, i)))
-            entry = hash_key(key, width) & load(index, MASK)
-            prefetch(load(index, ENTRIES), entry * ENTRY)
+            hashed = hash_key(key, width)
+            store(hashes, j, hashed)
+            prefetch(load(index, ENTRIES), (hashed & load(index, MASK)) * ENTRY)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _ask_for_matches(p: int, event: int) -> None:
+    """Ask for the newest match in each other buffer, unless there is one without any.
+
+    An entry that is not the first of its line of probes is let be.
+    """
+    events, count, inputs = load(p, EVENTS), load(p, COUNT), load(p, INPUTS)
+    k = load(events, 2 * count + event)
+    hashes = load(p, HASHES) + (event & (EVENTS_AHEAD - 1)) * inputs * _WORD
+    index_of = load(p, INDEX_OF) + (1 << k) * inputs * _WORD
+    for j in range(inputs):
+        if j != k:
+            index = load(p, INDEXES) + load(index_of, j) * (DESCRIPTION * _WORD)
+            hashed, entries = load(hashes, j), load(index, ENTRIES)
+            entry = (hashed & load(index, MASK)) * ENTRY
+            stored = load(entries, entry + HASH)
+            if stored == hashed:
+                packed = load(entries, entry + RING_OF)
+                if packed & LOWER == 0:
+                    return
+                _ask_for_row(load(p, BUFFERS) + j * (BUFFER * _WORD), packed >> HALF & LOWER)
+            elif stored == 0:
+                return
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _ask_for_row(buffer: int, at: int) -> None:
+    """Ask for a mapping with its pointers, which may lie in the next line of the cache."""
+    cells, base = load(buffer, B_CELLS), at * load(buffer, B_WIDTH)
+    prefetch(cells, base)
+    prefetch(cells, base + load(buffer, B_POINTERS))
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _ask_for_result(p: int, event: int, nth: int) -> None:
+    """Ask for a result that goes with an event's mapping, when those before it have come."""
+    events, count = load(p, EVENTS), load(p, COUNT)
+    buffer = load(p, BUFFERS) + load(events, 2 * count + event) * (BUFFER * _WORD)
+    links, result = load(p, CELLS) + load(p, INPUTS) * _WORD, load(p, RESULT)
+    o = load(_head(buffer, load(events, 3 * count + event)), 0)
+    for _ in range(nth):
+        if o >= 0:
+            o = load(links, o * result)
+    if o >= 0:
+        prefetch(links, o * result)
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -352,8 +438,8 @@ def advance(p: int) -> int:
         if depth < 0:
             if event >= count:
                 break
-            if far == 1 and event + _AHEAD < count:
-                _look_ahead(p, event + _AHEAD)
+            if far == 1:
+                _look_ahead(p, event)
             k, at = load(events, 2 * count + event), load(events, 3 * count + event)
             buffer = load(p, BUFFERS) + k * (BUFFER * _WORD)
             if load(events, count + event) < 0:
@@ -371,7 +457,7 @@ def advance(p: int) -> int:
                 ended = INDEX_FULL
                 break
             if load(p, LINKS_WIDE) > 0:
-                store(load(buffer, B_RESULTS), at, -1)
+                store(_head(buffer, at), 0, -1)
             _bind_first(p, k, at, load(p, BOUND))
             store(places, k, at)
             if _choose(p, np.int64(0), 1 << k):
@@ -398,9 +484,12 @@ def advance(p: int) -> int:
         buffer = load(p, BUFFERS) + j * (BUFFER * _WORD)
         at = load(frame, F_NEXT)
         store(frame, F_LEFT, left - 1)
-        if left > 1:
-            store(frame, F_NEXT, load(load(frame, F_RING), at))
         cells, base = load(buffer, B_CELLS), at * load(buffer, B_WIDTH)
+        if left > 1:
+            after = load(cells, base + load(frame, F_RING))
+            store(frame, F_NEXT, after)
+            if far == 1:
+                _ask_for_row(buffer, after)
         enter = max(load(frame, F_ENTER), load(cells, base + ENTER))
         leave = min(load(frame, F_LEAVE), load(cells, base + LEAVE))
         if enter >= leave or not _bind(p, depth, j, cells, base):

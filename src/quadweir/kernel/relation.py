@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from quadweir.kernel.arrays import FOREVER, Ints, ints, power_of_two
+from quadweir.kernel.arrays import FOREVER, Ints, ints, power_of_two, table_of
 from quadweir.terms import Variable
 
 # Columns of a table that a join can probe without copying its rows.
@@ -73,7 +73,7 @@ class SlotTable:
     def __init__(self, width: int, capacity: int = 16) -> None:
         capacity = power_of_two(capacity)
         self.width = width
-        self.cells = np.zeros((capacity, width), dtype=np.int64)
+        self.cells = table_of(capacity, width)
         # A stack of the free rows; the next to be taken is the last.
         self.free = np.arange(capacity - 1, -1, -1, dtype=np.int64)
         self.free_count = capacity
@@ -94,7 +94,7 @@ class SlotTable:
             return
         old = self.capacity
         new = power_of_two(self.held + count)
-        cells = np.zeros((new, self.width), dtype=np.int64)
+        cells = table_of(new, self.width)
         cells[:old] = self.cells
         self.cells = cells
         free = np.empty(new, dtype=np.int64)
@@ -136,11 +136,14 @@ class SlotTable:
         return np.flatnonzero(taken)
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
-        """Take back what `arrays` gave, in a table no larger than it has to be."""
-        rows = arrays["rows"]
+        """Take back what `arrays` gave, in a table no larger than it has to be.
+
+        Columns that are not given follow from others, and are left to the owner.
+        """
+        rows, cells = arrays["rows"], arrays["cells"]
         capacity = power_of_two(max(16, int(rows[-1]) + 1 if len(rows) else 0))
-        self.cells = np.zeros((capacity, self.width), dtype=np.int64)
-        self.cells[rows] = arrays["cells"]
+        self.cells = table_of(capacity, self.width)
+        self.cells[rows, : cells.shape[1]] = cells
         taken = np.zeros(capacity, dtype=bool)
         taken[rows] = True
         free = np.flatnonzero(~taken)[::-1]
@@ -156,11 +159,14 @@ class CircularTable:
     Row numbers only ever grow; a row lies at the place that its number gives modulo the capacity,
     so that a reference stays good when the table grows. It grows by a sixteenth: powers of two would
     leave up to half of a table empty.
+
+    Behind its own columns a row has those that joins asked for, to have their pointers beside what
+    they point from; whoever asked for a column brings it along when `cells` becomes another array.
     """
 
     def __init__(self, width: int, capacity: int = 16) -> None:
-        self.width = width
-        self.cells = np.zeros((capacity, width), dtype=np.int64)
+        self.width = width  # the columns of its own
+        self.cells = table_of(capacity, width)
         self.head = 0  # the oldest row that can still be read
         self.tail = 0  # the next row
 
@@ -180,13 +186,24 @@ class CircularTable:
         np.subtract(found, size, out=found, where=found >= size)
         return found
 
+    def widen(self, columns: int) -> int:
+        """Add columns to all rows, and give the first of them."""
+        first = self.cells.shape[1]
+        cells = table_of(self.capacity, first + columns)
+        cells[:, :first] = self.cells
+        self.cells = cells
+        return first
+
     def append(self, cells: np.ndarray) -> Ints:
         """Add rows at the end and give their numbers."""
         count = len(cells)
         if self.held + count > self.capacity:
             self._resize(_roomy(self.held + count))
         rows = np.arange(self.tail, self.tail + count, dtype=np.int64)
-        self.cells[self.places(rows)] = cells
+        first = self.tail % self.capacity
+        before_end = min(count, self.capacity - first)
+        self.cells[first : first + before_end, : self.width] = cells[:before_end]
+        self.cells[: count - before_end, : self.width] = cells[before_end:]
         self.tail += count
         return rows
 
@@ -200,22 +217,22 @@ class CircularTable:
 
     def _resize(self, capacity: int) -> None:
         rows = np.arange(self.head, self.tail, dtype=np.int64)
-        cells = np.zeros((capacity, self.width), dtype=np.int64)
-        cells[rows % capacity] = self.cells[self.places(rows)]
+        cells = table_of(capacity, self.cells.shape[1])
+        cells[rows % capacity, : self.width] = self.cells[self.places(rows), : self.width]
         self.cells = cells
 
     def arrays(self) -> dict[str, Ints]:
         rows = np.arange(self.head, self.tail, dtype=np.int64)
         return {
-            "cells": self.cells[self.places(rows)],
+            "cells": self.cells[self.places(rows), : self.width],
             "place": np.array([self.head, self.tail], dtype=np.int64),
         }
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
         self.head, self.tail = (int(each) for each in arrays["place"])
-        self.cells = np.zeros((max(16, self.held), self.width), dtype=np.int64)
+        self.cells = table_of(max(16, self.held), self.cells.shape[1])
         rows = np.arange(self.head, self.tail, dtype=np.int64)
-        self.cells[self.places(rows)] = arrays["cells"]
+        self.cells[self.places(rows), : self.width] = arrays["cells"]
 
 
 def _roomy(rows: int) -> int:

@@ -11,7 +11,9 @@ ring for as many mappings as the counter says. What differs from the paper:
   longer keys the start of the ring is compared.
 - An entry takes two words, so that four of them lie in one line of the processor's cache: counter
   and start share a word. No buffer has more than 2**32 places.
-- A mapping is told by its place in the table. When the table moves, `attach` moves the rings.
+- A mapping is told by its place in the table, and its pointer lies in its row: whoever follows a
+  ring looks at the mappings too, and finds both with one access to memory. When the table moves,
+  `attach` moves the rings.
 - Entries with a counter of zero stay until the table is built anew (the paper's lazy deletion in
   batches), which happens only when the table is full.
 
@@ -48,8 +50,8 @@ LOWER: Final = 2**32 - 1
 ENTRIES: Final = 0  # address of the entries
 MASK: Final = 1  # number of entries less one
 USED: Final = 2  # entries that were ever used since the last rebuild
-RING: Final = 3  # address: the mapping before, for each mapping
-BACK: Final = 4  # address: the mapping after; 0 if mappings go in the order they came
+RING: Final = 3  # column: the mapping before
+BACK: Final = 4  # column: the mapping after; 0 if mappings go in the order they came
 CELLS: Final = 5  # address of the mappings
 WIDTH: Final = 6
 COLUMNS: Final = 7  # address: the key's columns
@@ -138,12 +140,13 @@ def insert(index: int, place: int, key: int) -> None:
     packed = load(entries, entry * ENTRY + RING_OF)
     count = packed & LOWER
     before = packed >> HALF & LOWER if count > 0 else -1
-    store(load(index, RING), place, before)
+    cells, wide = load(index, CELLS), load(index, WIDTH)
+    store(cells, place * wide + load(index, RING), before)
     back = load(index, BACK)
     if back != 0:
-        store(back, place, -1)
+        store(cells, place * wide + back, -1)
         if before >= 0:
-            store(back, before, place)
+            store(cells, before * wide + back, place)
     store(entries, entry * ENTRY + RING_OF, place << HALF | count + 1)
 
 
@@ -156,14 +159,14 @@ def remove(index: int, place: int, key: int) -> None:
     packed = load(entries, entry * ENTRY + RING_OF) - 1
     back = load(index, BACK)
     if back != 0:
-        ring = load(index, RING)
-        before, after = load(ring, place), load(back, place)
+        cells, wide, ring = load(index, CELLS), load(index, WIDTH), load(index, RING)
+        before, after = load(cells, place * wide + ring), load(cells, place * wide + back)
         if after >= 0:
-            store(ring, after, before)
+            store(cells, after * wide + ring, before)
         else:
             packed = (before & LOWER) << HALF | packed & LOWER
         if before >= 0:
-            store(back, before, after)
+            store(cells, before * wide + back, after)
     store(entries, entry * ENTRY + RING_OF, packed)
 
 
@@ -206,7 +209,8 @@ def probe_all(index: int, keys: Ints, most: int) -> int:
     Up to `most` mappings of each ring are looked at.
     """
     width = load(index, KEY_WIDTH)
-    entries, ring = load(index, ENTRIES), load(index, RING)
+    entries, cells = load(index, ENTRIES), load(index, CELLS)
+    wide, ring = load(index, WIDTH), load(index, RING)
     total = 0
     for i in range(len(keys) // width):
         key = keys.ctypes.data + i * width * 8
@@ -216,7 +220,7 @@ def probe_all(index: int, keys: Ints, most: int) -> int:
             place = packed >> HALF & LOWER
             for _ in range(min(packed & LOWER, most)):
                 total += place
-                place = load(ring, place)
+                place = load(cells, place * wide + ring)
     return total
 
 
@@ -224,14 +228,16 @@ def probe_all(index: int, keys: Ints, most: int) -> int:
 class RingIndex:
     """A ring index over the rows of a table, by some of its columns.
 
+    `ring` is the column that its pointers take, and the next one too if `linked`.
+
     Linear: yes, what comes and goes can be added up.
     State: an entry for each key, a pointer (or two) for each mapping.
     Forgets: a mapping when it is removed; a key when the table is next built anew.
 
     `description` is where the index is described to compiled code, if not in an array of its own.
 
-    >>> cells = np.array([[7, 1], [8, 2], [7, 3]], dtype=np.int64)
-    >>> index = RingIndex((0,), linked=False)
+    >>> cells = np.array([[7, -1], [8, -1], [7, -1]], dtype=np.int64)
+    >>> index = RingIndex((0,), ring=1, linked=False)
     >>> index.attach(cells)
     >>> index.insert(np.arange(3))
     >>> index.probe(7), index.probe(9)
@@ -239,18 +245,20 @@ class RingIndex:
     """
 
     def __init__(
-        self, columns: tuple[int, ...], *, linked: bool, description: Ints | None = None
+        self, columns: tuple[int, ...], *, ring: int, linked: bool, description: Ints | None = None
     ) -> None:
         self.columns = np.array(columns or (0,), dtype=np.int64)
-        self.linked = linked
+        self.ring = ring
+        self.pointers = range(ring, ring + 1 + linked)
         self.description = ints(DESCRIPTION) if description is None else description
         self.entries = ints(0)
-        self.ring = ints(0)
-        self.back = ints(0)
+        self.cells: Ints = np.zeros((0, ring + 1 + linked), dtype=np.int64)
         self._key = ints(max(1, len(columns)))
         self._set_entries(ints(16 * ENTRY), 0)
         self.description[COLUMNS] = address(self.columns)
         self.description[KEY_WIDTH] = len(columns)
+        self.description[RING] = ring
+        self.description[BACK] = ring + 1 if linked else 0
 
     def _set_entries(self, entries: Ints, used: int) -> None:
         self.entries = entries
@@ -262,18 +270,15 @@ class RingIndex:
         """Go with a table that has moved; `moved` says from where to where its mappings went."""
         self.description[CELLS] = address(cells)
         self.description[WIDTH] = cells.shape[1]
-        before = len(self.ring)
         old, new = moved if moved is not None else (ints(0), ints(0))
-        to = np.full(before + 1, -1, dtype=np.int64)  # the last for no mapping, -1
+        to = np.full(len(self.cells) + 1, -1, dtype=np.int64)  # the last for no mapping, -1
         to[old] = new
-        self.ring = _moved(self.ring, old, new, to, len(cells))
-        if self.linked:
-            self.back = _moved(self.back, old, new, to, len(cells))
+        for column in self.pointers:
+            cells[new, column] = to[self.cells[old, column]]
+        self.cells = cells
         packed = self.entries[RING_OF::ENTRY]
         used = packed & LOWER > 0
         packed[used] = to[packed[used] >> HALF & LOWER] << HALF | packed[used] & LOWER
-        self.description[RING] = address(self.ring)
-        self.description[BACK] = address(self.back) if self.linked else 0
 
     def grow(self) -> None:
         """Build the entries anew: without those of no use, and with room for more."""
@@ -284,7 +289,6 @@ class RingIndex:
     def clear(self) -> None:
         """Take all mappings out."""
         self._set_entries(ints(16 * ENTRY), 0)
-        self.ring = self.back = ints(0)
 
     def insert(self, places: Ints) -> None:
         """Insert the mappings at these places, the oldest first."""
@@ -310,7 +314,7 @@ class RingIndex:
         found, place = [], packed >> HALF & LOWER
         for _ in range(packed & LOWER):
             found.append(place)
-            place = int(self.ring[place])
+            place = int(self.cells[place, self.ring])
         return found
 
     @property
@@ -320,11 +324,5 @@ class RingIndex:
 
     @property
     def nbytes(self) -> int:
-        return self.entries.nbytes + self.ring.nbytes + self.back.nbytes
-
-
-def _moved(pointers: Ints, old: Ints, new: Ints, to: Ints, capacity: int) -> Ints:
-    """Lay out pointers anew: at the new places, and to the new places."""
-    fresh = np.full(capacity, -1, dtype=np.int64)
-    fresh[new] = to[pointers[old]]
-    return fresh
+        """The bytes of the entries; the pointers are in the rows of the table."""
+        return self.entries.nbytes

@@ -121,8 +121,8 @@ def _touch_the_rest() -> None:
     """Call what only more input than this reaches."""
     cells = np.arange(1, 33, dtype=np.int64).reshape(-1, 1)
     rows = np.arange(32, dtype=np.int64)
-    index = RingIndex((0,), linked=False)
-    index.attach(cells)
+    index = RingIndex((0,), ring=1, linked=False)
+    index.attach(np.repeat(cells, 2, axis=1))
     index.insert(rows)
     index.probe(1)
     index.remove(rows)

@@ -16,11 +16,19 @@ Keys = list[tuple[int, ...]]
 
 
 def table(rows: Keys, capacity: int, first: int = 0) -> Ints:
-    """Cells in which row n lies at n modulo the capacity, behind two columns of other things."""
-    cells = np.full((capacity, 2 + len(rows[0])), 99, dtype=np.int64)
+    """Cells in which row n lies at n modulo the capacity, behind two columns of other things.
+
+    Behind the key there are two more, for pointers.
+    """
+    cells = np.full((capacity, 4 + len(rows[0])), 99, dtype=np.int64)
     for number, key in enumerate(rows, first):
-        cells[number & (capacity - 1), 2:] = key
+        cells[number & (capacity - 1), 2:-2] = key
     return cells
+
+
+def ring_index(width: int, *, linked: bool) -> RingIndex:
+    """An index by a key that lies as in `table`."""
+    return RingIndex(tuple(range(2, 2 + width)), ring=2 + width, linked=linked)
 
 
 class Model:
@@ -52,8 +60,8 @@ def mappings(draw: st.DrawFn) -> Keys:
 def test_mappings_that_go_in_order(keys: Keys, held: int, first: int) -> None:
     """A window: the oldest goes, row numbers grow, and places are used again."""
     capacity = 23
-    cells = np.full((capacity, 2 + len(keys[0])), 99, dtype=np.int64)
-    index = RingIndex(tuple(range(2, cells.shape[1])), linked=False)
+    cells = np.full((capacity, 4 + len(keys[0])), 99, dtype=np.int64)
+    index = ring_index(len(keys[0]), linked=False)
     index.attach(cells)
     model = Model()
     for number, key in enumerate(keys, first):
@@ -62,7 +70,7 @@ def test_mappings_that_go_in_order(keys: Keys, held: int, first: int) -> None:
             index.remove(np.array([oldest]))
             model.remove(keys[number - held - first], oldest)
         place = number % capacity
-        cells[place, 2:] = key
+        cells[place, 2:-2] = key
         index.insert(np.array([place]))
         model.insert(key, place)
     model.check(index, keys)
@@ -71,7 +79,7 @@ def test_mappings_that_go_in_order(keys: Keys, held: int, first: int) -> None:
 @given(keys=mappings(), gone=st.lists(st.integers(0, 59), max_size=60, unique=True))
 def test_mappings_that_go_in_any_order(keys: Keys, gone: list[int]) -> None:
     cells = table(keys, 64)
-    index = RingIndex(tuple(range(2, cells.shape[1])), linked=True)
+    index = ring_index(len(keys[0]), linked=True)
     index.attach(cells)
     model = Model()
     index.insert(np.arange(len(keys)))
@@ -94,7 +102,7 @@ def test_mappings_that_go_in_any_order(keys: Keys, gone: list[int]) -> None:
 def test_a_table_that_grows_takes_its_rings_along(linked: bool) -> None:
     rows = [(1 + n % 3,) for n in range(20)]
     # The first rows are gone, so that places and numbers differ.
-    index = RingIndex((2,), linked=linked)
+    index = ring_index(1, linked=linked)
     index.attach(table(rows[4:], 16, first=4))
     kept = np.arange(4, 20)
     index.insert(kept % 16)
@@ -106,8 +114,8 @@ def test_a_table_that_grows_takes_its_rings_along(linked: bool) -> None:
 
 def test_entries_without_mappings_make_room() -> None:
     """Lazy deletion: ever new keys, few of them at a time, take no more room."""
-    cells = np.zeros((16, 3), dtype=np.int64)
-    index = RingIndex((2,), linked=False)
+    cells = np.zeros((16, 5), dtype=np.int64)
+    index = ring_index(1, linked=False)
     index.attach(cells)
     for number in range(1_000):
         cells[number % 16, 2] = number + 1
@@ -122,7 +130,7 @@ def test_entries_without_mappings_make_room() -> None:
 def test_keys_of_equal_hash_are_told_apart() -> None:
     """Two keys of two columns are given one hash by hand; a dead entry stands before a live one."""
     cells = table([(1, 2), (3, 4), (3, 4)], 4)
-    index = RingIndex((2, 3), linked=True)
+    index = ring_index(2, linked=True)
     index.attach(cells)
     index.insert(np.array([0, 1]))
     entries = index.entries.reshape(-1, 2)
@@ -144,7 +152,7 @@ def test_keys_of_equal_hash_are_told_apart() -> None:
 
 def test_probing_many_keys_adds_up_what_it_finds() -> None:
     cells = table([(1,), (2,), (1,)], 4)
-    index = RingIndex((2,), linked=False)
+    index = ring_index(1, linked=False)
     index.attach(cells)
     index.insert(np.arange(3))
     place = address(index.description)
