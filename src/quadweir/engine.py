@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from quadweir.entailment.schema import Axiom, SchemaWarning
     from quadweir.runtime.feeds import Feed
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.runtime.session import SessionReport
@@ -61,6 +62,7 @@ class Engine:
         self.streams: dict[str, StreamDeclaration] = {}
         self._queries: list[StreamingQuery | RegisteredQuery] = []
         self._provided: dict[str, Feed] = {}
+        self._axioms: list[Axiom] = []
 
     def declare(self, *declarations: StreamDeclaration) -> None:
         """Make streams known by their IRIs; a later declaration of the same IRI wins."""
@@ -69,14 +71,34 @@ class Engine:
     def load_streams(self, path: Path | str) -> Sequence[str]:
         """Declare the streams of a TOML file (`docs/reference/streams.md`) and give their IRIs.
 
+        If the file names a schema, it is taken up too, as by `schema`.
+
         Raises:
             DeclarationError: the file is not valid; the error says where and why.
         """
-        from quadweir.sources.declare import load
+        from quadweir.sources.declare import load, schema_files
 
         found = load(path)
         self.streams.update(found)
+        self.schema(*schema_files(path))
         return tuple(found)
+
+    def schema(self, *paths: Path | str) -> list[SchemaWarning]:
+        """Add RDFS and OWL files to the schema that queries registered from now on go by (N1).
+
+        Returns:
+            What in the files is probably not meant as it stands, with its place.
+
+        Raises:
+            SourceError: a file is not there.
+            DataError: a file is not RDF.
+            UnsupportedError: the schema says of `rdf:type` what cannot be followed.
+        """
+        from quadweir.sources.schemafiles import read_schema
+
+        read, warnings = read_schema(paths)
+        self._axioms += read.axioms
+        return warnings
 
     def read(self, *paths: Path | str) -> RdfFiles:
         """Read RDF files and folders, bounded: the quads, and the dead letters.
@@ -225,9 +247,11 @@ class Engine:
         Raises:
             QuerySyntaxError: the text is no query.
             UnboundedStateError: the query would have to keep a stream whole.
+            UnsupportedError: a window would need the closure of a transitive property.
             SourceError: static data is not there.
         """
         from quadweir.algebra.windows import Content
+        from quadweir.entailment.schema import Schema
         from quadweir.runtime.query import RegisteredQuery
         from quadweir.sources.staticfiles import StaticFile, read_static
         from quadweir.syntax.read import parse
@@ -252,6 +276,7 @@ class Engine:
             static=[*read_static(files), *quads],
             shards=shards,
             allow_unbounded=allow_unbounded,
+            schema=Schema.of(self._axioms) if self._axioms else None,
         )
         self._queries.append(registered)
         return registered

@@ -144,17 +144,17 @@ class Builder:
     def content(self, source: Source) -> Operator:
         """Add what tells when the content of a window changes (R1).
 
-        In a bag every element counts, in a graph every triple.
+        In a bag every element counts, in a graph every triple that an element carries.
         """
         if self.query.windows[source.window].content is Content.BAG:
             return self._leaf(LeafPlan(source, None, ()))
-        return self._graph([self.triples(source)])
+        return self._graph([self.triples(source, carried=True)])
 
-    def triples(self, source: Source, *, timed: bool = False) -> Operator:
+    def triples(self, source: Source, *, timed: bool = False, carried: bool = False) -> Operator:
         """Add the leaf that holds all triples of a window, with their times if asked for."""
         names = tuple(Variable(f"_:{place}") for place in ("subject", "predicate", "object"))
         pattern = TriplePattern(subject=names[0], predicate=names[1], object=names[2])
-        return self._leaf(LeafPlan(source, pattern, names, names[:1] if timed else ()))
+        return self._leaf(LeafPlan(source, pattern, names, names[:1] if timed else (), carried))
 
     def clock(self, source: Source) -> None:
         """Make sure that a count window has its clock, whatever reads it."""

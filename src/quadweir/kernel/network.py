@@ -36,13 +36,15 @@ class LeafPlan:
     """What a leaf wants to hear of: the matches of a pattern, or every element if it has none.
 
     A match is given by the values of `variables`. Those of `times` are bound to the event time of
-    the element, as an integer.
+    the element, as an integer. If only what elements carry counts, not what a schema derives from
+    it, the matches are `carried`.
     """
 
     source: Source
     pattern: TriplePattern | None
     variables: tuple[Variable, ...]
     times: tuple[Variable, ...] = ()
+    carried: bool = False
 
 
 @final

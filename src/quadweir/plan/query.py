@@ -8,6 +8,8 @@ from typing import final
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.windows import CountScope
+from quadweir.entailment.table import Table
+from quadweir.entailment.ways import NO_WAYS, Ways, ways_of
 from quadweir.kernel.network import LeafPlan, Source
 from quadweir.kernel.shard import Shard
 from quadweir.plan.shardkey import ShardKey, choose_key
@@ -28,6 +30,7 @@ class QueryPlan:
         key: The variable that rows are sharded by.
         eager: Whether answers leave as soon as their parts have arrived.
         why_not: Why the query is evaluated anew at its reports, if it is.
+        table: What follows from statements, as far as the query can use it; None without a schema.
     """
 
     query: ContinuousQuery
@@ -38,15 +41,29 @@ class QueryPlan:
     key: ShardKey
     eager: bool
     why_not: str | None
+    table: Table | None = None
+
+    def ways(self, leaf: LeafPlan) -> Ways:
+        """Tell how statements match a leaf, besides by looking like it."""
+        if self.table is None or leaf.pattern is None or leaf.carried:
+            return NO_WAYS
+        return ways_of(leaf.pattern, self.table)
 
 
-def plan_query(query: ContinuousQuery, *, static: Dataset, streams: tuple[str, ...]) -> QueryPlan:
+def plan_query(
+    query: ContinuousQuery,
+    *,
+    static: Dataset,
+    streams: tuple[str, ...],
+    table: Table | None = None,
+) -> QueryPlan:
     """Plan a query that was optimised.
 
     Args:
         query: The query.
         static: The static data that it sees.
         streams: The streams there are, for windows over a stream variable.
+        table: What follows from statements, if there is a schema.
     """
     shard = Shard(query, static=static, streams=streams)
     trackers = frozenset(shard.trackers)
@@ -69,4 +86,5 @@ def plan_query(query: ContinuousQuery, *, static: Dataset, streams: tuple[str, .
         key=key,
         eager=shard.eager,
         why_not=shard.why_not,
+        table=table,
     )

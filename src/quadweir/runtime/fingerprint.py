@@ -33,10 +33,14 @@ class Fingerprint:
     partitions: int
     static: str
     version: int = VERSION
+    schema: str = ""
 
     @staticmethod
-    def of(plan: QueryPlan, *, shards: int, partitions: int, static: str) -> Fingerprint:
-        return Fingerprint(render(plan.query), shards_used(plan, shards), partitions, static)
+    def of(
+        plan: QueryPlan, *, shards: int, partitions: int, static: str, schema: str = ""
+    ) -> Fingerprint:
+        used = shards_used(plan, shards)
+        return Fingerprint(render(plan.query), used, partitions, static, schema=schema)
 
     @property
     def digest(self) -> str:
@@ -50,6 +54,7 @@ class Fingerprint:
             "shards": self.shards,
             "partitions": self.partitions,
             "static": self.static,
+            "schema": self.schema,
         }
 
     def guard(self, checkpoint: Path) -> None:
@@ -69,6 +74,7 @@ class Fingerprint:
                     before["partitions"],
                     before["static"],
                     before["version"],
+                    before.get("schema", ""),
                 )
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise StateError(
@@ -113,6 +119,8 @@ class Fingerprint:
             )
         if known.static != self.static:
             changed.append("the static data is not what it was")
+        if known.schema != self.schema:
+            changed.append("the schema is not what it was")
         raise StateError(
             f"the checkpoint {checkpoint} was made for something else",
             detail="; ".join(changed),

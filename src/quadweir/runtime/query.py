@@ -14,6 +14,10 @@ from quadweir import rows
 from quadweir.algebra.analyze import analyze, refuse_unbounded
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
+from quadweir.entailment.close import close, refuse_transitive, static_table
+from quadweir.entailment.needs import needs_of
+from quadweir.entailment.schema import Schema
+from quadweir.entailment.table import Table
 from quadweir.errors import NotImplementedYetError, UsageError
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.describe import describe, shards_used
@@ -51,9 +55,11 @@ class RegisteredQuery:
         static: the static data.
         shards: how many shards to use, at most.
         allow_unbounded: windows and streams that may be kept whole.
+        schema: what else follows from the triples of streams and static data (N1).
 
     Raises:
         UnboundedStateError: the query would have to keep a stream whole.
+        UnsupportedError: a window would need the closure of a transitive property.
         PlanError: it cannot be planned.
     """
 
@@ -66,6 +72,7 @@ class RegisteredQuery:
         static: Iterable[Quad] = (),
         shards: int | None = None,
         allow_unbounded: Iterable[str] = (),
+        schema: Schema | None = None,
     ) -> None:
         analyze(query)
         refuse_unbounded(query, allowed=frozenset(map(IRI, allow_unbounded)))
@@ -76,9 +83,15 @@ class RegisteredQuery:
         self._feeds = dict(feeds)
         quads = list(apart_from_streams(static))
         self._static_digest = static_digest(list(map(str, quads)))
+        self._schema = schema
+        table = None
+        if schema is not None:
+            refuse_transitive(schema, query)
+            table = Table.of(schema, needs_of(query))
+            quads = list(close(quads, static_table(schema, query), schema.transitive))
         streams = tuple(sorted(self._feeds))
         dataset = Dataset.of(quads)
-        self.plan = plan_query(optimize(query).query, static=dataset, streams=streams)
+        self.plan = plan_query(optimize(query).query, static=dataset, streams=streams, table=table)
         self._spec = ShardSpec(self.plan, dataset, streams)
         self.partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
         self.shards = shards_used(self.plan, shards or self.partitions)
@@ -145,8 +158,8 @@ class RegisteredQuery:
             name: what Spark calls the query.
 
         Raises:
-            StateError: the checkpoint was made for another query, other static data or another
-                number of shards; the error says what differs.
+            StateError: the checkpoint was made for another query, another schema, other static data
+                or another number of shards; the error says what differs.
             UsageError: it runs already, or its streams are all there.
         """
         if self._running is not None and self._running.isActive:
@@ -179,6 +192,7 @@ class RegisteredQuery:
             shards=self.shards,
             partitions=self.partitions,
             static=self._static_digest,
+            schema=self._schema.digest if self._schema is not None else "",
         )
 
     def explain(self, *, spark: bool = False) -> str:

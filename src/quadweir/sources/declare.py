@@ -319,18 +319,40 @@ def load(path: Path | str, *, allow_outside: bool = False) -> dict[str, StreamDe
             error carries the place.
     """
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise DeclarationError(f"cannot read {path}: {reason}", hint="Check the path.") from error
-    return loads(text, base=path.parent, source=str(path), allow_outside=allow_outside)
+    return loads(_text(path), base=path.parent, source=str(path), allow_outside=allow_outside)
 
 
 def loads(
     text: str, *, base: Path, source: str | None = None, allow_outside: bool = False
 ) -> dict[str, StreamDeclaration]:
     """Read stream declarations from TOML text; like `load`, with `base` as the file's folder."""
+    document, reader = _read(text, base, source, allow_outside)
+    return {
+        iri: reader.stream(iri, table, ("streams", iri))
+        for iri, table in document["streams"].items()
+    }
+
+
+def schema_files(path: Path | str, *, allow_outside: bool = False) -> tuple[Path, ...]:
+    """Name the files of the schema that a TOML file of declarations asks for; see `load`."""
+    path = Path(path)
+    text = _text(path)
+    document, reader = _read(text, path.parent, str(path), allow_outside)
+    return (reader.path(document["schema"], ("schema",)),) if "schema" in document else ()
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise DeclarationError(f"cannot read {path}: {reason}", hint="Check the path.") from error
+
+
+def _read(
+    text: str, base: Path, source: str | None, allow_outside: bool
+) -> tuple[dict[str, Any], _TableReader]:
+    """Parse and check declarations."""
     if len(text) > MAX_FILE_CHARACTERS:
         raise DeclarationError(f"more than {MAX_FILE_CHARACTERS} characters of declarations")
     try:
@@ -343,11 +365,7 @@ def loads(
     document = _without_moments(document)
     for problem in check(document, schema()):
         raise _error(problem, places)
-    reader = _TableReader(base, allow_outside, places)
-    return {
-        iri: reader.stream(iri, table, ("streams", iri))
-        for iri, table in document["streams"].items()
-    }
+    return document, _TableReader(base, allow_outside, places)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,7 @@ def _read_document(path: Path, name: str) -> Iterator[Quad | BadQuad]:
     import pyoxigraph
 
     rdf_format = getattr(pyoxigraph.RdfFormat, name)
-    names = _BlankNames(path)
+    names = BlankNames(path)
     with open_bytes(path) as data:
         try:
             guarded = without_doctype(data) if name == "RDF_XML" else data
@@ -104,7 +104,7 @@ def _read_document(path: Path, name: str) -> Iterator[Quad | BadQuad]:
             yield BadQuad("file", str(error))
 
 
-class _BlankNames:
+class BlankNames:
     """Turns pyoxigraph's quads into ours; anonymous blank nodes get the same label in every run.
 
     pyoxigraph names `[]` at random, and answers must not depend on when a file is read (P1).

@@ -17,6 +17,7 @@ from quadweir.testing.answers import (
 )
 from quadweir.testing.elements import HandCrankedClock, MemoryStream, read_turtle
 from quadweir.testing.oracle import Oracle, Run, blank_label
+from quadweir.testing.reasoner import Reasoner
 from quadweir.testing.watermark import Arrival
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "HandCrankedClock",
     "MemoryStream",
     "Oracle",
+    "Reasoner",
     "Run",
     "answers_from_json",
     "blank_label",

@@ -46,6 +46,7 @@ from quadweir.testing.oxigraph_terms import (
     to_oxigraph,
     to_oxigraph_quad,
 )
+from quadweir.testing.reasoner import Entail
 from quadweir.testing.sparql import (
     ERROR,
     IN,
@@ -112,6 +113,8 @@ class Oracle:
             (S4), for all streams or for each by its IRI; one that has none never falls idle. The
             feed then says when its elements arrive.
         max_reports: How many report instants there may be before the oracle gives up.
+        entail: What gives the triples that follow from those of an element, or of a static graph,
+            and these (N1); `Reasoner` for a schema.
     """
 
     def __init__(
@@ -122,6 +125,7 @@ class Oracle:
         delay_ms: int | None = None,
         idle_ms: int | Mapping[str, int] | None = None,
         max_reports: int = 100_000,
+        entail: Entail | None = None,
     ) -> None:
         if isinstance(query, str):
             query = parse(query, allow=("FROM",))
@@ -131,6 +135,7 @@ class Oracle:
         self.delay_ms = delay_ms
         self.idle_ms = idle_ms
         self.max_reports = max_reports
+        self.entail = entail
 
     def answers(self, feed: Iterable[Element | Arrival]) -> list[Answer]:
         """Give the answers over a bounded feed; see `run`."""
@@ -151,7 +156,7 @@ class Oracle:
         """
         run = Run()
         windows = self._open(tuple(feed), run)
-        evaluation = _Evaluation(self.query, windows, self.static)
+        evaluation = _Evaluation(self.query, windows, self.static, self.entail)
         if not self.query.windows:
             # A plain SPARQL query: one report.
             run.reports = [0]
@@ -289,13 +294,18 @@ class _Evaluation:
     """A store that is brought to the content of all windows at t, and the query over it (A1)."""
 
     def __init__(
-        self, query: ContinuousQuery, windows: Sequence[OpenWindow], static: Sequence[Quad]
+        self,
+        query: ContinuousQuery,
+        windows: Sequence[OpenWindow],
+        static: Sequence[Quad],
+        entail: Entail | None,
     ) -> None:
         self._query = query
+        self._entail = entail
         self._windows = windows
         self._derivations = compares_derivations(query)
         self._is_ordered = _is_ordered(query.pattern)
-        default, named = _dataset(query, static)
+        default, named = _dataset(query, static, entail)
         self._merged = frozenset(query.default_graph_windows)
         self._merges_bags = any(
             window.content is Content.BAG for window in query.windows if window.name in self._merged
@@ -426,8 +436,11 @@ class _Evaluation:
         # A graph window's elements are only looked at for their times.
         if in_default and (is_bag or not self._merges_bags):
             yield _meta(name, IN, ox.NamedNode(MERGED))
-        for triple in distinct_triples(element):
-            scoped = _of_stream(triple, opened.stream)
+        # Windows and their changes go by what elements carry; only matching sees more (N1).
+        triples = [_of_stream(triple, opened.stream) for triple in distinct_triples(element)]
+        if self._entail is not None:
+            triples = sorted(self._entail(triples, False), key=str)
+        for scoped in triples:
             yield to_oxigraph_quad(scoped, graph)
             yield to_oxigraph_quad(scoped, name)
             if in_default and self._merges_bags:
@@ -439,6 +452,18 @@ class _Evaluation:
         # The same element has one number in all windows that time it the same way.
         key = (element.stream, opened.window.event_time, element.position)
         return self._numbers.setdefault(key, len(self._numbers))
+
+
+def _entailed(static: Sequence[Quad], entail: Entail) -> list[Quad]:
+    """Add to static data what follows from it, graph by graph."""
+    graphs: dict[Resource | None, list[Quad]] = {}
+    for quad in static:
+        graphs.setdefault(quad.graph, []).append(_without_graph(quad))
+    return [
+        replace(quad, graph=graph)
+        for graph, quads in graphs.items()
+        for quad in sorted(entail(quads, True), key=str)
+    ]
 
 
 def _is_ordered(pattern: Pattern) -> bool:
@@ -466,7 +491,7 @@ def _columns(query: ContinuousQuery) -> tuple[Variable, ...]:
 
 
 def _dataset(
-    query: ContinuousQuery, static: Sequence[Quad]
+    query: ContinuousQuery, static: Sequence[Quad], entail: Entail | None
 ) -> tuple[list[Quad], dict[IRI, list[Quad]]]:
     """Give the static dataset (A1).
 
@@ -474,6 +499,8 @@ def _dataset(
     default graph: then there is nothing but those.
     """
     static = [_scoped(quad, _static_label) for quad in static]
+    if entail is not None:
+        static = _entailed(static, entail)
     by_graph: dict[Resource | None, list[Quad]] = {}
     for quad in static:
         by_graph.setdefault(quad.graph, []).append(quad)

@@ -1,0 +1,116 @@
+"""Entailment over data that is all there: what follows from static triples, each once.
+
+Here, where triples can be joined before a query starts, transitive properties are closed as well.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.entailment.needs import Needs, needs_of, needs_of_windows
+from quadweir.entailment.schema import TYPE, Schema
+from quadweir.entailment.table import Derived, End, Table, closure
+from quadweir.errors import UnsupportedError
+from quadweir.terms import IRI, BlankNode, Quad, Resource, Term
+
+_Place: TypeAlias = tuple[Resource | None, IRI, Term]
+
+
+def refuse_transitive(schema: Schema, query: ContinuousQuery) -> None:
+    """Refuse a query whose windows would need the closure of a transitive property.
+
+    Raises:
+        UnsupportedError: one of its windowed patterns asks for what a transitive property leads to.
+    """
+    needs = needs_of_windows(query)
+    for each in sorted(schema.transitive):
+        asked = _asked(schema, each, needs)
+        if asked is not None:
+            through = "" if asked == each else f", which leads to {asked},"
+            span = next(
+                axiom.span
+                for axiom in schema.axioms
+                if axiom.subject == each and axiom.kind == "owl:TransitiveProperty"
+            )
+            raise UnsupportedError(
+                f"the schema makes {each} transitive{through} and the query asks for {asked} in a "
+                "window",
+                detail="What follows would rest on two elements and more, which would have to be "
+                "joined; entailment looks at one triple at a time.",
+                hint=f"Write the path {each}+ in the query, or take owl:TransitiveProperty out of "
+                "the schema. Over static data alone it is followed.",
+                span=span,
+            )
+
+
+def _asked(schema: Schema, transitive: IRI, needs: Needs) -> IRI | None:
+    """Find what is asked for that new triples of a transitive property lead to.
+
+    The classes of their ends are known from the triples that they are joined of.
+    """
+    for each in closure(schema, Derived(End.SUBJECT, transitive, End.OBJECT)):
+        if not (isinstance(each.subject, End) and isinstance(each.object, End)):
+            continue
+        wanted = needs.some_class() if each.predicate == TYPE else needs.predicate(each.predicate)
+        if wanted:
+            return each.predicate
+    return None
+
+
+def static_table(schema: Schema, query: ContinuousQuery) -> Table:
+    """Make the table for static data: what a query asks for, and what transitivity goes by."""
+    return Table.of(schema, needs_of(query).with_predicates(schema.transitive))
+
+
+def close(quads: Iterable[Quad], table: Table, transitive: Collection[IRI] = ()) -> Iterator[Quad]:
+    """Give quads and what follows from them, in the same graph; a triple may come twice.
+
+    >>> from quadweir.entailment.schema import Axiom, Kind
+    >>> table = Table.of(Schema((Axiom(Kind.SYMMETRIC, IRI("urn:p"), IRI("urn:p")),)))
+    >>> [str(quad) for quad in close([Quad(IRI("urn:a"), IRI("urn:p"), IRI("urn:b"))], table)]
+    ['<urn:a> <urn:p> <urn:b> .', '<urn:b> <urn:p> <urn:a> .']
+    """
+    chains = _Chains(frozenset(transitive))
+    for quad in quads:
+        yield quad
+        waiting = [quad]
+        while waiting:
+            each = waiting.pop()
+            found = [replace(one, graph=quad.graph) for one in table.consequences(each)]
+            yield from found
+            for one in (each, *found):
+                if one.predicate in chains.properties:
+                    new = chains.add(one)
+                    yield from new
+                    waiting += new
+
+
+class _Chains:
+    """The edges of transitive properties; adding one gives those that it completes."""
+
+    def __init__(self, properties: frozenset[IRI]) -> None:
+        self.properties = properties
+        self._after: defaultdict[_Place, dict[Term, None]] = defaultdict(dict)
+        self._before: defaultdict[_Place, dict[Term, None]] = defaultdict(dict)
+
+    def add(self, quad: Quad) -> list[Quad]:
+        graph, predicate = quad.graph, quad.predicate
+        new: list[Quad] = []
+        waiting: list[tuple[Term, Term]] = [(quad.subject, quad.object)]
+        while waiting:
+            subject, end = waiting.pop()
+            if end in self._after[graph, predicate, subject]:
+                continue
+            self._after[graph, predicate, subject][end] = None
+            self._before[graph, predicate, end][subject] = None
+            if (subject, end) != (quad.subject, quad.object) and isinstance(
+                subject, IRI | BlankNode
+            ):
+                new.append(Quad(subject, predicate, end, graph))
+            waiting += [(subject, far) for far in self._after[graph, predicate, end]]
+            waiting += [(far, end) for far in self._before[graph, predicate, subject]]
+        return new

@@ -1,0 +1,127 @@
+"""What a query's patterns can use of a schema: the predicates and classes that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, final
+
+from quadweir.algebra.analyze import windows_read
+from quadweir.algebra.expressions import Call, Constant
+from quadweir.algebra.node import Node
+from quadweir.algebra.patterns import (
+    BasicPattern,
+    Graph,
+    Link,
+    NegatedSet,
+    PathPattern,
+    TriplePattern,
+    WindowPattern,
+)
+from quadweir.algebra.query import ContinuousQuery, DescribeForm
+from quadweir.algebra.traverse import children, walk
+from quadweir.entailment.schema import TYPE, Class
+from quadweir.terms import IRI
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Predicates other than `rdf:type`, and classes, that something asks for; None is all there are.
+
+    >>> Needs(frozenset({IRI("urn:p")}), frozenset()).predicate(IRI("urn:q"))
+    False
+    """
+
+    predicates: frozenset[IRI] | None
+    classes: frozenset[Class] | None
+
+    def predicate(self, each: IRI) -> bool:
+        return self.predicates is None or each in self.predicates
+
+    def a_class(self, each: object) -> bool:
+        return self.classes is None or each in self.classes
+
+    def some_class(self) -> bool:
+        """Whether instances of any class at all are asked for."""
+        return self.classes is None or bool(self.classes)
+
+    def with_predicates(self, more: Iterable[IRI]) -> Needs:
+        """Add predicates."""
+        if self.predicates is None:
+            return self
+        return Needs(self.predicates | frozenset(more), self.classes)
+
+
+EVERYTHING: Final = Needs(None, None)
+NOTHING: Final = Needs(frozenset(), frozenset())
+
+
+def needs_of(query: ContinuousQuery) -> Needs:
+    """Tell what the patterns of a query ask for, over windows and static data."""
+    if isinstance(query.form, DescribeForm):
+        return EVERYTHING
+    return _gathered(walk(query.pattern))
+
+
+def needs_of_windows(query: ContinuousQuery) -> Needs:
+    """Tell what the patterns that are matched in windows ask for."""
+    if isinstance(query.form, DescribeForm):
+        return EVERYTHING
+    return _gathered(_in_windows(query.pattern, query, inside=bool(query.default_graph_windows)))
+
+
+def _in_windows(node: Node, query: ContinuousQuery, *, inside: bool) -> Iterable[Node]:
+    match node:
+        case WindowPattern():
+            inside = True
+        case Graph() if not windows_read(node, query):
+            inside = False
+        case BasicPattern() if inside:
+            yield from walk(node)
+            return
+        case Call():
+            yield node
+        case _:
+            pass
+    for child in children(node):
+        yield from _in_windows(child, query, inside=inside)
+
+
+def _gathered(nodes: Iterable[Node]) -> Needs:
+    predicates: set[IRI] = set()
+    classes: set[Class] = set()
+    all_predicates = all_classes = False
+    for node in nodes:
+        match node:
+            case TriplePattern(predicate=predicate, object=end):
+                asked: tuple[object, object] = (predicate, end)
+            case Link(predicate=predicate):
+                asked = (predicate, None)
+            case NegatedSet():
+                asked = (None, None)
+            case Call(function="TIMESTAMP", arguments=(_, predicate_of, end_of)):
+                asked = tuple(  # type: ignore[assignment]
+                    each.term if isinstance(each, Constant) else None
+                    for each in (predicate_of, end_of)
+                )
+            case _:
+                continue
+        match asked:
+            case (IRI() as predicate, IRI() as wanted) if predicate == TYPE:
+                classes.add(wanted)
+            case (IRI() as predicate, _) if predicate == TYPE:
+                all_classes = True
+            case (IRI() as predicate, _):
+                predicates.add(predicate)
+            case _:
+                all_predicates = all_classes = True
+    return Needs(
+        None if all_predicates else frozenset(predicates),
+        None if all_classes else frozenset(classes),
+    )
+
+
+def needs_of_pattern(pattern: TriplePattern | PathPattern) -> Needs:
+    """Tell what one pattern asks for."""
+    return _gathered(walk(pattern))

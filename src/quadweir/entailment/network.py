@@ -1,0 +1,134 @@
+"""The epsilon network of a schema: properties and classes, and what is handed from one to the other.
+
+As in Sparkwave, a link from a property to a class hands on the subject (S) or the object (O) of a
+statement; one from a property to another hands on both as they are (SO) or turned round (OS); and
+one from a class to another hands on the instance (S). The full network is the schema as it stands;
+the reduced one is what a query uses of it, flattened.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+from quadweir.entailment.schema import TYPE, Class, Kind, Schema
+from quadweir.entailment.table import Derived, End, Table
+
+
+@final
+@dataclass(frozen=True, slots=True, order=True)
+class NetworkNode:
+    """A property or a class, by its spelling."""
+
+    is_class: bool
+    name: str
+
+
+@final
+@dataclass(frozen=True, slots=True, order=True)
+class Link:
+    """What is handed from one node to another: S, O, SO or OS."""
+
+    source: NetworkNode
+    kind: str
+    target: NetworkNode
+
+
+@final
+@dataclass(frozen=True)
+class EpsilonNetwork:
+    """Nodes and links, each once, in order."""
+
+    nodes: tuple[NetworkNode, ...]
+    links: tuple[Link, ...]
+
+    @staticmethod
+    def full(schema: Schema) -> EpsilonNetwork:
+        """Draw the schema as it stands: a node for each property and class, a link for each axiom."""
+        nodes = [_property(each) for each in schema.properties]
+        nodes += [_class(each) for each in schema.classes]
+        return _network(nodes, _axiom_links(schema))
+
+    @staticmethod
+    def reduced(table: Table) -> EpsilonNetwork:
+        """Draw what is used of it."""
+        links = list(_table_links(table))
+        return _network([end for link in links for end in (link.source, link.target)], links)
+
+    def count(self) -> str:
+        """Count nodes and links.
+
+        >>> EpsilonNetwork((), ()).count()
+        '0 properties, 0 classes; no links'
+        """
+        classes = sum(node.is_class for node in self.nodes)
+        properties = len(self.nodes) - classes
+        kinds = Counter(link.kind for link in self.links)
+        links = ", ".join(
+            f"{kinds[kind]:,} {kind}-link{'' if kinds[kind] == 1 else 's'}"
+            for kind in ("S", "O", "SO", "OS")
+            if kinds[kind]
+        )
+        return (
+            f"{properties:,} propert{'y' if properties == 1 else 'ies'}, "
+            f"{classes:,} class{'' if classes == 1 else 'es'}; {links or 'no links'}"
+        )
+
+
+def _network(nodes: list[NetworkNode], links: Iterator[Link] | list[Link]) -> EpsilonNetwork:
+    return EpsilonNetwork(tuple(sorted(set(nodes))), tuple(sorted(set(links))))
+
+
+def _property(each: object) -> NetworkNode:
+    return NetworkNode(False, str(each))
+
+
+def _class(each: object) -> NetworkNode:
+    return NetworkNode(True, str(each))
+
+
+def _axiom_links(schema: Schema) -> Iterator[Link]:
+    for each in schema.axioms:
+        match each.kind:
+            case Kind.SUBCLASS:
+                yield Link(_class(each.subject), "S", _class(each.object))
+            case Kind.DOMAIN:
+                yield Link(_property(each.subject), "S", _class(each.object))
+            case Kind.RANGE:
+                yield Link(_property(each.subject), "O", _class(each.object))
+            case Kind.SUBPROPERTY:
+                yield Link(_property(each.subject), "SO", _property(each.object))
+            case Kind.INVERSE | Kind.SYMMETRIC:
+                yield Link(_property(each.subject), "OS", _property(each.object))
+                yield Link(_property(each.object), "OS", _property(each.subject))
+            case Kind.TRANSITIVE:
+                pass  # no link: nothing follows from one statement
+
+
+def _table_links(table: Table) -> Iterator[Link]:
+    for predicate, found in table.predicates.items():
+        for derived in found:
+            yield from _derived_links(_property(predicate), derived)
+    for one, found in table.classes.items():
+        for derived in found:
+            yield from _derived_links(_class(one), derived)
+
+
+def _derived_links(source: NetworkNode, derived: Derived) -> Iterator[Link]:
+    ends = (derived.subject, derived.object)
+    if derived.predicate == TYPE and not isinstance(derived.object, End):
+        if isinstance(derived.subject, End):
+            yield Link(source, _letter(derived.subject), _class(derived.object))
+        return
+    if all(isinstance(each, End) for each in ends):
+        yield Link(source, "".join(map(_letter, ends)), _property(derived.predicate))
+    elif isinstance(derived.subject, End):
+        yield Link(source, _letter(derived.subject), _property(derived.predicate))
+    elif isinstance(derived.object, End):
+        yield Link(source, _letter(derived.object), _property(derived.predicate))
+
+
+def _letter(atom: End | Class) -> str:
+    return "S" if atom is End.SUBJECT else "O"

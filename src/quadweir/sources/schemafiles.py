@@ -1,0 +1,139 @@
+"""Schemas out of RDF files: their axioms, and warnings with the places of what is odd in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from quadweir.entailment.read import read_axioms
+from quadweir.entailment.schema import Schema, SchemaWarning
+from quadweir.errors import DataError, LimitError, SourceError
+from quadweir.mapping.locate import locate_triples, match_places
+from quadweir.sources.lines import open_bytes
+from quadweir.sources.rdfdocuments import RDF_SUFFIXES, BlankNames, rdf_suffix
+from quadweir.sources.xmlguard import without_doctype
+from quadweir.spans import Span
+from quadweir.terms import IRI, Quad
+
+if TYPE_CHECKING:
+    import pyoxigraph
+
+MAX_BYTES: Final = 256 * 1024 * 1024
+_SUFFIXES: Final = {**RDF_SUFFIXES, ".owl": "RDF_XML", ".rdfs": "RDF_XML"}
+_UNDECLARED: Final = re.compile(r"The prefix (?P<prefix>[^ ]*): has not been declared")
+_NOWHERE: Final = "urn:quadweir:undefined-prefix:"
+_BASE: Final = "file:///.schema/document"
+
+
+def read_schema(paths: Iterable[Path | str]) -> tuple[Schema, list[SchemaWarning]]:
+    """Read the files of a schema as one.
+
+    Raises:
+        SourceError: a file is not there.
+        DataError: a file is not RDF, or not in the format that its name says.
+        UnsupportedError: the schema says of `rdf:type` what cannot be followed.
+    """
+    triples: list[tuple[Quad, Span | None]] = []
+    warnings: list[SchemaWarning] = []
+    for number, path in enumerate(map(Path, paths)):
+        document = _Document(path, number)
+        triples += document.triples
+        warnings += document.warnings
+    schema, odd = read_axioms(triples)
+    return schema, [*warnings, *odd]
+
+
+class _Document:
+    """One file: its triples with their places, and the warnings that parsing gave."""
+
+    def __init__(self, path: Path, number: int) -> None:
+        self._path = path
+        self._names = BlankNames(Path(f"{number}-{path.name}"))
+        self.warnings: list[SchemaWarning] = []
+        suffix = rdf_suffix(path)
+        if suffix not in _SUFFIXES:
+            raise DataError(
+                f"{path}: no RDF format has the suffix {suffix or '(none)'}",
+                hint=f"Names of schema files end in {', '.join(_SUFFIXES)}.",
+            )
+        text = self._text(suffix)
+        quads = self._parse(text, _SUFFIXES[suffix])
+        places = {}
+        if suffix in (".ttl", ".nt"):
+            found = locate_triples(text, base=_BASE, source=str(path))
+            places = {index: each.object_span for index, each in match_places(quads, found).items()}
+        self.triples = [
+            (self._names.quad(quad), places.get(index))
+            for index, quad in enumerate(quads)
+            if not self._is_nowhere(quad)
+        ]
+
+    def _text(self, suffix: str) -> str:
+        try:
+            with open_bytes(self._path) as file:
+                data = without_doctype(file) if _SUFFIXES[suffix] == "RDF_XML" else file
+                read = data.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise SourceError(f"cannot read {self._path}: {error.strerror or error}") from error
+        if len(read) > MAX_BYTES:
+            raise LimitError(
+                f"the schema {self._path} has more than {MAX_BYTES:,} bytes",
+                hint="Check that it is not a file of data.",
+            )
+        try:
+            return read.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"the schema {self._path} is not UTF-8",
+                detail=f"The byte at {error.start} does not belong there.",
+                hint="Save the file as UTF-8.",
+            ) from None
+
+    def _parse(self, text: str, name: str) -> list[pyoxigraph.Quad]:
+        """Parse a document; names with prefixes that are not defined go nowhere, with a warning."""
+        import pyoxigraph as ox
+
+        undefined: dict[str, str] = {}
+        while True:
+            try:
+                return list(
+                    ox.parse(
+                        "".join(undefined.values()) + text,
+                        format=getattr(ox.RdfFormat, name),
+                        base_iri=_BASE,
+                    )
+                )
+            except SyntaxError as error:
+                found = _UNDECLARED.search(error.msg)
+                span = self._span(error, len("".join(undefined.values())))
+                if found is None or found["prefix"] in undefined:
+                    raise DataError(
+                        f"the schema is not {name.replace('_', '-')}",
+                        detail=error.msg,
+                        hint="Mend the syntax at that place.",
+                        span=span,
+                    ) from None
+                prefix = found["prefix"]
+                # On the first line, so that all others keep their numbers.
+                undefined[prefix] = f"@prefix {prefix}: <{_NOWHERE}{prefix}:> . "
+                self.warnings.append(
+                    SchemaWarning(
+                        f"the prefix {prefix}: is not defined: what is said with it is left out",
+                        span,
+                    )
+                )
+            except ValueError as error:
+                raise DataError(f"the schema {self._path} cannot be read: {error}") from None
+
+    def _span(self, error: SyntaxError, added: int) -> Span:
+        source = str(self._path)
+        if not error.lineno:
+            return Span(1, 1, source=source)
+        column = (error.offset or 1) - (added if error.lineno == 1 else 0)
+        return Span(error.lineno, column, source=source)
+
+    def _is_nowhere(self, quad: pyoxigraph.Quad) -> bool:
+        terms = (self._names.term(each) for each in (quad.subject, quad.predicate, quad.object))
+        return any(isinstance(each, IRI) and each.value.startswith(_NOWHERE) for each in terms)
