@@ -15,7 +15,7 @@ from quadweir.entailment.needs import Needs, needs_of, needs_of_windows
 from quadweir.entailment.schema import TYPE, Schema
 from quadweir.entailment.table import Derived, End, Table, closure
 from quadweir.errors import UnsupportedError
-from quadweir.terms import IRI, BlankNode, Quad, Resource, Term
+from quadweir.terms import IRI, Quad, Resource, Term
 
 _Place: TypeAlias = tuple[Resource | None, IRI, Term]
 
@@ -95,22 +95,20 @@ class _Chains:
     def __init__(self, properties: frozenset[IRI]) -> None:
         self.properties = properties
         self._after: defaultdict[_Place, dict[Term, None]] = defaultdict(dict)
-        self._before: defaultdict[_Place, dict[Term, None]] = defaultdict(dict)
+        self._before: defaultdict[_Place, dict[Resource, None]] = defaultdict(dict)
 
     def add(self, quad: Quad) -> list[Quad]:
         graph, predicate = quad.graph, quad.predicate
         new: list[Quad] = []
-        waiting: list[tuple[Term, Term]] = [(quad.subject, quad.object)]
+        waiting: list[tuple[Resource, Term]] = [(quad.subject, quad.object)]
         while waiting:
             subject, end = waiting.pop()
             if end in self._after[graph, predicate, subject]:
                 continue
             self._after[graph, predicate, subject][end] = None
             self._before[graph, predicate, end][subject] = None
-            if (subject, end) != (quad.subject, quad.object) and isinstance(
-                subject, IRI | BlankNode
-            ):
+            if (subject, end) != (quad.subject, quad.object):
                 new.append(Quad(subject, predicate, end, graph))
-            waiting += [(subject, far) for far in self._after[graph, predicate, end]]
-            waiting += [(far, end) for far in self._before[graph, predicate, subject]]
+            waiting += [(subject, far) for far in self._after.get((graph, predicate, end), ())]
+            waiting += [(far, end) for far in self._before.get((graph, predicate, subject), ())]
         return new

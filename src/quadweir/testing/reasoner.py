@@ -74,7 +74,8 @@ class Reasoner:
     def _chained(self, known: set[_Triple]) -> Iterator[_Triple]:
         after: defaultdict[tuple[IRI, Term], list[Term]] = defaultdict(list)
         for subject, predicate, end in known:
-            if self._said[Kind.TRANSITIVE, predicate]:
+            # Chains are made of triples; one with a literal as its subject is none.
+            if self._said[Kind.TRANSITIVE, predicate] and not isinstance(subject, Literal):
                 after[predicate, subject].append(end)
         for (predicate, subject), ends in list(after.items()):
             for end in ends:

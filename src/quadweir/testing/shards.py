@@ -16,6 +16,8 @@ import pyarrow as pa
 
 from quadweir.algebra.patterns import PatternTerm, TriplePattern
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
+from quadweir.entailment.table import Table
+from quadweir.entailment.ways import NO_WAYS, Ways, ways_of
 from quadweir.errors import DataError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER
@@ -36,11 +38,15 @@ class ShardFeed:
     Args:
         shard: The shard or group.
         delay_ms: The allowed delay (S4).
+        table: What follows from triples, if there is a schema (N1).
     """
 
-    def __init__(self, shard: Shard | Group, *, delay_ms: int = 0) -> None:
+    def __init__(
+        self, shard: Shard | Group, *, delay_ms: int = 0, table: Table | None = None
+    ) -> None:
         self.shard = shard
         self.delay_ms = delay_ms
+        self.table = table
         self._highest: dict[tuple[str, object], int] = {}
         self.late = 0
         self.dead = 0
@@ -86,8 +92,9 @@ class ShardFeed:
         for number, plan in enumerate(self.shard.leaves):
             place = self.shard.sources.index(plan.source)
             times, positions, rows = [], [], []
+            table = None if plan.carried else self.table
             for time, element in taken.get(place, ()):
-                for row in _matches(plan.pattern, plan.variables, element):
+                for row in _matches(plan.pattern, plan.variables, element, table):
                     times.append(time)
                     positions.append(element.position)
                     rows.append(row)
@@ -112,17 +119,35 @@ def _ints(values: Sequence[int]) -> np.ndarray:
 
 
 def _matches(
-    pattern: TriplePattern | None, variables: tuple[Variable, ...], element: Element
+    pattern: TriplePattern | None,
+    variables: tuple[Variable, ...],
+    element: Element,
+    table: Table | None,
 ) -> Iterable[tuple[str, ...]]:
-    """Give what the triples of an element bind a pattern's variables to."""
+    """Give what the triples of an element, and what follows, bind a pattern's variables to."""
     if pattern is None:
         if element.quads:
             yield ()
         return
-    for triple in distinct_triples(element):
-        bound = _match(pattern, _of_stream(triple, IRI(element.stream)))
-        if bound is not None:
-            yield tuple(str(bound[variable]) for variable in variables)
+    ways = NO_WAYS if table is None else ways_of(pattern, table)
+    found: dict[tuple[str, ...], None] = {}
+    for carried in distinct_triples(element):
+        triple = _of_stream(carried, IRI(element.stream))
+        follows = table.consequences(triple) if ways.looked_up and table is not None else ()
+        for each in (triple, *_by_ways(triple, ways), *follows):
+            bound = _match(pattern, each)
+            if bound is not None:
+                found[tuple(str(bound[variable]) for variable in variables)] = None
+    yield from found
+
+
+def _by_ways(triple: Quad, ways: Ways) -> Iterable[Quad]:
+    for way in ways.listed:
+        named = triple.subject if way.turned else triple.object
+        if triple.predicate in way.predicates and (way.classes is None or named in way.classes):
+            derived = way.derived.of(triple.subject, triple.object)
+            if derived is not None:
+                yield derived
 
 
 def _match(pattern: TriplePattern, triple: Quad) -> dict[Variable, Term] | None:

@@ -1,0 +1,108 @@
+"""Queries see what a schema derives (N1): by any reasoner, reduced or not, and no more than that."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from properties.dense import Feed, dense_questions, feeds, make_feed, static_data
+from properties.schemas import RULES, Owlrl, schemas, typed, typed_feed, typed_text
+from properties.strategies import ALLOW, EVERYTHING, MONOTONIC
+from quadweir.algebra.dataset import Dataset
+from quadweir.entailment.close import close, refuse_transitive, static_table
+from quadweir.entailment.needs import needs_of
+from quadweir.entailment.schema import Kind, Schema
+from quadweir.entailment.table import Table
+from quadweir.errors import UnsupportedError
+from quadweir.kernel.shard import Shard
+from quadweir.optimize import optimize
+from quadweir.syntax import parse
+from quadweir.terms import Quad
+from quadweir.testing import Answer, Oracle, Reasoner, diff_answers
+from quadweir.testing.shards import ShardFeed, as_answers, scoped_static
+
+
+def all_triples(seed: int) -> list[Quad]:
+    return [quad for each in typed_feed(make_feed(seed)) for quad in each.quads]
+
+
+@given(schema=schemas(types=False), seed=st.integers(0, 2**32))
+@settings(max_examples=25)
+def test_what_follows_is_what_an_independent_reasoner_derives(schema: Schema, seed: int) -> None:
+    triples = all_triples(seed)
+    expected = Owlrl(schema)(triples, False)
+    assert set(close(triples, Table.of(schema))) == expected
+    assert Reasoner(schema)(triples, False) == expected
+
+
+@given(schema=schemas(kinds=[*RULES, Kind.TRANSITIVE]), seed=st.integers(0, 2**32))
+def test_the_table_gives_what_rule_after_rule_gives(schema: Schema, seed: int) -> None:
+    triples = all_triples(seed)
+    # One triple at a time, as in a stream.
+    for triple in triples:
+        assert set(close([triple], Table.of(schema))) == Reasoner(schema)([triple], False)
+    # All together, with chains of transitive properties, as in static data.
+    closed = set(close(triples, Table.of(schema), schema.transitive))
+    assert closed == Reasoner(schema)(triples, True)
+
+
+def by_the_kernel(
+    text: str, dialect: str, feed: Feed, static: list[Quad], schema: Schema, table: Table
+) -> list[Answer]:
+    query = optimize(parse(text, dialect=dialect, allow=ALLOW)).query
+    fixed = close(scoped_static(static), static_table(schema, query), schema.transitive)
+    shard = Shard(
+        query, static=Dataset.of(fixed), streams=sorted({element.stream for element in feed})
+    )
+    through = ShardFeed(shard, delay_ms=100, table=table)
+    found = [*as_answers(through.push(feed), query), *as_answers(through.finish(), query)]
+    assert through.late == 0
+    return found
+
+
+def check(
+    data: st.DataObject, dialect: str, kinds: frozenset[str], feed: Feed, static: list[Quad]
+) -> None:
+    schema = data.draw(schemas(kinds=[*RULES, Kind.TRANSITIVE]))
+    text = typed_text(data.draw(dense_questions(dialect, kinds=kinds)).text(dialect))
+    feed, static = typed_feed(feed), list(map(typed, static))
+    query = parse(text, dialect=dialect, allow=ALLOW)
+    try:
+        refuse_transitive(schema, query)
+    except UnsupportedError:
+        return
+    expected = Oracle(query, static=static, entail=Reasoner(schema)).answers(feed)
+    for table in (Table.of(schema, needs_of(query)), Table.of(schema)):
+        found = by_the_kernel(text, dialect, feed, static, schema, table)
+        assert diff_answers(expected, found) == ""
+
+
+@pytest.mark.parametrize("dialect", ["rspql", "csparql", "cqels"])
+@given(data=st.data(), feed=feeds(), static=static_data())
+def test_reduced_or_not_a_query_sees_what_the_schema_derives(
+    dialect: str, data: st.DataObject, feed: Feed, static: list[Quad]
+) -> None:
+    check(data, dialect, EVERYTHING - {"path"}, feed, static)
+
+
+@given(data=st.data(), feed=feeds(), static=static_data())
+def test_paths_run_over_what_the_schema_derives(
+    data: st.DataObject, feed: Feed, static: list[Quad]
+) -> None:
+    check(data, "cqels", EVERYTHING - {"exists"}, feed, static)
+
+
+@given(data=st.data(), schema=schemas(types=False), seed=st.integers(0, 2**32))
+@settings(max_examples=8)
+def test_answers_are_those_over_windows_closed_by_an_independent_reasoner(
+    data: st.DataObject, schema: Schema, seed: int
+) -> None:
+    feed = typed_feed(make_feed(seed, size=3))
+    question = data.draw(dense_questions("cqels", kinds=MONOTONIC - {"path", "graph"}))
+    text = typed_text(question.text("cqels"))
+    query = parse(text, dialect="cqels", allow=ALLOW)
+    expected = Oracle(query, entail=Owlrl(schema)).answers(feed)
+    table = Table.of(schema, needs_of(query))
+    found = by_the_kernel(text, "cqels", feed, [], schema, table)
+    assert diff_answers(expected, found) == ""
