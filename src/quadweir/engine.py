@@ -63,6 +63,7 @@ class Engine:
         self._queries: list[StreamingQuery | RegisteredQuery] = []
         self._provided: dict[str, Feed] = {}
         self._axioms: list[Axiom] = []
+        self.schema_warnings: list[SchemaWarning] = []
 
     def declare(self, *declarations: StreamDeclaration) -> None:
         """Make streams known by their IRIs; a later declaration of the same IRI wins."""
@@ -98,6 +99,7 @@ class Engine:
 
         read, warnings = read_schema(paths)
         self._axioms += read.axioms
+        self.schema_warnings += warnings
         return warnings
 
     def read(self, *paths: Path | str) -> RdfFiles:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,11 +16,13 @@ from quadweir.commands.querytext import (
     read_query,
     read_text,
 )
-from quadweir.errors import UsageError
+from quadweir.commands.schemas import SchemaOption, schema_of
+from quadweir.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.algebra.windows import Scope
+    from quadweir.entailment.schema import Schema
 
 
 def explain(
@@ -41,21 +44,44 @@ def explain(
     shards: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="With --plan: the number of shards.")
     ] = None,
+    schema: SchemaOption = None,
+    entailment: Annotated[
+        bool,
+        typer.Option(
+            "--entailment",
+            help="With --schema: also show the network of the schema, full and as far as used.",
+        ),
+    ] = False,
+    svg: Annotated[
+        Path | None,
+        typer.Option("--svg", metavar="FILE", help="With --entailment: draw the networks, too."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
 ) -> None:
     """Show what a query means: dialect, windows, reports, algebra, static parts, state, plan.
 
     Nothing is run or fetched.
     """
+    from quadweir.entailment.close import refuse_transitive
+
     if spark and not plan:
         raise UsageError("--spark goes with --plan", hint="Add --plan.")
+    if entailment and not schema:
+        raise UsageError("--entailment goes with --schema", hint="Add --schema FILE.")
+    if svg is not None and not entailment:
+        raise UsageError("--svg goes with --entailment", hint="Add --entailment.")
     text, source = read_text(query)
     read = read_query(text, source, dialect=dialect, content=content, allow=("FROM", "SERVICE"))
     facts = explanation(read, dialect or _detected(text), steps=steps)
+    axioms = schema_of(schema or ())
+    if axioms is not None:
+        refuse_transitive(axioms, read)
+    if entailment and axioms is not None:
+        facts["entailment"] = _networks(axioms, read, svg)
     if plan:
-        facts["plan"] = planned(read, shards)
+        facts["plan"] = planned(read, shards, axioms)
     if spark:
-        facts["spark"] = _spark_plan(read, shards)
+        facts["spark"] = _spark_plan(read, shards, axioms)
     if as_json:
         print_json(facts)
     else:
@@ -68,19 +94,44 @@ def _detected(text: str) -> str:
     return detect(text)
 
 
-def planned(query: ContinuousQuery, shards: int | None = None) -> str:
+def _networks(schema: Schema, query: ContinuousQuery, svg: Path | None) -> str:
+    """Tell the networks of a schema, and draw them to a file if one is named."""
+    from quadweir.entailment.draw import network_svg, network_text
+    from quadweir.entailment.needs import needs_of
+    from quadweir.entailment.network import EpsilonNetwork
+    from quadweir.entailment.table import Table
+
+    full = EpsilonNetwork.full(schema)
+    reduced = EpsilonNetwork.reduced(Table.of(schema, needs_of(query)))
+    if svg is not None:
+        drawing = network_svg(full, reduced)
+        try:
+            svg.write_text(drawing, encoding="utf-8")
+        except OSError as error:
+            raise SourceError(f"cannot write {svg}: {error.strerror}") from None
+    return network_text(full, reduced)
+
+
+def planned(query: ContinuousQuery, shards: int | None = None, schema: Schema | None = None) -> str:
     """Say how a query is run, as far as that can be told without its streams and static data."""
     from quadweir.algebra.dataset import Dataset
+    from quadweir.entailment.needs import needs_of
+    from quadweir.entailment.table import Table
     from quadweir.optimize.pipeline import optimize
     from quadweir.plan.describe import describe
     from quadweir.plan.query import plan_query
 
     named = (*query.default_graphs, *query.named_graphs)
-    found = plan_query(optimize(query).query, static=Dataset.of([], named=named), streams=())
+    found = plan_query(
+        optimize(query).query,
+        static=Dataset.of([], named=named),
+        streams=(),
+        table=Table.of(schema, needs_of(query)) if schema is not None else None,
+    )
     return describe(found, shards=shards, algebra=False)
 
 
-def _spark_plan(query: ContinuousQuery, shards: int | None) -> str:
+def _spark_plan(query: ContinuousQuery, shards: int | None, schema: Schema | None) -> str:
     """Spark's own plan over streams of no elements: it depends on the query alone."""
     from quadweir import rows
     from quadweir.commands.interrupts import quieten_gateway
@@ -96,7 +147,9 @@ def _spark_plan(query: ContinuousQuery, shards: int | None) -> str:
         streams = [each.stream.value for each in query.windows if isinstance(each.stream, IRI)]
         feeds = {iri: Feed(iri, lambda _time, _spool: empty) for iri in streams}
         every = [window.name.value for window in query.windows]
-        registered = RegisteredQuery(session, query, feeds, shards=shards, allow_unbounded=every)
+        registered = RegisteredQuery(
+            session, query, feeds, shards=shards, allow_unbounded=every, schema=schema
+        )
         return registered.spark_plan()
     finally:
         session.stop()
@@ -236,6 +289,8 @@ def as_text(facts: dict[str, Any]) -> str:
         lines.append(textwrap.indent(facts["optimized"].rstrip(), "  "))
     else:
         lines += ["", "optimized (the same: no rule found anything to do)"]
+    if "entailment" in facts:
+        lines += ["", "entailment", textwrap.indent(facts["entailment"].rstrip(), "  ")]
     if "plan" in facts:
         lines += ["", facts["plan"].rstrip()]
     if "spark" in facts:

@@ -19,6 +19,7 @@ from quadweir.commands.querytext import (
     read_query,
     read_text,
 )
+from quadweir.commands.schemas import SchemaOption, schema_of, tell_of
 from quadweir.errors import DataError, SourceError, UsageError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def query(
             help="Static RDF data, in the default graph or in the graph of that name; repeatable.",
         ),
     ] = None,
+    schema: SchemaOption = None,
     output: Annotated[
         str,
         typer.Option(
@@ -154,6 +156,7 @@ def query(
         streams=tuple(parse_streams(stream or [])),
         streams_file=streams,
         static=tuple(static or ()),
+        schema=tuple(schema or ()),
         target=target,
         shards=shards,
         delay=parse_option("--delay", delay) if delay is not None else None,
@@ -178,6 +181,7 @@ def query(
                 declarations=tuple(asked.declarations(live=True)),
                 streams_file=streams,
                 static=asked.static,
+                schema=asked.schema,
                 target=target,
                 shards=shards,
                 checkpoint=checkpoint,
@@ -207,6 +211,7 @@ class _Asked:
     streams: tuple[Named, ...]
     streams_file: Path | None
     static: tuple[str, ...]
+    schema: tuple[str, ...]
     target: Target
     shards: int | None
     delay: timedelta | None
@@ -258,17 +263,25 @@ def _check_streams(asked: _Asked) -> None:
 # --- by the oracle ---
 
 
-def _run_oracle(asked: _Asked, bad: list[DeadLetter] | None, delay_ms: int | None) -> Run:
+def _run_oracle(
+    asked: _Asked, bad: list[DeadLetter] | None, delay_ms: int | None, *, tell: bool
+) -> Run:
     from quadweir.commands.querystreams import predicates, read_elements_of
     from quadweir.testing.oracle import Oracle
+    from quadweir.testing.reasoner import Reasoner
 
     if asked.streams_file is not None:
         raise UsageError(
             "the oracle takes its streams from --stream", hint="Write --stream IRI=FILE."
         )
     feed = read_elements_of(asked.streams, predicates(asked.query), bad=bad)
+    schema = schema_of(asked.schema, tell=tell)
     wise = Oracle(
-        asked.query, static=asked.quads(), delay_ms=delay_ms, max_reports=asked.max_reports
+        asked.query,
+        static=asked.quads(),
+        delay_ms=delay_ms,
+        max_reports=asked.max_reports,
+        entail=Reasoner(schema) if schema is not None else None,
     )
     return wise.run(feed)
 
@@ -280,7 +293,9 @@ def _answer_by_oracle(asked: _Asked) -> None:
         raise UsageError("the oracle writes jsonl to files only", hint="Leave --oracle out.")
     bad: list[DeadLetter] = []
     delay = asked.delay if asked.delay is not None else timedelta(0)
-    run = _run_oracle(asked, None if asked.strict else bad, delay // timedelta(milliseconds=1))
+    run = _run_oracle(
+        asked, None if asked.strict else bad, delay // timedelta(milliseconds=1), tell=True
+    )
     with _opened(asked.target.output) as out:
         for answer in run.answers:
             out.write(json.dumps(answer.to_json(), ensure_ascii=False) + "\n")
@@ -309,6 +324,8 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
         if asked.streams_file is not None:
             engine.load_streams(asked.streams_file)
         engine.declare(*declarations)
+        engine.schema(*asked.schema)
+        tell_of(engine.schema_warnings)
         registered = engine.query(
             asked.text,
             dialect=asked.dialect,
@@ -352,7 +369,7 @@ def _agrees(asked: _Asked, actual: list[Answer]) -> bool:
     from quadweir.testing import diff_answers
 
     # All elements are there before time goes on: none of them is late.
-    expected = _run_oracle(asked, [], None).answers
+    expected = _run_oracle(asked, [], None, tell=False).answers
     difference = diff_answers(expected, actual)
     if not difference:
         print(f"quadweir: the oracle gives the same {len(expected)} answers", file=sys.stderr)

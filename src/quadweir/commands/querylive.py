@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.commands.interrupts import Interrupts, quieten_gateway
 from quadweir.commands.output import printable, stderr_console
+from quadweir.commands.schemas import tell_of
 from quadweir.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class LiveQuery:
     declarations: tuple[StreamDeclaration, ...]
     streams_file: Path | None
     static: tuple[str, ...]
+    schema: tuple[str, ...]
     target: Target
     shards: int | None
     checkpoint: Path | None
@@ -58,6 +60,8 @@ def run(asked: LiveQuery) -> None:
         if asked.streams_file is not None:
             engine.load_streams(asked.streams_file)
         engine.declare(*asked.declarations)
+        engine.schema(*asked.schema)
+        tell_of(engine.schema_warnings)
         registered = engine.query(
             asked.text,
             dialect=asked.dialect,

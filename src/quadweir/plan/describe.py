@@ -5,8 +5,12 @@ from __future__ import annotations
 from quadweir.algebra.analyze import state_bounds
 from quadweir.algebra.patterns import TriplePattern
 from quadweir.algebra.render import render
+from quadweir.entailment.schema import Class
+from quadweir.entailment.table import End
+from quadweir.entailment.ways import Ways
 from quadweir.kernel.network import LeafPlan
 from quadweir.plan.query import QueryPlan
+from quadweir.terms import IRI
 
 
 def describe(plan: QueryPlan, *, shards: int | None = None, algebra: bool = True) -> str:
@@ -21,6 +25,7 @@ def describe(plan: QueryPlan, *, shards: int | None = None, algebra: bool = True
     lines.append("matched before the shuffle")
     for place, leaf in enumerate(plan.leaves):
         lines.append(f"  {place}  {_leaf(leaf, plan)}{_to(place, leaf, plan)}")
+        lines += [f"       {way}" for way in _ways(plan.ways(leaf))]
     for place in sorted(plan.elements):
         window = plan.query.windows[plan.sources[place].window]
         lines.append(f"  all elements of <{plan.sources[place].stream}>, for {window.name}")
@@ -66,6 +71,31 @@ def _leaf(leaf: LeafPlan, plan: QueryPlan) -> str:
 
 def _pattern(pattern: TriplePattern) -> str:
     return f"{pattern.subject} {pattern.predicate} {pattern.object}"
+
+
+def _ways(ways: Ways) -> list[str]:
+    """Say which other statements match a leaf, by what a schema derives from them."""
+    if ways.looked_up:
+        return ["also by what follows from a statement, looked up by its predicate and class"]
+    found = []
+    for way in ways.listed:
+        sets = [f"predicate {_some(way.predicates)}"]
+        if way.classes is not None:
+            sets.append(f"{'subject' if way.turned else 'object'} {_some(way.classes)}")
+        gives = " ".join(
+            map(_atom, (way.derived.subject, way.derived.predicate, way.derived.object))
+        )
+        found.append(f"also with {' and '.join(sets)}, as {gives}")
+    return found
+
+
+def _some(terms: frozenset[IRI] | frozenset[Class]) -> str:
+    shown = sorted(map(str, terms))
+    return shown[0] if len(shown) == 1 else f"one of {len(shown):,} such as {shown[0]}"
+
+
+def _atom(atom: object) -> str:
+    return f"({atom.name.lower()})" if isinstance(atom, End) else str(atom)
 
 
 def _to(place: int, leaf: LeafPlan, plan: QueryPlan) -> str:

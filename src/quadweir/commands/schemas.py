@@ -1,0 +1,45 @@
+"""What the verbs that take `--schema` share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from quadweir.entailment.schema import Schema, SchemaWarning
+
+_MOST_TOLD: Final = 20
+
+SchemaOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--schema",
+        metavar="FILE",
+        help="RDFS and OWL: what else follows from the triples of streams and static data; "
+        "repeatable.",
+    ),
+]
+
+
+def schema_of(files: Iterable[str], *, tell: bool = True) -> Schema | None:
+    """Read the schema that the command line names, None if it names none; tell what is odd in it."""
+    from quadweir.sources.schemafiles import read_schema
+
+    named = list(files)
+    if not named:
+        return None
+    schema, warnings = read_schema(named)
+    if tell:
+        tell_of(warnings)
+    return schema
+
+
+def tell_of(warnings: Sequence[SchemaWarning]) -> None:
+    """Say on standard error what is odd in a schema."""
+    for each in warnings[:_MOST_TOLD]:
+        print(f"quadweir: {each}", file=sys.stderr)
+    if len(warnings) > _MOST_TOLD:
+        print(f"quadweir: and {len(warnings) - _MOST_TOLD} more warnings", file=sys.stderr)
