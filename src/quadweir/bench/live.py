@@ -69,6 +69,7 @@ def measure_query(
     streams: Mapping[str, Path],
     *,
     static: Sequence[Path] = (),
+    schema: Sequence[Path] = (),
     shards: int | None = None,
     allow_unbounded: Sequence[str] = (),
 ) -> Throughput:
@@ -79,14 +80,15 @@ def measure_query(
         text: the query.
         streams: the folders of its streams, by their IRIs.
         static: files of static data.
+        schema: files of a schema.
         shards: how many shards, at most.
         allow_unbounded: what may be kept whole.
     """
     from quadweir.sinks.start import Call
 
-    registered = engine_over(spark, streams).query(
-        text, static=static, shards=shards, allow_unbounded=allow_unbounded
-    )
+    engine = engine_over(spark, streams)
+    engine.schema(*schema)
+    registered = engine.query(text, static=static, shards=shards, allow_unbounded=allow_unbounded)
     with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as checkpoint, watched() as memory:
         registered.start(
             Call(lambda frame, _: drain(frame)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,18 +35,16 @@ def read_schema(paths: Iterable[Path | str]) -> tuple[Schema, list[SchemaWarning
         DataError: a file is not RDF, or not in the format that its name says.
         UnsupportedError: the schema says of `rdf:type` what cannot be followed.
     """
-    triples: list[tuple[Quad, Span | None]] = []
-    warnings: list[SchemaWarning] = []
-    for number, path in enumerate(map(Path, paths)):
-        document = _Document(path, number)
-        triples += document.triples
-        warnings += document.warnings
-    schema, odd = read_axioms(triples)
-    return schema, [*warnings, *odd]
+    documents = [_Document(path, number) for number, path in enumerate(map(Path, paths))]
+    schema, odd = read_axioms((quad, None) for each in documents for quad in each.quads)
+    if odd or schema.transitive:
+        # Only now is it worth the while to look for places.
+        schema, odd = read_axioms(pair for each in documents for pair in each.placed())
+    return schema, [*(each for one in documents for each in one.warnings), *odd]
 
 
 class _Document:
-    """One file: its triples with their places, and the warnings that parsing gave."""
+    """One file: its triples, their places if asked for, and the warnings that parsing gave."""
 
     def __init__(self, path: Path, number: int) -> None:
         self._path = path
@@ -58,17 +56,20 @@ class _Document:
                 f"{path}: no RDF format has the suffix {suffix or '(none)'}",
                 hint=f"Names of schema files end in {', '.join(_SUFFIXES)}.",
             )
-        text = self._text(suffix)
-        quads = self._parse(text, _SUFFIXES[suffix])
+        self._suffix = suffix
+        self._content = self._text(suffix)
+        self._parsed = self._parse(self._content, _SUFFIXES[suffix])
+        self._kept = [at for at, quad in enumerate(self._parsed) if not self._is_nowhere(quad)]
+        self.quads = [self._names.quad(self._parsed[at]) for at in self._kept]
+
+    def placed(self) -> Iterator[tuple[Quad, Span | None]]:
+        """Give the triples with the places of their objects, as far as the format has some."""
         places = {}
-        if suffix in (".ttl", ".nt"):
-            found = locate_triples(text, base=_BASE, source=str(path))
-            places = {index: each.object_span for index, each in match_places(quads, found).items()}
-        self.triples = [
-            (self._names.quad(quad), places.get(index))
-            for index, quad in enumerate(quads)
-            if not self._is_nowhere(quad)
-        ]
+        if self._suffix in (".ttl", ".nt"):
+            found = locate_triples(self._content, base=_BASE, source=str(self._path))
+            places = match_places(self._parsed, found)
+        for at, quad in zip(self._kept, self.quads, strict=True):
+            yield quad, places[at].object_span if at in places else None
 
     def _text(self, suffix: str) -> str:
         try:
