@@ -122,7 +122,7 @@ def _matches(
     pattern: TriplePattern | None,
     variables: tuple[Variable, ...],
     element: Element,
-    table: Table | None,
+    table: Table | None = None,
 ) -> Iterable[tuple[str, ...]]:
     """Give what the triples of an element, and what follows, bind a pattern's variables to."""
     if pattern is None:
