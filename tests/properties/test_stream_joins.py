@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.join_model import Model, Record
 
+from join_model import Model, Record
 from quadweir.kernel.joinclock import Heard, JoinTiming
 from quadweir.kernel.joinwindows import Dynamic, Interval, JoinWindow, Sliding, Tumbling
 from quadweir.kernel.policies import (

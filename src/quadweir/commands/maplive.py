@@ -110,6 +110,7 @@ def begin(
     from quadweir.mapping.live import Streams, check_realtime, compile_live
     from quadweir.mapping.live_run import Letters, Run, start_batches, start_realtime
     from quadweir.mapping.run import check_graphs
+    from quadweir.runtime.joins import host_join
     from quadweir.sinks.rdf_documents import Syntax
 
     check_graphs(mapping, Syntax(options.form))
@@ -120,7 +121,9 @@ def begin(
         declarations=declarations,
         hosts=options.hosts,
     )
-    compiled = compile_live(mapping, streams, base=options.base)
+    compiled = compile_live(
+        mapping, streams, base=options.base, host=host_join, run=str(checkpoint.absolute())
+    )
     if options.explain:
         stderr_console().print(printable(compiled.explain()), markup=False)
     if not compiled.is_streaming:

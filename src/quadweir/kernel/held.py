@@ -7,7 +7,7 @@ when more slots are dead than alive, the living ones move together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -73,14 +73,15 @@ class Held:
             self._columns = carried if known is None else pa.concat_tables([known, carried])
         return first
 
-    def take(self, slots: Ints) -> pa.Table | None:
-        """Give what records carry."""
+    def take(self, slots: Ints, names: Sequence[str] | None = None) -> pa.Table | None:
+        """Give what records carry, in some columns or in all."""
         if self._columns is None:
             return None
         if any(column.num_chunks > 1 for column in self._columns.columns):
             # Taking from many pieces costs more than making them one.
             self._columns = self._columns.combine_chunks()
-        return self._columns.take(pa.array(slots))
+        found = self._columns if names is None else self._columns.select(names)
+        return found.take(pa.array(slots))
 
     def compact(self, alive: Ints) -> Ints:
         """Leave out dead slots; gives where each living one went."""

@@ -47,7 +47,8 @@ class Arrivals:
         number: what to call the records in `Pairs`.
         order: places in the order of arrival, increasing; needed only if other shards have records
             in between.
-        carried: columns that come out again with each pair, the same for both sides.
+        carried: the columns that come out again with each pair: the child's, then those that only
+            the parent has, each null for records of the other side.
     """
 
     key: pa.Array
@@ -81,15 +82,22 @@ class StreamJoin:
     Args:
         window: which records may meet.
         timing: how late they may be.
-        carried: the names of the columns that records carry.
+        carried: the names of the columns that records carry and a child brings into a pair.
+        parent_carried: those that a parent brings; the same if not given.
 
     Attributes:
         late: how many records came too late and were left out.
         without_key: how many had none.
+        pairs: how many pairs were made.
+        fingerprint: a digest of what its state depends on.
     """
 
     def __init__(
-        self, window: JoinWindow, timing: JoinTiming | None = None, carried: tuple[str, ...] = ()
+        self,
+        window: JoinWindow,
+        timing: JoinTiming | None = None,
+        carried: tuple[str, ...] = (),
+        parent_carried: tuple[str, ...] | None = None,
     ) -> None:
         timing = timing if timing is not None else JoinTiming()
         self.late = 0
@@ -98,13 +106,16 @@ class StreamJoin:
         self._clock = JoinClock(timing)
         self._terms = Dictionary()
         self._held = Held()
-        self._carried = carried
+        self._child = carried
+        self._parent = carried if parent_carried is None else parent_carried
         self._windows: DynamicWindows | TimedWindows
         if isinstance(window, Dynamic):
             self._windows = DynamicWindows(window.policy, window.forget_ms)
         else:
             self._windows = TimedWindows(window)
-        self._fingerprint = fingerprint("stream join", repr(window), repr(timing), *carried)
+        self.fingerprint = fingerprint(
+            "stream join", repr(window), repr(timing), *self._child, "|", *self._parent
+        )
 
     @property
     def watermark(self) -> int:
@@ -177,8 +188,8 @@ class StreamJoin:
             held.numbers[child],
             held.numbers[parent],
             np.maximum(held.times[child], held.times[parent]),
-            held.take(child),
-            held.take(parent),
+            held.take(child, self._child),
+            held.take(parent, self._parent),
         )
 
     def _forget(self, keys: Ints) -> None:
@@ -253,7 +264,7 @@ class StreamJoin:
             **{f"terms.{name}": each for name, each in self._terms.arrays().items()},
             **{f"held.{name}": each for name, each in self._held.arrays().items()},
         }
-        return write_frame(Kind.SNAPSHOT, self._fingerprint, arrays)
+        return write_frame(Kind.SNAPSHOT, self.fingerprint, arrays)
 
     def restore(self, data: bytes) -> None:
         """Take back what `snapshot` wrote.
@@ -261,7 +272,7 @@ class StreamJoin:
         Raises:
             StateError: it is damaged, or of another join.
         """
-        arrays = read_frame(Kind.SNAPSHOT, self._fingerprint, data)
+        arrays = read_frame(Kind.SNAPSHOT, self.fingerprint, data)
         try:
             self._clock.cells = arrays["clock"]
             self.late, self.without_key, self.pairs, evictions = map(int, arrays["totals"])
@@ -269,6 +280,7 @@ class StreamJoin:
                 self._windows.evictions = evictions
             self._windows.keys.restore(part("keys", arrays))
             self._terms.restore(part("terms", arrays))
-            self._held.restore(part("held", arrays), self._carried)
+            names = tuple(dict.fromkeys((*self._child, *self._parent)))
+            self._held.restore(part("held", arrays), names)
         except (KeyError, ValueError) as error:
             raise StateError("a snapshot that lacks parts", detail=str(error)) from error

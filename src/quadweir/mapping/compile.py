@@ -15,12 +15,22 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 from pyspark.sql import functions as F
 
 from quadweir import rows
-from quadweir.errors import NotImplementedYetError
+from quadweir.errors import MappingError
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.generate import Generator, Made, needs_type
+from quadweir.mapping.joinframes import OBJECT, Side, both, join_keys, time_of
+from quadweir.mapping.joins import (
+    Host,
+    JoinInput,
+    StreamTime,
+    time_reference,
+    timing_of,
+    window_of,
+)
 from quadweir.mapping.model import (
     Constant,
     FunctionExecution,
+    JoinWindow,
     ObjectMap,
     PerRecord,
     PredicateObjectMap,
@@ -55,12 +65,13 @@ _BAD: Final = "bad_records"
 _IS_BAD: Final = "_quadweir_bad"
 _SHARED: Final = "_quadweir_shared"
 _GOOD: Final = "records"
-_OBJECT: Final = "_quadweir_object"
 _REASON: Final = "_quadweir_reason"
 _TEXT: Final = "_quadweir_plain"
 
 Explode: TypeAlias = Callable[["DataFrame", Sequence[Entry], bool, Sequence[str]], "DataFrame"]
 """Turns rows of terms into rows of quads."""
+StreamTimes: TypeAlias = Callable[[LogicalSource], StreamTime]
+"""Says where the records of a stream have their times."""
 Open: TypeAlias = Callable[[LogicalSource, Mapping[str, bool]], Records]
 """Opens a source for some references, each with whether the type of its value matters."""
 
@@ -71,7 +82,7 @@ class Compiled:
     """What a mapping becomes."""
 
     groups: list[_Group]
-    joins: list[_Join]
+    joins: list[_Join | _WindowJoin]
     targets: tuple[LogicalTarget, ...]
 
     def quads(
@@ -161,6 +172,9 @@ def compile_mapping(
     *,
     base: str | None = None,
     registry: Registry = FUNCTIONS,
+    host: Host | None = None,
+    stream_time: StreamTimes = lambda _: StreamTime(),
+    run: str = "",
 ) -> Compiled:
     """Compile a mapping.
 
@@ -169,12 +183,16 @@ def compile_mapping(
         open_source: opens a source; called once for each source of the mapping.
         base: what relative IRIs are put after, unless a triples map says otherwise.
         registry: the functions that it may call.
+        host: joins streams in windows; without it no two streams can be joined.
+        stream_time: says where the records of a stream have their times, as far as the mapping
+            does not.
+        run: what tells this run from others of the mapping, such as its checkpoint.
     """
     targets = mapping.targets()
     base = base if base is not None else mapping.base_iri
     groups: dict[LogicalSource, _Group] = {}
     for logical, triples_maps in _by_source(mapping).items():
-        wanted = _references(mapping, logical, triples_maps)
+        wanted = _references(mapping, logical, triples_maps, stream_time)
         groups[logical] = _Group(
             _prepared(open_source(logical, wanted)),
             logical,
@@ -182,9 +200,10 @@ def compile_mapping(
             registry,
             {t: n for n, t in enumerate(targets)},
         )
-    joins: list[_Join] = []
+    joins: list[_Join | _WindowJoin] = []
+    hosting = _Hosting(host, stream_time, run)
     for triples_map in mapping.triples_maps:
-        joins.extend(groups[triples_map.source].add(triples_map, mapping, groups))
+        joins.extend(groups[triples_map.source].add(triples_map, mapping, groups, hosting))
     return Compiled(list(groups.values()), joins, targets)
 
 
@@ -218,9 +237,12 @@ def _by_source(mapping: RmlMapping) -> dict[LogicalSource, list[TriplesMap]]:
 
 
 def _references(
-    mapping: RmlMapping, logical: LogicalSource, triples_maps: Sequence[TriplesMap]
+    mapping: RmlMapping,
+    logical: LogicalSource,
+    triples_maps: Sequence[TriplesMap],
+    stream_time: StreamTimes,
 ) -> dict[str, bool]:
-    """Every reference into a source, and whether it becomes a literal of its natural type."""
+    """Every reference into a source, and whether the type of its value matters."""
     found: dict[str, bool] = {}
     for triples_map in triples_maps:
         for reference in sorted(triples_map.references()):
@@ -235,6 +257,28 @@ def _references(
             for condition in item.conditions:
                 for reference in sorted(expression_references(condition.parent)):
                     found.setdefault(reference, False)
+    for triples_map in mapping.triples_maps:
+        for item in triples_map.ref_object_maps():
+            if item.window is None:
+                continue
+            sides = (triples_map, mapping.triples_map(item.parent))
+            for is_parent, side in enumerate(sides):
+                if side.source == logical:
+                    found.update(_window_references(item, bool(is_parent), stream_time(logical)))
+    return found
+
+
+def _window_references(item: RefObjectMap, is_parent: bool, known: StreamTime) -> dict[str, bool]:
+    """What a join in a window reads of one side: keys with their types, and times."""
+    assert item.window is not None
+    found: dict[str, bool] = {}
+    for condition in item.conditions:
+        operand = condition.parent if is_parent else condition.child
+        if isinstance(operand, Reference):
+            found[operand.reference] = True
+    timed = time_reference(item.window, is_parent=is_parent) or known.reference
+    if timed is not None:
+        found.setdefault(timed, False)
     return found
 
 
@@ -336,9 +380,10 @@ class _Group:
         triples_map: TriplesMap,
         mapping: RmlMapping,
         groups: Mapping[LogicalSource, _Group],
-    ) -> list[_Join]:
+        hosting: _Hosting,
+    ) -> list[_Join | _WindowJoin]:
         """Take in a triples map; give the joins that it needs."""
-        joins: list[_Join] = []
+        joins: list[_Join | _WindowJoin] = []
         subject_map = triples_map.subject
         subject = self.subject(triples_map)
         is_a = constant(IRI(RDF.type))
@@ -356,7 +401,7 @@ class _Group:
         for pair in triples_map.predicate_objects:
             for item in pair.objects:
                 if isinstance(item, RefObjectMap) and not self._is_own(item, mapping):
-                    joins.append(self._join(triples_map, pair, item, mapping, groups))
+                    joins.append(self._join(triples_map, pair, item, mapping, groups, hosting))
                     continue
                 objects = self._object(item, triples_map, mapping)
                 self.entries.extend(
@@ -413,23 +458,17 @@ class _Group:
         item: RefObjectMap,
         mapping: RmlMapping,
         groups: Mapping[LogicalSource, _Group],
-    ) -> _Join:
+        hosting: _Hosting,
+    ) -> _Join | _WindowJoin:
         parent = mapping.triples_map(item.parent)
         other = groups[parent.source]
         if self.records.frame.isStreaming and other.records.frame.isStreaming:
-            raise NotImplementedYetError(
-                f"triples map {triples_map.name} joins two streams, which needs a window",
-                hint="Join a stream with a file, or give the join a window (rmls:joinConfig).",
-                span=item.span or triples_map.span,
-            )
+            return self._window_join(triples_map, pair, item, other, parent, hosting)
         mine = self.generator(triples_map)
         theirs = other.generator(parent)
-        keys = [
-            (mine.texts(condition.child).terms, theirs.texts(condition.parent).terms)
-            for condition in item.conditions
-        ]
+        keys = [join_keys(condition, item, mine, theirs) for condition in item.conditions]
         found = other.subject(parent)
-        placeholder = Terms(F.col(_OBJECT))
+        placeholder = Terms(F.col(OBJECT))
         guard = mine.condition(item.condition) if item.condition is not None else None
         return _Join(
             child=self,
@@ -441,6 +480,49 @@ class _Group:
             how=f"join of {self.records.shown} with {other.records.shown} "
             + (f"on {len(keys)} conditions" if keys else "without conditions: every pair"),
         )
+
+    def _window_join(
+        self,
+        triples_map: TriplesMap,
+        pair: PredicateObjectMap,
+        item: RefObjectMap,
+        other: _Group,
+        parent: TriplesMap,
+        hosting: _Hosting,
+    ) -> _WindowJoin:
+        window = hosting.check(triples_map, item)
+        # Groups of their own, which make only the terms that pairs need.
+        mine, theirs = self._alone(), other._alone()
+        makers = mine.generator(triples_map), theirs.generator(parent)
+        keys = [join_keys(condition, item, *makers) for condition in item.conditions]
+        entries = list(mine._pairs(triples_map, pair, item, Terms(F.col(OBJECT))))
+        found = theirs.subject(parent)
+        guard = makers[0].condition(item.condition) if item.condition is not None else None
+        times = []
+        for number, (group, told) in enumerate(((mine, self), (theirs, other))):
+            known = hosting.stream_time(group.logical)
+            at, problem = time_of(group.records, window, known, is_parent=bool(number))
+            times.append(at)
+            if problem is not None:
+                told._problems.append(problem)
+        return _WindowJoin(
+            child=mine,
+            parent=theirs,
+            found=found,
+            keys=keys,
+            guard=guard,
+            times=(times[0], times[1]),
+            window=window,
+            hosting=hosting,
+            entries=entries,
+            name=hosting.name(),
+            how=f"join of {self.records.shown} with {other.records.shown} in a window: "
+            f"{window_of(window)}, "
+            + (f"on {len(keys)} conditions" if keys else "without conditions: every pair"),
+        )
+
+    def _alone(self) -> _Group:
+        return _Group(self.records, self.logical, self.base, self.registry, self.target_numbers)
 
     # -- frames ----------------------------------------------------------------------------------
 
@@ -540,7 +622,7 @@ class _Join:
             *[their.column.alias(f"parent{number}") for number, (_, their) in enumerate(self.keys)],
         )
         right = right.select(
-            (F.explode(self.found.column) if self.found.many else self.found.column).alias(_OBJECT),
+            (F.explode(self.found.column) if self.found.many else self.found.column).alias(OBJECT),
             *[f"parent{number}" for number in range(len(self.keys))],
         )
         for number, (mine, their) in enumerate(self.keys):
@@ -555,6 +637,102 @@ class _Join:
             [F.col(f"child{n}") == F.col(f"parent{n}") for n in range(len(self.keys))],
         )
         return left.join(right, on)
+
+
+@final
+@dataclass(slots=True)
+class _Hosting:
+    """Who joins streams, and what is known of them."""
+
+    host: Host | None
+    stream_time: StreamTimes
+    run: str
+    _count: int = 0
+
+    def name(self) -> str:
+        """Name a join; the same join has the same name whenever the mapping is compiled."""
+        self._count += 1
+        return str(self._count)
+
+    def check(self, triples_map: TriplesMap, item: RefObjectMap) -> JoinWindow:
+        """Give the window of a join of streams.
+
+        Raises:
+            MappingError: it has none, or nobody can join.
+        """
+        span = item.span or triples_map.span
+        if item.window is None:
+            raise MappingError(
+                f"triples map {triples_map.name} joins two streams without a window",
+                detail="Every record of both would have to be kept for ever.",
+                hint="Give the object map rmls:windowType, or join a stream with a file.",
+                span=span,
+            )
+        if self.host is None:
+            raise MappingError(
+                f"triples map {triples_map.name} joins two streams, for which this run has no state",
+                hint="Run it with `quadweir map --live`, or hand in "
+                "host=quadweir.runtime.joins.host_join.",
+                span=span,
+            )
+        return item.window
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class _WindowJoin:
+    """Triples whose objects are the subjects of another triples map, over two streams."""
+
+    child: _Group
+    parent: _Group
+    found: Terms
+    keys: list[tuple[Terms, Terms]]
+    guard: Column | None
+    times: tuple[Column, Column]
+    window: JoinWindow
+    hosting: _Hosting
+    entries: list[Entry]
+    name: str
+    how: str
+
+    def terms(self, carry: Sequence[str] = ()) -> DataFrame:
+        """The terms of each pair of records that meet, and what of `carry` the child has."""
+        left = self.child.frame
+        if self.guard is not None:
+            left = left.where(self.guard)
+        brought = {name: F.col(name) for name in carry if name != rows.EVENT_TIME}
+        parent = self.parent.frame.withColumns(self.parent._columns)
+        if self.found.many:
+            parent = parent.withColumn(OBJECT, F.explode(self.found.column))
+        else:
+            parent = parent.withColumn(OBJECT, self.found.column)
+        child = Side(
+            frame=left,
+            keys=[mine for mine, _ in self.keys],
+            time=self.times[0],
+            carried={**brought, **self.child._columns},
+        )
+        other = Side(
+            frame=parent,
+            keys=[theirs for _, theirs in self.keys],
+            time=self.times[1],
+            carried={OBJECT: F.col(OBJECT)},
+        )
+        host, known = self.hosting.host, self.hosting.stream_time
+        assert host is not None
+        streams = (known(self.child.logical), known(self.parent.logical))
+        return host(
+            JoinInput(
+                frame=both(child, other),
+                window=window_of(self.window),
+                timing=timing_of(self.window, *streams),
+                child=tuple(child.carried),
+                parent=(OBJECT,),
+                is_keyed=bool(self.keys),
+                name=self.name,
+                run=self.hosting.run,
+            )
+        )
 
 
 def _has_own_node(term: TermMap) -> bool:

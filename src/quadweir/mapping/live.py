@@ -24,6 +24,7 @@ from quadweir.mapping.files import Folders, missing
 from quadweir.mapping.frames import from_frame
 from quadweir.mapping.functions.compile import uses_python
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.joins import Host, StreamTime
 from quadweir.mapping.model import FunctionExecution, TriplesMap
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.records import Records, describe, read_file
@@ -44,6 +45,7 @@ from quadweir.sources.declare import FileSource as DeclaredFile
 from quadweir.sources.declare import (
     FolderSource,
     Format,
+    FromColumn,
     KafkaSource,
     MqttSource,
     ReplaySource,
@@ -102,6 +104,19 @@ class Streams:
         if isinstance(logical.source, FileSource):
             return read_file(self.spark, logical, references, self.folders)
         return from_frame(self._frame(logical), logical, references)
+
+    def time_of(self, logical: LogicalSource) -> StreamTime:
+        """Say where the records of a stream have their times, as far as it is declared."""
+        declared = None
+        if isinstance(logical.source, DeclaredStream):
+            declared = self.declarations.get(logical.source.iri)
+        if declared is None:
+            return StreamTime()
+        # A replay reads the times itself; it plays by them.
+        is_told = isinstance(declared.time, FromColumn)
+        is_told = is_told and not isinstance(declared.source, ReplaySource)
+        column = declared.time.column if isinstance(declared.time, FromColumn) and is_told else None
+        return StreamTime(column, declared.delay_ms, declared.idle_ms)
 
     def _frame(self, logical: LogicalSource) -> DataFrame:
         source, span = logical.source, logical.span
@@ -380,9 +395,28 @@ def compile_live(
     *,
     base: str | None = None,
     registry: Registry = FUNCTIONS,
+    host: Host | None = None,
+    run: str = "",
 ) -> Compiled:
-    """Compile a mapping over the streams that it names."""
-    return compile_mapping(mapping, streams.open, base=base, registry=registry)
+    """Compile a mapping over the streams that it names.
+
+    Args:
+        mapping: the mapping.
+        streams: opens its sources.
+        base: what relative IRIs are put after.
+        registry: the functions that it may call.
+        host: joins streams in windows (`quadweir.runtime.joins.host_join`).
+        run: what tells this run from others of the mapping: its checkpoint.
+    """
+    return compile_mapping(
+        mapping,
+        streams.open,
+        base=base,
+        registry=registry,
+        host=host,
+        stream_time=streams.time_of,
+        run=run,
+    )
 
 
 def kafka_topics(

@@ -119,6 +119,34 @@ class Value:
         spelt = [f'"{null}"' for null in self.nulls]
         return terms.map(lambda term: F.when(~term.isin(*spelt), term))
 
+    @property
+    def is_typed(self) -> bool:
+        """Whether values have types of their own."""
+        return self.datatype is not None or self.form not in (Form.TEXT, Form.TEXTS)
+
+    def keyed(self) -> Terms:
+        """The values as texts that are equal where the values and their types are."""
+        match self.form:
+            case Form.TEXT | Form.TEXTS:
+                return self.text().map(lambda text: _keyed(F.lit(self.datatype is None), text))
+            case Form.VARIANT | Form.VARIANTS:
+                terms = Terms(self.column, self.many).map(
+                    lambda value: _keyed(
+                        F.schema_of_variant(value) == "STRING", _variant_text(value)
+                    )
+                )
+            case Form.TYPED:
+                terms = Terms(
+                    F.transform(
+                        self.column, lambda one: _keyed(one["kind"] == "string", _typed_text(one))
+                    ),
+                    many=True,
+                )
+        if not self.nulls:
+            return terms
+        spelt = [f'"{null}' for null in self.nulls]
+        return terms.map(lambda key: F.when(~key.isin(*spelt), key))
+
     def double_text(self) -> Terms:
         """The values as plain text, numbers in the canonical form of xsd:double."""
         match self.form:
@@ -156,6 +184,11 @@ class Value:
                 return F.exists(self.column, _is_nested)
             case Form.TYPED:
                 return F.exists(self.column, lambda one: one["kind"].isin("array", "object"))
+
+
+def _keyed(is_string: Column, text: Column) -> Column:
+    # Texts of numbers and truth values differ from one another anyway.
+    return F.concat(F.when(is_string, '"').otherwise(F.lit("=")), text)
 
 
 def _is_nested(value: Column) -> Column:

@@ -1,0 +1,200 @@
+"""Joins of two streams: what a mapping says of their window, and both streams as one frame.
+
+The join itself needs state, which is not the mapping's to keep: whoever runs the mapping hands in a
+function that joins (`runtime.joins.host_join`). Before it, each record has become the few columns
+that its triples need; after it, a pair is a row of terms like any other.
+
+Over sources that have an end a window means nothing: all of both is there, and all of it is joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+
+from quadweir.errors import MappingError, PlanError
+from quadweir.kernel.joinclock import JoinTiming
+from quadweir.kernel.joinwindows import Dynamic, Interval, Sliding, Tumbling
+from quadweir.kernel.joinwindows import JoinWindow as Window
+from quadweir.kernel.policies import DEFAULT, Policy, configured, named
+from quadweir.mapping.model import JoinWindow, JoinWindowKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SIDE: Final = "side"
+KEY: Final = "key"
+
+ARRIVAL_DELAY_MS: Final = 1_000
+"""The allowed delay where times are those of arrival: partitions are not read at the same moment."""
+DELAY_MS: Final = 10_000
+"""The allowed delay where records say their times (S4)."""
+IDLE_MS: Final = 60_000
+"""After how long a stream without records stops holding the other back."""
+
+# Our properties, and what they are called in a policy.
+_POLICY: Final = {
+    "size": "size_ms",
+    "minSize": "min_size_ms",
+    "maxSize": "max_size_ms",
+    "lowerThreshold": "lower",
+    "upperThreshold": "upper",
+    "growFactor": "grow",
+    "shrinkFactor": "shrink",
+    "initialLimit": "limit",
+    "leastLimit": "least_limit",
+}
+_WHOLE: Final = frozenset(("size", "minSize", "maxSize", "initialLimit", "leastLimit"))
+_VARIANTS: Final = ("paper", "released", "carry")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinInput:
+    """Two streams to be joined.
+
+    Attributes:
+        frame: the records of both, with `SIDE` (0 is the child), `KEY` (a text, or NULL for a
+            record that meets nothing), `rows.EVENT_TIME`, `rows.ARRIVAL`, and what they carry.
+        window: which records may meet.
+        timing: how late they may be.
+        child: the columns that a child brings into a pair.
+        parent: those that a parent brings.
+        is_keyed: whether there are different keys; if not, all records belong to one shard.
+        name: what tells this join from others of the mapping.
+        run: what tells this run from others of the mapping, such as its checkpoint.
+    """
+
+    frame: DataFrame
+    window: Window
+    timing: JoinTiming
+    child: tuple[str, ...]
+    parent: tuple[str, ...]
+    is_keyed: bool
+    name: str
+    run: str = ""
+
+
+Host: TypeAlias = Callable[[JoinInput], "DataFrame"]
+"""Joins; gives a row for each pair, with what both bring and `rows.EVENT_TIME`."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class StreamTime:
+    """Where a stream's records have their times, and what is known of their delay.
+
+    Attributes:
+        reference: the reference that holds the time; None if the source itself says it.
+        delay_ms: how late they may be; None if nothing says so.
+        idle_ms: after how long without any the stream counts as idle; None if nothing says so.
+    """
+
+    reference: str | None = None
+    delay_ms: int | None = None
+    idle_ms: int | None = None
+
+
+def window_of(window: JoinWindow) -> Window:
+    """Give the window that a mapping describes, with defaults for what it leaves out.
+
+    >>> window_of(JoinWindow(kind=JoinWindowKind.TUMBLING, parameters=(("size", "500"),)))
+    Tumbling(size_ms=500)
+
+    Raises:
+        MappingError: the parameters do not go together, or name a policy that there is not.
+    """
+    try:
+        match window.kind:
+            case JoinWindowKind.TUMBLING | JoinWindowKind.CROSS:
+                return Tumbling(**_lengths(window, size="size_ms"))
+            case JoinWindowKind.SLIDING:
+                return Sliding(**_lengths(window, size="size_ms", slide="slide_ms"))
+            case JoinWindowKind.INTERVAL:
+                return Interval(**_lengths(window, distance="distance_ms"))
+            case JoinWindowKind.DYNAMIC | JoinWindowKind.CUSTOM:
+                return Dynamic(_policy(window))
+    except PlanError as error:
+        raise MappingError(
+            error.message, detail=error.detail, hint=error.hint, span=window.span
+        ) from None
+
+
+def timing_of(window: JoinWindow, child: StreamTime, parent: StreamTime) -> JoinTiming:
+    """Give how late the records of both sides may be.
+
+    >>> timing_of(JoinWindow(kind=JoinWindowKind.TUMBLING), StreamTime(), StreamTime("t"))
+    JoinTiming(delay_ms=(1000, 10000), idle_ms=60000)
+    """
+    given = window.parameter("delay")
+    delays = [
+        int(given) if given is not None else _delay(window, each, is_parent=bool(place))
+        for place, each in enumerate((child, parent))
+    ]
+    idle = window.parameter("idle")
+    known = [each.idle_ms for each in (child, parent) if each.idle_ms is not None]
+    return JoinTiming(
+        (delays[0], delays[1]), int(idle) if idle is not None else max(known, default=IDLE_MS)
+    )
+
+
+def time_reference(window: JoinWindow, *, is_parent: bool) -> str | None:
+    """The reference that a window says holds the time of one side's records.
+
+    `qw:timestamp` counts for both, unless `qw:parentTimestamp` says otherwise for the parent.
+    """
+    own = window.parameter("parentTimestamp") if is_parent else None
+    return own if own is not None else window.parameter("timestamp")
+
+
+def _delay(window: JoinWindow, stream: StreamTime, *, is_parent: bool) -> int:
+    if stream.delay_ms is not None:
+        return stream.delay_ms
+    reference = time_reference(window, is_parent=is_parent) or stream.reference
+    return ARRIVAL_DELAY_MS if reference is None else DELAY_MS
+
+
+def shown_key(key: str) -> str:
+    """Spell a key for people: its values, without what tells them and their types apart.
+
+    >>> shown_key('2:=74:"A12')
+    '7, A12'
+    """
+    found = []
+    while key:
+        length, _, rest = key.partition(":")
+        if not length.isdigit():
+            return key
+        found.append(rest[1 : int(length)])
+        key = rest[int(length) :]
+    return ", ".join(found)
+
+
+def _lengths(window: JoinWindow, **names: str) -> dict[str, int]:
+    found = {field: window.parameter(name) for name, field in names.items()}
+    return {field: int(text) for field, text in found.items() if text is not None}
+
+
+def _policy(window: JoinWindow) -> Policy:
+    count, variant = window.parameter("count"), window.parameter("variant")
+    if variant is not None and variant not in _VARIANTS:
+        raise PlanError(
+            f"qw:variant is {variant!r}, which is no variant of the dynamic window",
+            hint=f"Use one of {', '.join(_VARIANTS)}.",
+        )
+    given: dict[str, Any] = {
+        field: int(float(text)) if name in _WHOLE else float(text)
+        for name, field in _POLICY.items()
+        if (text := window.parameter(name)) is not None
+    }
+    if count is not None:
+        given["limit"] = int(float(count))
+    name = window.policy or ("count" if count is not None else variant or DEFAULT)
+    policy = named(name)
+    longest = given.get("max_size_ms")
+    if longest is not None and "size_ms" not in given and policy.size_ms > longest:
+        given["size_ms"] = longest
+    elif longest is None and given.get("size_ms", 0) > policy.max_size_ms:
+        given["max_size_ms"] = given["size_ms"]
+    return configured(policy, **given)

@@ -1,0 +1,356 @@
+"""Joins of two streams on Spark: records go to shards as blobs, pairs come back as rows.
+
+Records of one key meet in one shard. Each task sends every shard its own records and, of all
+records, when time went on (`kernel.joinclock`), so that every shard finds the same watermark at the
+same record. The order of arrival within a batch is by time of arrival, then by task, then as the
+task read them; batches follow one another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from quadweir import rows
+from quadweir.errors import StateError, UsageError
+from quadweir.kernel.arrays import Ints, ints
+from quadweir.kernel.joinclock import Heard, JoinTiming
+from quadweir.kernel.joinwindows import JoinWindow
+from quadweir.mapping.joins import KEY, SIDE, JoinInput, shown_key
+from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, FIRST, SHARD_KEY, shard_keys
+from quadweir.runtime.hosting import HostingProcessor
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from quadweir.kernel.streamjoin import StreamJoin
+
+METRICS: Final = "quadweir_join_"
+"""Under this name and a number Spark's progress tells how a join fares."""
+TOTALS: Final = ("late", "without_key", "pairs", "held", "keys", "evictions", "bytes")
+_FACTS: Final = (*TOTALS, "through", "kernel_ms", "replayed")
+_WINDOWS: Final = "windows"
+_SHARD: Final = "shard"
+_SEQUENCE: Final = "sequence"
+_NUMBERS: Final = (SIDE, rows.EVENT_TIME, rows.ARRIVAL, _SEQUENCE)
+_MOST_ROWS: Final = 1 << 19
+_MOST_WINDOWS: Final = 20
+_HEAD: Final = struct.Struct("<qq")
+
+
+def host_join(asked: JoinInput) -> DataFrame:
+    """Join two streams in a window, in Spark's state.
+
+    Args:
+        asked: both streams in one frame, and how they are to be joined.
+
+    Returns:
+        A row for each pair: what child and parent carried, and `rows.EVENT_TIME`, the later time.
+
+    Raises:
+        UsageError: the session has no shuffle partitions to put shards in.
+    """
+    frame = asked.frame
+    spark = frame.sparkSession
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
+    if partitions < 1:
+        raise UsageError(
+            "there are no shuffle partitions", hint="Set spark.sql.shuffle.partitions."
+        )
+    shards = partitions if asked.is_keyed else 1
+    spec = JoinSpec(asked.window, asked.timing, asked.child, asked.parent, shards)
+    to = F.coalesce(F.pmod(F.xxhash64(KEY), F.lit(shards)), F.lit(0)).cast("int")
+    packer = JoinPacker(shard_keys(spark, shards, partitions), spec.carried)
+    blobs = frame.withColumn(_SHARD, to).mapInArrow(packer, BLOB_SCHEMA)
+    types = {field.name: field for field in frame.schema.fields}
+    schema = StructType(
+        [
+            StructField(rows.EVENT_TIME, LongType()),
+            *(types[name] for name in spec.carried),
+            *(StructField(name, LongType()) for name in _FACTS),
+            StructField(_WINDOWS, StringType()),
+        ]
+    )
+    name = hashlib.sha256(f"{asked.run}\n{asked.name}\n{spec!r}".encode()).hexdigest()[:16]
+    raw = blobs.groupBy(SHARD_KEY).transformWithStateInPandas(
+        statefulProcessor=HostingProcessor(name, spec),
+        outputStructType=schema,
+        outputMode="append",
+        timeMode="none",
+    )
+    told = raw.observe(
+        METRICS + asked.name,
+        *(F.sum(name).alias(name) for name in TOTALS),
+        F.min("through").alias("through"),
+        F.max("kernel_ms").alias("kernel_ms"),
+        F.sum("replayed").alias("replayed"),
+        F.collect_list(_WINDOWS).alias(_WINDOWS),
+    )
+    return told.where(F.col(_FACTS[0]).isNull()).drop(*_FACTS, _WINDOWS)
+
+
+@final
+@dataclass(frozen=True)
+class JoinSpec:
+    """What a worker needs to make a shard of a join: `hosting.HostSpec`."""
+
+    window: JoinWindow
+    timing: JoinTiming
+    child: tuple[str, ...]
+    parent: tuple[str, ...]
+    shards: int
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """The columns that records carry."""
+        return self.child + self.parent
+
+    def host(self) -> HostedJoin:
+        return HostedJoin(self)
+
+    def make(self) -> StreamJoin:
+        from quadweir.kernel.streamjoin import StreamJoin
+
+        return StreamJoin(self.window, self.timing, self.child, self.parent)
+
+
+# --- to the shards ----------------------------------------------------------------------------
+
+
+@final
+@dataclass
+class _Profile:
+    """Where in a task's records time went on, in either stream or by the clock."""
+
+    highest: list[int | None] = field(default_factory=lambda: [None, None])
+    arrived: int | None = None
+    parts: list[np.ndarray] = field(default_factory=list)
+
+    def note(self, sequence: Ints, side: Ints, at: Ints, arrival: Ints) -> None:
+        for which in (0, 1):
+            mine = np.flatnonzero(side == which)
+            if not len(mine):
+                continue
+            times, came = at[mine], arrival[mine]
+            top = np.maximum.accumulate(times)
+            known = self.highest[which]
+            if known is not None:
+                top = np.maximum(top, known)
+            before = np.concatenate([[top[0] - 1 if known is None else known], top[:-1]])
+            last = np.concatenate([[came[0] - 1], came[:-1]])
+            told = mine[(top > before) | (came > last)]
+            self.highest[which] = int(top[-1])
+            self.parts.append(np.stack([sequence[told], side[told], at[told], arrival[told]]))
+
+    def taken(self) -> np.ndarray:
+        """Give what was noted, in order, and begin anew."""
+        found = np.concatenate([np.empty((4, 0), dtype=np.int64), *self.parts], axis=1)
+        self.parts = []
+        return found[:, np.argsort(found[0], kind="stable")]
+
+
+@final
+@dataclass(frozen=True)
+class JoinPacker:
+    """Packs the records of one task.
+
+    Attributes:
+        keys: the shuffle keys of the shards, in their order.
+        carried: the columns that records carry.
+    """
+
+    keys: tuple[int, ...]
+    carried: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        number = task.partitionId() if task is not None else 0
+        waiting: list[pa.Table] = []
+        count = done = 0
+        arrived: int | None = None
+        profile = _Profile()
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            # A clock that was set back must not change the order in which the source gave records.
+            arrival = np.maximum.accumulate(batch.column(rows.ARRIVAL).to_numpy())
+            arrival = arrival if arrived is None else np.maximum(arrival, arrived)
+            arrived = int(arrival[-1])
+            sequence = np.arange(done, done + batch.num_rows, dtype=np.int64)
+            done += batch.num_rows
+            side = batch.column(SIDE).to_numpy()
+            profile.note(sequence, side, batch.column(rows.EVENT_TIME).to_numpy(), arrival)
+            table = pa.Table.from_batches([batch]).drop_columns([rows.ARRIVAL])
+            table = table.append_column(rows.ARRIVAL, pa.array(arrival))
+            waiting.append(table.append_column(_SEQUENCE, pa.array(sequence)))
+            count += batch.num_rows
+            if count >= _MOST_ROWS:
+                yield self._pack(number, waiting, profile.taken())
+                waiting, count = [], 0
+        if waiting:
+            yield self._pack(number, waiting, profile.taken())
+
+    def _pack(self, task: int, waiting: list[pa.Table], heard: np.ndarray) -> pa.RecordBatch:
+        table = pa.concat_tables(waiting).combine_chunks()
+        to = table.column(_SHARD).to_numpy()
+        table = table.select([KEY, *_NUMBERS, *self.carried])
+        blobs = []
+        for shard in range(len(self.keys)):
+            part = table if len(self.keys) == 1 else table.filter(pa.array(to == shard))
+            blobs.append(_blob(task, heard, part))
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(self.keys, pa.int32()),
+                pa.nulls(len(self.keys), pa.int64()),
+                pa.array(blobs, pa.binary()),
+            ],
+            names=[SHARD_KEY, FIRST, BLOB],
+        )
+
+
+def _blob(task: int, heard: np.ndarray, part: pa.Table) -> bytes:
+    """Which task, when time went on, and the records of one shard."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(sink, part.schema, options=options) as writer:
+        writer.write_table(part)
+    times = np.ascontiguousarray(heard, dtype="<i8").tobytes()
+    return b"".join((_HEAD.pack(task, heard.shape[1]), times, sink.getvalue()))
+
+
+def _unpacked(blobs: Sequence[bytes]) -> tuple[pa.Table, Ints, Heard]:
+    """Give the records of blobs and what was heard, in one order of arrival."""
+    tables, tasks, times, time_tasks = [], [], [], []
+    for blob in blobs:
+        task, count = _HEAD.unpack_from(blob)
+        start = _HEAD.size + 32 * count
+        times.append(np.frombuffer(blob, "<i8", 4 * count, _HEAD.size).reshape(4, count))
+        time_tasks.append(np.full(count, task, dtype=np.int64))
+        table = pa.ipc.open_stream(pa.py_buffer(blob)[start:]).read_all()
+        tables.append(table)
+        tasks.append(np.full(table.num_rows, task, dtype=np.int64))
+    table = pa.concat_tables(tables)
+    heard = np.concatenate(times, axis=1)
+    count = table.num_rows
+    arrival = np.concatenate([table.column(rows.ARRIVAL).to_numpy(), heard[3]])
+    sequence = np.concatenate([table.column(_SEQUENCE).to_numpy(), heard[0]])
+    # Of a record and what was heard of it, the record is first: it finds the time before it.
+    sorted_places = np.lexsort((sequence, np.concatenate([*tasks, *time_tasks]), arrival))
+    order = ints(len(arrival))
+    order[sorted_places] = np.arange(len(arrival))
+    mine = sorted_places[sorted_places < count]
+    theirs = sorted_places[sorted_places >= count] - count
+    table = table.take(pa.array(mine)).combine_chunks()
+    told = Heard(order[count + theirs], heard[1][theirs], heard[2][theirs], heard[3][theirs])
+    return table, order[mine], told
+
+
+# --- in a shard -------------------------------------------------------------------------------
+
+
+@final
+class HostedJoin:
+    """A shard of a join with what it needs to take blobs: `hosting.Hosted`."""
+
+    def __init__(self, spec: JoinSpec) -> None:
+        self._spec = spec
+        self._join = spec.make()
+
+    def take(self, blobs: list[bytes], step: str, replayed: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - pairs need no names
+        began = time.monotonic()
+        for pairs in self._step(blobs):
+            assert pairs.child_carried is not None and pairs.parent_carried is not None
+            carried = (*pairs.child_carried.columns, *pairs.parent_carried.columns)
+            yield self._row_batch(
+                len(pairs),
+                pa.array(pairs.time),
+                [column.combine_chunks() for column in carried],
+            )
+        facts = {
+            **self._join.facts(),
+            "through": self._join.watermark,
+            "kernel_ms": round((time.monotonic() - began) * 1000),
+            "replayed": replayed,
+        }
+        yield self._row_batch(1, facts=facts)
+
+    def mark(self) -> int:
+        return 0
+
+    def replay(self, blobs: list[bytes], mark: int) -> None:  # noqa: ARG002 - times are in the blobs
+        for _ in self._step(blobs):
+            pass
+
+    def note(self) -> str:
+        return self._fingerprint()
+
+    def resume(self, note: str) -> None:
+        if note != self._fingerprint():
+            raise StateError(
+                "the checkpoint is that of another join, or of another number of shards",
+                hint="Start anew with an empty checkpoint, or undo the change of the mapping and of "
+                "spark.sql.shuffle.partitions.",
+            )
+
+    def snapshot(self) -> bytes:
+        return self._join.snapshot()
+
+    def restore(self, data: bytes) -> None:
+        self._join.restore(data)
+
+    def _fingerprint(self) -> str:
+        return f"{self._join.fingerprint.hex()}/{self._spec.shards}"
+
+    def _step(self, blobs: list[bytes]) -> Iterator[Any]:
+        from quadweir.kernel.streamjoin import Arrivals
+
+        table, order, heard = _unpacked(blobs)
+        side, at, arrival = (table.column(name).to_numpy() for name in _NUMBERS[:3])
+        key = table.column(KEY).combine_chunks()
+        arrivals = Arrivals(
+            key if isinstance(key, pa.Array) else pa.concat_arrays(key.chunks),
+            side.astype(np.int64),
+            at,
+            arrival,
+            order,
+            order,
+            table.select(list(self._spec.carried)),
+        )
+        return self._join.step(arrivals, heard)
+
+    def _row_batch(
+        self,
+        count: int,
+        times: pa.Array | None = None,
+        carried: list[pa.Array] | None = None,
+        facts: dict[str, int] | None = None,
+    ) -> pa.RecordBatch:
+        told = facts or {}
+        windows = self._windows() if facts is not None else None
+        texts = carried or [pa.nulls(count, pa.string()) for _ in self._spec.carried]
+        return pa.RecordBatch.from_arrays(
+            [
+                times if times is not None else pa.nulls(count, pa.int64()),
+                *texts,
+                *(pa.array([told.get(name)] * count, pa.int64()) for name in _FACTS),
+                pa.array([windows] * count, pa.string()),
+            ],
+            names=[rows.EVENT_TIME, *self._spec.carried, *_FACTS, _WINDOWS],
+        )
+
+    def _windows(self) -> str:
+        """The windows that hold most, as Spark's progress can tell of them."""
+        found = self._join.windows(_MOST_WINDOWS).to_pylist()
+        return json.dumps([{**each, "key": shown_key(each["key"])} for each in found])

@@ -1,0 +1,158 @@
+"""Joins of streams as Spark hosts them, without a JVM: tasks, shards, batches, restarts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from join_model import Model, Record
+from quadweir import rows
+from quadweir.errors import StateError
+from quadweir.kernel.joinclock import JoinTiming
+from quadweir.kernel.joinwindows import Dynamic, Interval, JoinWindow, Sliding, Tumbling
+from quadweir.kernel.policies import CarryPolicy, PaperPolicy
+from quadweir.mapping.joins import KEY, SIDE, shown_key
+from quadweir.runtime import hosting, joins
+from quadweir.runtime.exchange import BLOB, SHARD_KEY
+from quadweir.runtime.hosting import HostingProcessor
+from quadweir.runtime.joins import JoinPacker, JoinSpec
+
+TIMING = JoinTiming((5, 10), 2_000)
+SMALL = {"size_ms": 20, "min_size_ms": 5, "max_size_ms": 60, "limit": 4, "least_limit": 2}
+WINDOWS = (
+    Tumbling(20),
+    Sliding(20, 7),
+    Interval(15),
+    Dynamic(PaperPolicy(**SMALL)),
+    Dynamic(CarryPolicy(**SMALL)),
+)
+
+
+@pytest.fixture(autouse=True)
+def _without_copies() -> Iterator[None]:
+    hosting._COPIES.clear()
+    yield
+    hosting._COPIES.clear()
+
+
+def make_records(count: int, seed: int = 3) -> list[Record]:
+    dice = random.Random(seed)
+    found, time, arrival = [], 1_000, 50_000
+    for number in range(count):
+        time += dice.choice([0, 1, 2, 5, 9])
+        arrival += dice.choice([0, 1, 3])
+        key = dice.choice(["a", "b", "c", "d", None])
+        back = dice.choice([0, 0, 0, 4, 30])
+        found.append(Record(number, dice.randrange(2), key, time - back, arrival))
+    return found
+
+
+class Cluster:
+    """Some tasks that read and some shards that join, fed batch by batch."""
+
+    def __init__(self, window: JoinWindow, *, shards: int, name: str = "test") -> None:
+        self.spec = JoinSpec(window, TIMING, ("c",), ("p",), shards)
+        self.shards = shards
+        self.packer = JoinPacker(tuple(range(shards)), self.spec.carried)
+        self.tester = TwsTester(HostingProcessor(name, self.spec))
+        self.pairs: list[tuple[int, int, int]] = []
+        self.facts: dict[int, dict[str, int]] = {}
+
+    def batch(self, records: list[Record], monkeypatch: pytest.MonkeyPatch) -> None:
+        blobs: dict[int, list[bytes]] = {}
+        # A task for each side, as for two topics of one partition.
+        for side in (0, 1):
+            own = [each for each in records if each.side == side]
+            table = pa.table(
+                {
+                    SIDE: pa.array([each.side for each in own], pa.int64()),
+                    KEY: pa.array([each.key for each in own], pa.string()),
+                    rows.EVENT_TIME: pa.array([each.time for each in own], pa.int64()),
+                    rows.ARRIVAL: pa.array([each.arrival for each in own], pa.int64()),
+                    "c": pa.array([f"c{r.number}" if not side else None for r in own], pa.string()),
+                    "p": pa.array([f"p{r.number}" if side else None for r in own], pa.string()),
+                    "shard": pa.array([ord(r.key or "a") % self.shards for r in own], pa.int32()),
+                }
+            )
+            monkeypatch.setattr("pyspark.TaskContext.get", lambda side=side: _Task(side))
+            for packed in self.packer(table.to_batches(max_chunksize=3)):
+                for row in packed.to_pylist():
+                    blobs.setdefault(row[SHARD_KEY], []).append(row[BLOB])
+        for shard, own_blobs in blobs.items():
+            frame = pd.DataFrame({BLOB: own_blobs})
+            for values in self.tester.testInPandas(shard, frame).to_dict("records"):
+                if values["c"] is not None:
+                    child, parent = int(values["c"][1:]), int(values["p"][1:])
+                    self.pairs.append((child, parent, int(values[rows.EVENT_TIME])))
+                else:
+                    self.facts[shard] = values
+
+    def total(self, name: str) -> int:
+        return sum(int(each[name]) for each in self.facts.values())
+
+
+class _Task:
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def partitionId(self) -> int:
+        return self._number
+
+
+def in_order(batches: list[list[Record]]) -> list[Record]:
+    """The order of arrival: batches, then times of arrival, then tasks."""
+    return [each for batch in batches for each in sorted(batch, key=lambda r: (r.arrival, r.side))]
+
+
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_any_shards_cuts_and_restarts_give_what_the_model_gives(
+    window: JoinWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hosting, "_LONGEST_LOG", 4)
+    records = in_order([make_records(300)])
+    model = Model(window, TIMING)
+    expected = model.run(records)
+    assert len(expected) > 40
+    for shards, size in ((1, 300), (2, 31), (3, 7)):
+        cluster = Cluster(window, shards=shards, name=f"{shards}")
+        cuts = range(0, len(records), size)
+        for place, start in enumerate(cuts):
+            # The model takes records one by one; equal times of arrival stay in one batch here.
+            cluster.batch(records[start : start + size], monkeypatch)
+            if place % 3 == 1:
+                hosting._COPIES.clear()
+        batches = [records[start : start + size] for start in cuts]
+        model = Model(window, TIMING)
+        assert sorted(cluster.pairs) == model.run(in_order(batches)) == expected
+        assert cluster.total("late") == model.late
+        assert cluster.total("pairs") == len(expected)
+
+
+def test_state_of_another_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Cluster(Tumbling(20), shards=1)
+    first.batch(make_records(10), monkeypatch)
+    other = JoinSpec(Tumbling(30), TIMING, ("c",), ("p",), 1).host()
+    with pytest.raises(StateError, match="another join"):
+        other.resume(first.spec.host().note())
+
+
+def test_a_clock_set_back_does_not_change_the_order_of_a_task() -> None:
+    profile = joins._Profile()
+    table = {"time": [10, 20, 15, 30], "arrival": [5, 5, 7, 7]}
+    columns = (np.array(each, dtype="int64") for each in table.values())
+    time, arrival = columns
+    profile.note(np.arange(4), np.zeros(4, dtype="int64"), time, arrival)
+    assert profile.taken()[0].tolist() == [0, 1, 2, 3]
+    profile.note(np.arange(4, 6), np.zeros(2, dtype="int64"), time[:2], arrival[:2])
+    assert profile.taken().shape == (4, 1)
+
+
+def test_keys_are_shown_without_their_marks() -> None:
+    assert shown_key('5:"a,b"2:=3') == 'a,b", 3'
+    assert shown_key("all records") == "all records"
