@@ -138,7 +138,7 @@ def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
         )
         .repartition(shards, "post")
     )
-    packer = Packer(shard_keys(spark, shards, shards))
+    packer = Packer.of(registered.plan, shard_keys(spark, shards, shards))
     matched = match_statements(statements, registered.plan, shards)
     ours = matched.mapInArrow(packer, BLOB_SCHEMA).repartition(shards, SHARD_KEY)
     timings = take_turns(

@@ -123,7 +123,7 @@ class Differences(Output):
         self._root = root
         self._variables = variables
         self._dictionary = dictionary
-        self._derivations = derivations
+        self.derivations = derivations
         self._goes = goes
         # [sign, values..., identity...] of changes that no report has seen.
         self._carried: np.ndarray | None = None
@@ -131,7 +131,7 @@ class Differences(Output):
     def step(self, delta: Delta, reports: Ints) -> Rows:
         width = len(self._variables)
         parts = [delta.sign.reshape(-1, 1), self._root.columns(self._variables, delta.row)]
-        if self._derivations:
+        if self.derivations:
             parts.append(self._root.identity(delta.row))
         changes = np.hstack(parts)
         # Changes belong to the first report that is not before them.
@@ -147,7 +147,7 @@ class Differences(Output):
         changes, report = changes[~waits], report[~waits]
         if not len(changes):
             return no_rows(width)
-        told_apart = changes[:, 1 + width :] if self._derivations else changes[:, 1:]
+        told_apart = changes[:, 1 + width :] if self.derivations else changes[:, 1:]
         keys = np.column_stack((report, told_apart))
         index = OneWay(keys.shape[1], capacity=len(keys))
         entries = index.add(keys, changes[:, 0])
@@ -173,6 +173,38 @@ class Differences(Output):
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._carried = arrays.get("carried")
+
+
+@final
+class Passed(Output):
+    """All changes, for a second stage; what comes and goes between two reports is not told.
+
+    Linear: yes.
+    State: none.
+    Forgets: nothing to forget.
+    """
+
+    def __init__(self, root: Operator, variables: tuple[Variable, ...], *, reports: bool) -> None:
+        self._root = root
+        self._variables = variables
+        self._reports = reports
+
+    def step(self, delta: Delta, reports: Ints) -> Rows:
+        t, values = delta.t, self._root.columns(self._variables, delta.row)
+        if self._reports and len(reports):
+            # They are looked at with the first report that is not before them.
+            later = np.searchsorted(reports, t)
+            t = np.where(later < len(reports), reports[np.minimum(later, len(reports) - 1)], t)
+        keys = np.column_stack((t, values))
+        index = OneWay(keys.shape[1], capacity=len(keys))
+        entries = index.add(keys, delta.sign)
+        _, first = np.unique(entries, return_index=True)
+        net = index.cells[entries[first], COUNT]
+        first, net = first[net != 0], net[net != 0]
+        order = np.argsort(t[first] * 2 + (net > 0), kind="stable")
+        first, net = first[order], net[order]
+        places = np.repeat(first, np.abs(net))
+        return Rows(t[places], np.repeat(np.sign(net), np.abs(net)), values[places])
 
 
 class _Kept:

@@ -28,6 +28,24 @@ class MatchColumns:
 
 @final
 @dataclass(frozen=True)
+class Changes:
+    """Signed rows of a relation in order of time, as the stage before gives them.
+
+    Attributes:
+        t: when each change happens.
+        sign: +1 where the row comes, -1 where it goes.
+        columns: Arrow strings in canonical spelling, null where a variable is not bound.
+        reports: the instants at which the query reports; None where its own changes tell.
+    """
+
+    t: Ints
+    sign: Ints
+    columns: Sequence[pa.Array]
+    reports: Ints | None
+
+
+@final
+@dataclass(frozen=True)
 class Events:
     """What has arrived since the last step; none of it may be late.
 
@@ -35,11 +53,13 @@ class Events:
         matches: for each leaf, by its place in `Shard.leaves`, what matched it.
         elements: for each source of a count window, by its place in `Shard.sources`, all elements.
         seen: for each source the earliest and the latest time of elements that arrived.
+        changes: what the stage before gave, in a second stage; there is nothing else then.
     """
 
     matches: Mapping[int, MatchColumns] = field(default_factory=dict)
     elements: Mapping[int, Elements] = field(default_factory=dict)
     seen: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    changes: Changes | None = None
 
 
 @final

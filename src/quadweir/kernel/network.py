@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, final
 
 from numpy.typing import NDArray
 
 from quadweir.algebra.patterns import TriplePattern
+from quadweir.kernel.given import Given
 from quadweir.kernel.relation import Delta, Operator
 from quadweir.kernel.window import CountClock, Leaf
 from quadweir.terms import IRI, Variable
@@ -55,6 +56,8 @@ class Network:
     leaves: list[tuple[LeafPlan, Leaf]] = field(default_factory=list)
     clocks: dict[Source, CountClock] = field(default_factory=dict)
     operators: list[tuple[Operator, tuple[int, ...]]] = field(default_factory=list)
+    given: tuple[int, Given] | None = None
+    """Which operator is not computed here but fed, and what takes its place."""
     _places: dict[int, int] = field(default_factory=dict)
 
     def add_leaf(self, plan: LeafPlan, leaf: Leaf) -> Leaf:
@@ -62,9 +65,12 @@ class Network:
         return self.add(leaf, ())
 
     def add(self, operator: _Op, inputs: Sequence[Operator]) -> _Op:
-        """Put an operator at the end."""
+        """Put an operator at the end; gives it, or what takes its place."""
+        if self.given is not None and self.given[0] == len(self.operators):
+            operator = self.given[1].instead_of(operator)  # type: ignore[assignment]
         self._places[id(operator)] = len(self.operators)
-        self.operators.append((operator, tuple(self._places[id(each)] for each in inputs)))
+        places = tuple(self._places[id(each)] for each in inputs)
+        self.operators.append((operator, () if isinstance(operator, Given) else places))
         return operator
 
     def advance(self, through: int) -> list[Delta]:
@@ -78,6 +84,26 @@ class Network:
             else:
                 deltas.append(operator.step([deltas[place] for place in inputs]))
         return deltas
+
+    def below(self, places: Iterable[int]) -> frozenset[int]:
+        """Find the operators that some are made of, they included."""
+        found: set[int] = set()
+        waiting = list(places)
+        while waiting:
+            at = waiting.pop()
+            if at not in found:
+                found.add(at)
+                waiting += self.operators[at][1]
+        return frozenset(found)
+
+    def keep(self, places: frozenset[int]) -> None:
+        """Forget all other operators; what is kept must not be made of them."""
+        kept = sorted(places)
+        numbers = {place: number for number, place in enumerate(kept)}
+        chosen = [self.operators[place] for place in kept]
+        self.operators = [(op, tuple(numbers[each] for each in inputs)) for op, inputs in chosen]
+        self._places = {id(operator): at for at, (operator, _) in enumerate(self.operators)}
+        self.leaves = [each for each in self.leaves if id(each[1]) in self._places]
 
     def place(self, operator: Operator) -> int:
         return self._places[id(operator)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, final
 
@@ -42,6 +42,7 @@ from quadweir.kernel.answers import (
     Eager,
     Everything,
     Output,
+    Passed,
     Rows,
     Whole,
     no_rows,
@@ -52,6 +53,7 @@ from quadweir.kernel.codec import Kind, read_frame, write_frame
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.fixed import Loaded, StaticSource
+from quadweir.kernel.given import Given
 from quadweir.kernel.instants import Closes, reports_on_close
 from quadweir.kernel.interning import ZERO
 from quadweir.kernel.network import LeafPlan, Network, Source, part
@@ -69,6 +71,22 @@ CHUNK: Final = 1 << 16
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a query is cut into two stages.
+
+    Attributes:
+        place: the operator whose changes the first stage gives and the second is given.
+        variables: the columns that go from one to the other.
+        above: whether this is the second stage.
+    """
+
+    place: int
+    variables: tuple[Variable, ...]
+    above: bool
+
+
+@final
 class Shard:
     """The windows, indexes and groups of one query, or of one shard of it.
 
@@ -79,6 +97,8 @@ class Shard:
         incremental: False to evaluate the query anew at every report; for comparison.
         records: False if nobody will ask for `delta`.
         template: What the query is a template of; answers then say whose they are.
+        cut: Which stage of the query this is a shard of, if it has two. The first gives changes as
+            its answers.
     """
 
     def __init__(
@@ -90,6 +110,7 @@ class Shard:
         incremental: bool = True,
         records: bool = True,
         template: Template | None = None,
+        cut: Cut | None = None,
     ) -> None:
         check_windows(query)
         if isinstance(query.form, DescribeForm):
@@ -111,6 +132,9 @@ class Shard:
         self.variables = answer_variables(query)
         self.why_not: str | None = "asked for" if not incremental else None
         self.eager = False
+        self.cut = cut
+        self.reported = ints(0)
+        """The report instants of the last step; what a second stage has to be told."""
         if incremental:
             self._build_incremental()
         if self.why_not is not None:
@@ -119,7 +143,7 @@ class Shard:
     # --- set-up ---
 
     def _builder(self, *, eager: bool) -> Builder:
-        return Builder(
+        builder = Builder(
             self.query,
             self._static,
             self.dictionary,
@@ -127,6 +151,12 @@ class Shard:
             eager=eager,
             template=self.template,
         )
+        if self.cut is not None and self.cut.above:
+            builder.network.given = (
+                self.cut.place,
+                Given(self.cut.variables, self.dictionary),
+            )
+        return builder
 
     def _build_incremental(self) -> None:
         eager = is_eager(self.query) and needs_content(self.query.pattern)
@@ -235,11 +265,16 @@ class Shard:
         matched = len(self.network.leaves)
         self._trackers = [builder.content(source) for source in self.sources] if needed else []
         self._tracked = 0  # rows in all windows at the last report
+        self._given: Given | None = None
+        if self.cut is not None:
+            self._keep_stage(self.cut, needed=needed or on_close)
         self.leaves: tuple[LeafPlan, ...] = tuple(plan for plan, _ in self.network.leaves)
         self.trackers = range(matched, len(self.leaves))
         """The places of the leaves that only tell when contents change."""
         self._through = ALWAYS
         self._steps = 0
+        self._told: Ints | None = None
+        self._reported = ints(0)
         self._last: Recorded | None = None
         self._router = (
             Router(
@@ -248,6 +283,23 @@ class Shard:
             if self.template is not None
             else None
         )
+
+    def _keep_stage(self, cut: Cut, *, needed: bool) -> None:
+        """Keep what belongs to one stage of the query."""
+        network = self.network
+        place = network.place
+        if not cut.above:
+            self._root = root = network.operators[cut.place][0]
+            self._output = Passed(root, cut.variables, reports=needed)
+            self.variables = self._columns = cut.variables
+            network.keep(network.below([cut.place, *map(place, self._trackers)]))
+            return
+        assert network.given is not None
+        assert self._root is not None
+        self._given = network.given[1]
+        network.keep(network.below([place(self._root)]))
+        network.clocks = {}
+        self._trackers, self._closes, self.sources = [], None, ()
 
     def _ask(self, _t: int, found: np.ndarray) -> np.ndarray:
         answer = TRUE if len(found) else FALSE
@@ -272,6 +324,28 @@ class Shard:
                 if variable in solution:
                     result[place, column] = self.dictionary.number(solution[variable])
         return result
+
+    # --- what a plan wants to know ---
+
+    @property
+    def root(self) -> Operator | None:
+        """The operator whose rows are the solutions; None if they are computed anew."""
+        return self._root
+
+    @property
+    def answers_whole(self) -> bool:
+        """Whether a report has to be seen as a whole."""
+        return isinstance(self._output, Whole)
+
+    @property
+    def compares_values(self) -> bool:
+        """Whether reports are compared by what is in them, rather than by what it was made of."""
+        return isinstance(self._output, Differences) and not self._output.derivations
+
+    @property
+    def tells_reports(self) -> bool:
+        """Whether the report instants are known before the solutions are."""
+        return self._closes is not None or bool(self._trackers)
 
     # --- running ---
 
@@ -298,9 +372,13 @@ class Shard:
             events = self._router.admitted(events)
         self._last = Recorded(self._steps, self._spelled_out(events), through)
         self._hear(events)
+        self._told = events.changes.reports if events.changes is not None else None
         found = []
+        reported = []
         for cut in self._cuts(events, through):
             found.append(self._advance(cut, spell=spell))
+            reported.append(self._reported)
+        self.reported = np.concatenate(reported)
         self._through = through
         self._steps += 1
         return found
@@ -326,6 +404,8 @@ class Shard:
         return replace(events, matches=matches)
 
     def _hear(self, events: Events) -> None:
+        if self._given is not None and events.changes is not None:
+            self._given.hear(events.changes)
         for place, columns in events.matches.items():
             plan, leaf = self.network.leaves[place]
             count = len(columns.time)
@@ -361,6 +441,7 @@ class Shard:
         root = deltas[place(self._root)] if self._root is not None else no_change()
         tracked = [deltas[place(each)] for each in self._trackers]
         reports = self._reports(root, tracked, through)
+        self._reported = reports
         if self._recomputed is not None:
             self._recomputed.take([deltas[place(leaf)] for _, leaf in self._recomputed.leaves])
         rows = self._output.step(root, reports)
@@ -379,6 +460,8 @@ class Shard:
     def _reports(self, root: Delta, tracked: list[Delta], through: int) -> Ints:
         if self.eager:
             return ints(0)
+        if self._told is not None:
+            return self._told
         if not self.query.windows:
             # A plain SPARQL query: one report.
             return ints(0 if self._steps else 1)

@@ -61,6 +61,7 @@ class Filter(_OnRows):
 
     def __init__(self, source: Operator, condition: Expression, dictionary: Dictionary) -> None:
         super().__init__(source)
+        self.condition = condition
         self._condition = Vectorized(condition, dictionary)
 
     def step(self, inputs: list[Delta]) -> Delta:

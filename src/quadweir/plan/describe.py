@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quadweir.algebra.analyze import state_bounds
 from quadweir.algebra.patterns import TriplePattern
-from quadweir.algebra.render import render
+from quadweir.algebra.render import render, render_expression
 from quadweir.entailment.schema import Class
 from quadweir.entailment.table import End
 from quadweir.entailment.ways import Ways
@@ -26,6 +26,7 @@ def describe(plan: QueryPlan, *, shards: int | None = None, algebra: bool = True
     for place, leaf in enumerate(plan.leaves):
         lines.append(f"  {place}  {_leaf(leaf, plan)}{_to(place, leaf, plan)}")
         lines += [f"       {way}" for way in _ways(plan.ways(leaf))]
+        lines += [f"     if {each}" for each in _conditions(place, plan)]
     for place in sorted(plan.elements):
         window = plan.query.windows[plan.sources[place].window]
         lines.append(f"  all elements of <{plan.sources[place].stream}>, for {window.name}")
@@ -37,6 +38,14 @@ def describe(plan: QueryPlan, *, shards: int | None = None, algebra: bool = True
     lines.append(f"  because  {plan.key.reason}")
     if shards is not None:
         lines.append(f"  count    {shards_used(plan, shards)}")
+    if plan.key.cut is not None:
+        second = plan.key.second
+        lines += ["", "second stage"]
+        lines.append(f"  gets     changes of {' '.join(map(str, plan.sent)) or 'rows'}")
+        lines.append(f"  key      {second if second is not None else 'none: one shard'}")
+        lines.append(f"  because  {plan.key.second_reason}")
+        if shards is not None:
+            lines.append(f"  count    {second_shards(plan, shards)}")
     lines += ["", "answers"]
     if plan.why_not is not None:
         lines.append(f"  evaluated anew at every report: {plan.why_not}")
@@ -61,6 +70,11 @@ def describe(plan: QueryPlan, *, shards: int | None = None, algebra: bool = True
 def shards_used(plan: QueryPlan, shards: int) -> int:
     """How many of the shards that there may be the plan can use."""
     return shards if plan.key.variable is not None else 1
+
+
+def second_shards(plan: QueryPlan, shards: int) -> int:
+    """How many of the shards that there may be the second stage of a plan can use."""
+    return shards if plan.key.second is not None else 1
 
 
 def _leaf(leaf: LeafPlan, plan: QueryPlan) -> str:
@@ -98,9 +112,27 @@ def _atom(atom: object) -> str:
     return f"({atom.name.lower()})" if isinstance(atom, End) else str(atom)
 
 
+def _conditions(place: int, plan: QueryPlan) -> list[str]:
+    """Say which matches are left out before the shuffle, where types allow."""
+    found = []
+    for test in plan.wanted:
+        if place not in [leaf for leaf, _ in test.leaves]:
+            continue
+        for _, condition in test.conditions:
+            parts = [" ".join(render_expression(each).split()) for each in condition.expressions]
+            parts += [
+                f"{variable} is among {len(values)} values of static data"
+                for variable, values in condition.values
+            ]
+            found.append(" and ".join(parts))
+    return [" or if ".join(found)] if found else []
+
+
 def _to(place: int, leaf: LeafPlan, plan: QueryPlan) -> str:
-    if place in plan.replicated:
+    if place in plan.trackers:
         return ", to every shard: its changes bring reports"
+    if place in plan.key.replicated:
+        return f", to every shard: it has no {plan.key.variable}"
     if plan.key.variable is None or leaf.pattern is None:
         return ""
     return f", by {plan.key.variable}"

@@ -5,14 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from quadweir.algebra.analyze import subpatterns
 from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.patterns import Aggregation, Extend, Filter, Group, OrderBy, Project
 from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.scopes import mentioned
+from quadweir.algebra.solutions import is_time
 from quadweir.algebra.windows import CountScope
 from quadweir.entailment.table import Table
-from quadweir.entailment.ways import NO_WAYS, Ways, ways_of
+from quadweir.entailment.ways import Ways
+from quadweir.kernel.distinct import Distinct
 from quadweir.kernel.network import LeafPlan, Source
 from quadweir.kernel.shard import Shard
+from quadweir.plan.pushdown import find_conditions
 from quadweir.plan.shardkey import ShardKey, choose_key
+from quadweir.plan.wanted import Wanted, find_wanted, ways_to
+from quadweir.terms import Variable
 
 
 @final
@@ -24,10 +32,12 @@ class QueryPlan:
         query: The query, optimised.
         leaves: What is matched before the shuffle, in the order in which shards know it.
         sources: The windows over streams, in the order in which shards know them.
-        replicated: The leaves whose matches every shard gets.
+        trackers: The leaves that only tell when contents change; every shard gets their matches.
         elements: The sources of which every shard hears every element: count windows, and windows
             whose changes are reports.
-        key: The variable that rows are sharded by.
+        key: What rows are sharded by, and whether there is a second stage.
+        sent: The columns that go to the second stage.
+        wanted: The tests that statements go through.
         eager: Whether answers leave as soon as their parts have arrived.
         why_not: Why the query is evaluated anew at its reports, if it is.
         table: What follows from statements, as far as the query can use it; None without a schema.
@@ -36,18 +46,18 @@ class QueryPlan:
     query: ContinuousQuery
     leaves: tuple[LeafPlan, ...]
     sources: tuple[Source, ...]
-    replicated: frozenset[int]
+    trackers: frozenset[int]
     elements: frozenset[int]
     key: ShardKey
+    sent: tuple[Variable, ...]
+    wanted: tuple[Wanted, ...]
     eager: bool
     why_not: str | None
     table: Table | None = None
 
     def ways(self, leaf: LeafPlan) -> Ways:
         """Tell how statements match a leaf, besides by looking like it."""
-        if self.table is None or leaf.pattern is None or leaf.carried:
-            return NO_WAYS
-        return ways_of(leaf.pattern, self.table)
+        return ways_to(leaf, self.table)
 
 
 def plan_query(
@@ -66,25 +76,61 @@ def plan_query(
         table: What follows from statements, if there is a schema.
     """
     shard = Shard(query, static=static, streams=streams)
+    key = choose_key(shard)
     trackers = frozenset(shard.trackers)
-    matched = tuple(
-        leaf for place, leaf in enumerate(shard.leaves) if place not in trackers and leaf.pattern
-    )
-    key = choose_key(query, matched, shard.why_not)
     elements = {
         place
         for place, source in enumerate(shard.sources)
         if isinstance(query.windows[source.window].scope, CountScope)
         or any(leaf.source == source and leaf.pattern is None for leaf in shard.leaves)
     }
+    sharded = {
+        place: key.variable
+        for place, leaf in enumerate(shard.leaves)
+        if key.variable is not None and place not in trackers and key.variable in leaf.variables
+    }
     return QueryPlan(
         query=query,
         leaves=shard.leaves,
         sources=shard.sources,
-        replicated=trackers,
+        trackers=trackers,
         elements=frozenset(elements),
         key=key,
+        sent=_sent(shard, key.cut) if key.cut is not None else (),
+        wanted=find_wanted(
+            shard.leaves, shard.sources, sorted(elements), sharded, find_conditions(shard), table
+        ),
         eager=shard.eager,
         why_not=shard.why_not,
         table=table,
     )
+
+
+def _sent(shard: Shard, cut: int) -> tuple[Variable, ...]:
+    """Choose the columns that a second stage is given: those that something above may look at."""
+    assert shard.root is not None
+    network = shard.network
+    operator = network.operators[cut][0]
+    above = network.below([network.place(shard.root)]) - network.below([cut])
+    variables = tuple(each for each in operator.variables if not is_time(each))
+    if any(isinstance(network.operators[place][0], Distinct) for place in above):
+        return variables
+    used = set(shard.variables)
+    for each in subpatterns(shard.query.pattern):
+        match each:
+            case Filter(condition=expression) | Extend(expression=expression):
+                used |= mentioned(expression)
+            case Group(keys=keys, aggregates=aggregates):
+                used |= {*keys, *(v for one in aggregates for v in _argument(one))}
+            case OrderBy(keys=order):
+                used |= {v for one in order for v in mentioned(one.expression)}
+            case Project(variables=kept):
+                used |= set(kept)
+            case _:
+                pass
+    return tuple(each for each in variables if each in used)
+
+
+def _argument(aggregation: Aggregation) -> frozenset[Variable]:
+    argument = aggregation.call.argument
+    return mentioned(argument) if argument is not None else frozenset()

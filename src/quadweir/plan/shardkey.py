@@ -1,90 +1,245 @@
 """By which variable the rows of a query are sharded, and why.
 
-If one variable occurs in every windowed pattern, rows that can ever meet have the same value of it
-and can be kept in the same shard. Where there is none, or where answers have to be seen together,
-all rows go to one shard.
+Once a variable is chosen, matches that bind it go to the shard that its value names, and all other
+matches go to every shard. Going through the operators of the query then tells where their rows are:
+those that carry the variable lie in the shard of its value; some lie in one shard or another without
+showing why; and some are the same in every shard. Where rows would have to meet that lie apart (a
+group, DISTINCT, a comparison of reports), the query is cut: what lies below runs sharded, and its
+changes go on to a second stage, sharded anew or in one piece.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import final
+from enum import Enum, auto
+from typing import Final, final
 
-from quadweir.algebra.analyze import compares_derivations, subpatterns
-from quadweir.algebra.patterns import Distinct, Group, OrderBy, Project, Slice
-from quadweir.algebra.query import AskForm, ContinuousQuery
-from quadweir.algebra.scopes import in_scope
-from quadweir.algebra.streams import OutputOperator
-from quadweir.kernel.network import LeafPlan
-from quadweir.kernel.shapes import needs_content
+from quadweir.kernel.aggregate import Aggregate
+from quadweir.kernel.distinct import Distinct
+from quadweir.kernel.multijoin import Join
+from quadweir.kernel.negation import KeyNegation, Negation
+from quadweir.kernel.relation import Operator
+from quadweir.kernel.shard import Shard
+from quadweir.kernel.stateless import Extend, Filter, Project, RowFilter, Union
+from quadweir.kernel.window import Leaf
 from quadweir.terms import Variable
+
+
+class Spread(Enum):
+    """Where the rows of an operator lie."""
+
+    KEYED = auto()
+    """Each in the shard that its value of the key names."""
+    APART = auto()
+    """Each in one shard."""
+    EVERYWHERE = auto()
+    """Each in every shard."""
+    UNKNOWN = auto()
+    """Neither: the shards together would not have what one alone has."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class ShardKey:
-    """The variable that rows are sharded by, None for one shard only; and the reason in words."""
+    """How rows are sharded, and the reason in words.
+
+    Attributes:
+        variable: What rows are sharded by; None for one shard.
+        reason: Why.
+        replicated: The leaves whose matches go to every shard although there is a key.
+        cut: The place of the operator whose changes go on to a second stage; None for one stage.
+        second: What the rows of the second stage are sharded by; None for one shard.
+        second_reason: Why.
+    """
 
     variable: Variable | None
     reason: str
+    replicated: frozenset[int] = frozenset()
+    cut: int | None = None
+    second: Variable | None = None
+    second_reason: str = ""
 
 
-def choose_key(
-    query: ContinuousQuery, leaves: tuple[LeafPlan, ...], why_not: str | None
-) -> ShardKey:
-    """Choose the key of a query's rows.
+# What a second stage is made of: operators that look at the values of changes alone.
+_ABOVE: Final = (Filter, Extend, Project, Aggregate, Distinct)
+# What is worth a stage of its own.
+_HEAVY: Final = (Join, Negation, KeyNegation, Aggregate, Distinct)
+
+
+def choose_key(shard: Shard) -> ShardKey:
+    """Choose how the rows of a query are sharded.
+
+    Of all ways the simplest is taken: by a variable that all patterns bind; by such a one, with a
+    second stage; by one that some bind, the matches of the others going to every shard; the same
+    with a second stage; and if there is none, one shard.
+    """
+    if shard.why_not is not None:
+        return ShardKey(None, f"the query is evaluated as a whole: {shard.why_not}")
+    root = shard.root
+    leaves = [place for place in range(len(shard.leaves)) if place not in shard.trackers]
+    matched = [place for place in leaves if shard.leaves[place].pattern is not None]
+    if root is None or not matched:
+        return ShardKey(None, "no pattern is matched in a window")
+    operators = shard.network.operators
+    at = shard.network.place(root)
+    best: tuple[tuple[int, int, int], ShardKey] | None = None
+    refused: list[str] = []
+    for variable in _candidates(shard, matched):
+        without = frozenset(
+            place for place in matched if variable not in shard.leaves[place].variables
+        )
+        spreads = find_spreads(shard, variable)
+        why = _apart(shard, spreads, variable)
+        said = f"{variable} occurs in every windowed pattern"
+        if without:
+            said = (
+                f"no variable occurs in every windowed pattern: those with {variable} are sharded "
+                "by it, the others go to every shard"
+            )
+        if why is None:
+            found = ShardKey(variable, said, without)
+            rank = (2 if without else 0, len(without), 0)
+        else:
+            refused.append(why)
+            cut = None if shard.eager else _cut(operators, at, spreads)
+            if cut is None:
+                continue
+            second, second_reason = _second(shard, cut)
+            found = ShardKey(
+                variable, f"{said}; {why}: in a second stage", without, cut, second, second_reason
+            )
+            rank = (3 if without else 1, len(without), 0 if second is not None else 1)
+        if best is None or rank < best[0]:
+            best = (rank, found)
+    if best is not None:
+        return best[1]
+    return ShardKey(None, "; ".join(dict.fromkeys(refused)))
+
+
+def find_spreads(shard: Shard, key: Variable, *, fed: int | None = None) -> list[Spread]:
+    """Tell of each operator of a query where its rows lie if they are sharded by a variable.
 
     Args:
-        query: The query.
-        leaves: The leaves whose matches are sharded, those that only track contents left out.
-        why_not: Why the query is not kept up to date incrementally, if it is not.
+        shard: The query's operators.
+        key: The variable.
+        fed: The place of the operator whose rows are sharded by it, where that is no leaf.
     """
-    if why_not is not None:
-        return ShardKey(None, f"the query is evaluated as a whole: {why_not}")
-    together = _together(query)
-    if together is not None:
-        return ShardKey(None, together)
-    if not leaves:
-        return ShardKey(None, "no pattern is matched in a window")
-    common = [v for v in leaves[0].variables if all(v in leaf.variables for leaf in leaves)]
-    if not common:
-        return ShardKey(None, "no variable occurs in every windowed pattern")
-    reasons = []
-    for variable in common:
-        reason = _hidden(query, variable)
-        if reason is None:
-            return ShardKey(variable, f"{variable} occurs in every windowed pattern")
-        reasons.append(reason)
-    return ShardKey(None, "; ".join(dict.fromkeys(reasons)))
+    found: list[Spread] = []
+    trackers = {id(shard.network.leaves[place][1]) for place in shard.trackers}
+    for place, (operator, inputs) in enumerate(shard.network.operators):
+        if place == fed:
+            found.append(Spread.KEYED if key in operator.always else Spread.UNKNOWN)
+        elif isinstance(operator, Leaf):
+            is_keyed = key in operator.variables and id(operator) not in trackers
+            found.append(Spread.KEYED if is_keyed else Spread.EVERYWHERE)
+        else:
+            found.append(_spread(operator, [found[each] for each in inputs], key))
+    return found
 
 
-def _together(query: ContinuousQuery) -> str | None:
-    """Say why all answers have to be seen together, if they have to."""
-    if isinstance(query.form, AskForm):
-        return "ASK is answered once for all rows"
-    if any(isinstance(each, Slice | OrderBy) for each in subpatterns(query.pattern)):
-        return "ORDER BY and LIMIT look at all rows together"
-    if not needs_content(query.pattern):
-        return "there are answers even while all windows are empty"
+def _spread(operator: Operator, inputs: Sequence[Spread], key: Variable) -> Spread:
+    kinds = set(inputs)
+    if Spread.UNKNOWN in kinds:
+        return Spread.UNKNOWN
+    if kinds <= {Spread.EVERYWHERE}:
+        return Spread.EVERYWHERE
+    match operator:
+        case Filter() | RowFilter() | Extend():
+            return inputs[0]
+        case Project():
+            return inputs[0] if key in operator.variables else Spread.APART
+        case Aggregate() | Distinct():
+            is_kept = inputs[0] is Spread.KEYED and key in operator.variables
+            return Spread.KEYED if is_kept else Spread.UNKNOWN
+        case Union():
+            if Spread.EVERYWHERE in kinds:
+                return Spread.UNKNOWN
+            return Spread.KEYED if kinds == {Spread.KEYED} else Spread.APART
+        case Join():
+            apart = inputs.count(Spread.APART)
+            if apart:
+                # Rows that lie apart without a key can only meet what is everywhere.
+                alone = apart == 1 and Spread.KEYED not in kinds
+                return Spread.APART if alone else Spread.UNKNOWN
+            return Spread.KEYED
+        case Negation():
+            # Its pairs are made of the left rows and lie where they do.
+            return inputs[0] if inputs[1] is inputs[0] else Spread.UNKNOWN
+        case KeyNegation():
+            left, right = inputs
+            agree = right is Spread.EVERYWHERE or left is right is Spread.KEYED
+            return left if agree else Spread.UNKNOWN
+        case _:
+            return Spread.UNKNOWN
+
+
+def _candidates(shard: Shard, matched: Iterable[int]) -> list[Variable]:
+    """List the variables that leaves bind, those of answers first."""
+    bound = dict.fromkeys(
+        variable for place in matched for variable in shard.leaves[place].variables
+    )
+    answers = [variable for variable in shard.variables if variable in bound]
+    return list(dict.fromkeys([*answers, *bound]))
+
+
+def _apart(shard: Shard, spreads: Sequence[Spread], key: Variable) -> str | None:
+    """Say why the answers of all shards have to be seen together, if they have to."""
+    if shard.answers_whole:
+        return "ASK, ORDER BY and LIMIT look at all rows together"
+    assert shard.root is not None
+    root = spreads[shard.network.place(shard.root)]
+    if root is Spread.EVERYWHERE or root is Spread.UNKNOWN:
+        return _meeting(shard, spreads, key)
+    if shard.compares_values and (root is not Spread.KEYED or key not in shard.variables):
+        return f"reports are compared without {key}"
     return None
 
 
-def _hidden(query: ContinuousQuery, variable: Variable) -> str | None:
-    """Say where rows of different shards would meet again, if they would."""
-    for each in subpatterns(query.pattern):
-        match each:
-            case Group(keys=keys) if variable not in keys:
-                return f"a group gathers rows of different {variable}"
-            case Distinct(input=source) if variable not in in_scope(source, query):
-                return f"DISTINCT compares rows of different {variable}"
-            case Project(variables=variables) if (
-                variable not in variables and each is not query.pattern
-            ):
-                return f"a subquery hides {variable}"
-            case _:
-                pass
-    differs = query.output is not OutputOperator.RSTREAM and not compares_derivations(query)
-    top = query.pattern
-    if differs and isinstance(top, Project) and variable not in top.variables:
-        return f"reports are compared without {variable}"
-    return None
+def _meeting(shard: Shard, spreads: Sequence[Spread], key: Variable) -> str:
+    """Say where rows of different shards would have to meet."""
+    lost = [
+        operator
+        for (operator, _), spread in zip(shard.network.operators, spreads, strict=True)
+        if spread is Spread.UNKNOWN
+    ]
+    match lost[0] if lost else None:
+        case Aggregate():
+            return f"a group gathers rows of different {key}"
+        case Distinct():
+            return f"DISTINCT compares rows of different {key}"
+        case Union():
+            return "windows and static data are matched as one"
+        case _:
+            return f"rows of different {key} meet"
+
+
+def _cut(
+    operators: Sequence[tuple[Operator, tuple[int, ...]]], root: int, spreads: Sequence[Spread]
+) -> int | None:
+    """Find the topmost operator whose rows lie apart and that is worth a stage of its own."""
+    at = root
+    while spreads[at] not in (Spread.KEYED, Spread.APART):
+        operator, inputs = operators[at]
+        if not isinstance(operator, _ABOVE):
+            return None
+        (at,) = inputs
+    below, waiting = [], [at]
+    while waiting:
+        operator, inputs = operators[waiting.pop()]
+        below.append(operator)
+        waiting += inputs
+    return at if any(isinstance(each, _HEAVY) for each in below) else None
+
+
+def _second(shard: Shard, cut: int) -> tuple[Variable | None, str]:
+    """Choose what the second stage is sharded by."""
+    if shard.answers_whole:
+        return None, "ASK, ORDER BY and LIMIT look at all rows together"
+    operator = shard.network.operators[cut][0]
+    for variable in (*shard.variables, *operator.variables):
+        if variable not in operator.always:
+            continue
+        if _apart(shard, find_spreads(shard, variable, fed=cut), variable) is None:
+            return variable, f"rows that meet have the same {variable}"
+    return None, "rows of all values meet"

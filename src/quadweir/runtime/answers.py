@@ -21,6 +21,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from quadweir import rows
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.kernel.answers import Answers
+from quadweir.kernel.shard import Shard
 from quadweir.terms import IRI, BlankNode, Literal, Variable
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Shape:
     def width(self) -> int:
         return len(self.variables)
 
-    def batch(self, answers: Answers, salt: str) -> pa.RecordBatch:
+    def write(self, shard: Shard, answers: Answers, after: int, salt: str) -> pa.RecordBatch:  # noqa: ARG002 - as for changes
         """Give a shard's answers in that form; `salt` tells one step of a shard from any other."""
         count = len(answers)
         signs = pc.if_else(pa.array(answers.sign > 0), "+", "-")

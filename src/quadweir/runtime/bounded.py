@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, final
 
 import pyarrow as pa
 
 from quadweir.algebra.dataset import Dataset
 from quadweir.kernel.arrays import ALWAYS, FOREVER
-from quadweir.kernel.events import Events
-from quadweir.kernel.shard import Shard, answer_variables
+from quadweir.kernel.shard import Cut, Shard, answer_variables
+from quadweir.plan.describe import second_shards, shards_used
 from quadweir.plan.query import QueryPlan
 from quadweir.runtime.answers import Shape, present
 from quadweir.runtime.exchange import (
@@ -20,6 +20,8 @@ from quadweir.runtime.exchange import (
     FIRST,
     SHARD_KEY,
     Packer,
+    Receiver,
+    Sender,
     Unpacker,
     shard_keys,
 )
@@ -32,19 +34,56 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class ShardSpec:
-    """What a worker needs to make a shard of a query."""
+    """What a worker needs to make a shard of a query.
+
+    Attributes:
+        plan: the query's plan.
+        static: the static data.
+        streams: the streams there are.
+        stage: 0 if there is one stage; else 1 or 2.
+        keys: the shuffle keys of the second stage, in the first.
+    """
 
     plan: QueryPlan
     static: Dataset
     streams: tuple[str, ...]
+    stage: int = 0
+    keys: tuple[int, ...] = ()
 
     @property
     def shape(self) -> Shape:
         """The columns of the answers."""
         return Shape.of(self.plan.query, answer_variables(self.plan.query))
 
+    def stages(self, keys: tuple[int, ...]) -> tuple[ShardSpec, ShardSpec]:
+        """Give the two stages of a query that has two; `keys` are those of the second."""
+        return replace(self, stage=1, keys=keys), replace(self, stage=2)
+
     def make(self) -> Shard:
-        return Shard(self.plan.query, static=self.static, streams=self.streams, records=False)
+        cut = self.plan.key.cut
+        stage = Cut(cut, self.plan.sent, self.stage == _LAST) if cut is not None else None
+        return Shard(
+            self.plan.query,
+            static=self.static,
+            streams=self.streams,
+            records=False,
+            cut=stage if self.stage else None,
+        )
+
+    def reader(self, shard: Shard) -> Unpacker | Receiver:
+        """Give what turns blobs into the shard's events."""
+        return Receiver() if self.stage == _LAST else Unpacker(shard, self.plan.wanted)
+
+    @property
+    def writer(self) -> Shape | Sender:
+        """What the shard gives is packed by this."""
+        if self.stage != 1:
+            return self.shape
+        second = self.plan.key.second
+        return Sender(self.keys, self.plan.sent.index(second) if second is not None else None)
+
+
+_LAST = 2
 
 
 @final
@@ -59,28 +98,29 @@ class BoundedRun:
 
         task = TaskContext.get()
         partition = task.partitionId() if task is not None else 0
-        shard, shape = self.spec.make(), self.spec.shape
-        unpacker = Unpacker(shard)
+        shard, writer = self.spec.make(), self.spec.writer
+        reader = self.spec.reader(shard)
         count = 0
         waiting: list[bytes] = []
-        through = ALWAYS
         is_used = False
+
+        def step(through: int) -> pa.RecordBatch:
+            after = shard.through
+            events, _ = reader.events(waiting, after=ALWAYS)
+            answers = shard.step(events, through)
+            return writer.write(shard, answers, after, f"{partition}.{count}")
+
         for batch in batches:
             firsts, blobs = batch.column(FIRST).to_pylist(), batch.column(BLOB)
             for first, blob in zip(firsts, blobs, strict=True):
                 is_used = True
                 # Whatever is still to come is not before the first time of this blob.
-                if waiting and first is not None and first - 1 > through:
-                    events, _ = unpacker.events(waiting, after=ALWAYS)
-                    through, waiting = first - 1, []
-                    count += 1
-                    yield shape.batch(shard.step(events, through), f"{partition}.{count}")
+                if waiting and first is not None and first - 1 > shard.through:
+                    yield step(first - 1)
+                    count, waiting = count + 1, []
                 waiting.append(blob.as_py())
-        if is_used:
-            events, _ = unpacker.events(waiting, after=ALWAYS)
-            yield shape.batch(shard.step(events, FOREVER), f"{partition}.end")
-        elif not self.spec.plan.query.windows:
-            yield shape.batch(shard.step(Events(), FOREVER), f"{partition}.end")
+        if is_used or not self.spec.plan.query.windows:
+            yield step(FOREVER)
 
 
 def answer_bounded(statements: DataFrame, spec: ShardSpec, *, shards: int) -> DataFrame:
@@ -94,10 +134,17 @@ def answer_bounded(statements: DataFrame, spec: ShardSpec, *, shards: int) -> Da
     Returns:
         Answers in the form that `answers.present` gives.
     """
-    plan = spec.plan
-    count = shards if plan.key.variable is not None else 1
-    keys = shard_keys(statements.sparkSession, count, count)
-    blobs = match_statements(statements, plan, count).mapInArrow(Packer(keys), BLOB_SCHEMA)
-    gathered = blobs.repartition(count, SHARD_KEY).sortWithinPartitions(SHARD_KEY, FIRST)
-    raw = gathered.mapInArrow(BoundedRun(spec), spec.shape.schema)
-    return present(raw, plan.query, spec.shape)
+    spark, plan = statements.sparkSession, spec.plan
+    count = shards_used(plan, shards)
+    keys = shard_keys(spark, count, count)
+    blobs = match_statements(statements, plan, count).mapInArrow(Packer.of(plan, keys), BLOB_SCHEMA)
+
+    def run(blobs: DataFrame, spec: ShardSpec, count: int) -> DataFrame:
+        gathered = blobs.repartition(count, SHARD_KEY).sortWithinPartitions(SHARD_KEY, FIRST)
+        return gathered.mapInArrow(BoundedRun(spec), spec.writer.schema)
+
+    if plan.key.cut is None:
+        return present(run(blobs, spec, count), plan.query, spec.shape)
+    then = second_shards(plan, shards)
+    first, second = spec.stages(shard_keys(spark, then, then))
+    return present(run(run(blobs, first, count), second, then), plan.query, spec.shape)

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Final
 from quadweir import rows
 from quadweir.algebra.render import render
 from quadweir.errors import UsageError
+from quadweir.plan.describe import second_shards, shards_used
 from quadweir.runtime.answers import present
 from quadweir.runtime.bounded import ShardSpec
-from quadweir.runtime.exchange import BLOB_SCHEMA, SHARD_KEY, Packer, shard_keys
+from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, SHARD_KEY, Packer, shard_keys
 from quadweir.runtime.matching import match_statements
 from quadweir.runtime.processor import ShardProcessor, Timing
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 METRICS: Final = "quadweir_answers"
 """Under this name Spark's progress tells how answers and shards fare."""
+FIRST_METRICS: Final = "quadweir_first_stage"
+"""Under this name it tells the same of the first stage of a query that has two."""
 
 
 def answer_continuously(
@@ -27,7 +30,7 @@ def answer_continuously(
     timing: Timing,
     *,
     shards: int,
-    run: str = "",
+    name: str = "",
 ) -> DataFrame:
     """Answer a query over streams as they come in.
 
@@ -37,7 +40,7 @@ def answer_continuously(
         timing: delays and idle times of the streams.
         shards: how many shards to use, if the plan can be sharded; at most as many as Spark's
             shuffle partitions.
-        run: what tells this run from others of the same query, such as its checkpoint.
+        name: what tells this run from others of the same query, such as its checkpoint.
 
     Returns:
         A streaming frame of answers in the form that `answers.present` gives.
@@ -46,33 +49,43 @@ def answer_continuously(
 
     spark = statements.sparkSession
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
-    count = shards if spec.plan.key.variable is not None else 1
+    count, then = shards_used(spec.plan, shards), second_shards(spec.plan, shards)
     if count > partitions:
         raise UsageError(
             f"{count} shards do not fit {partitions} shuffle partitions",
             hint="Set spark.sql.shuffle.partitions to the number of shards.",
         )
     keys = shard_keys(spark, count, partitions)
-    blobs = match_statements(statements, spec.plan, count).mapInArrow(Packer(keys), BLOB_SCHEMA)
-    raw = blobs.groupBy(SHARD_KEY).transformWithStateInPandas(
-        statefulProcessor=ShardProcessor(_name(spec, run), spec, timing),
-        outputStructType=spec.shape.schema,
-        outputMode="append",
-        timeMode="none",
+    blobs = match_statements(statements, spec.plan, count).mapInArrow(
+        Packer.of(spec.plan, keys), BLOB_SCHEMA
     )
-    told = raw.observe(
-        METRICS,
-        F.count(rows.SIGN).alias("answers"),
-        F.sum("late").alias("late"),
-        F.min("through").alias("through"),
-        F.sum("held").alias("held"),
-        F.max("kernel_ms").alias("kernel_ms"),
-        F.sum("replayed").alias("replayed"),
-    )
+
+    def run(blobs: DataFrame, spec: ShardSpec, metrics: str, *told: Column) -> DataFrame:
+        found = blobs.groupBy(SHARD_KEY).transformWithStateInPandas(
+            statefulProcessor=ShardProcessor(_name(spec, name), spec, timing),
+            outputStructType=spec.writer.schema,
+            outputMode="append",
+            timeMode="none",
+        )
+        return found.observe(
+            metrics,
+            *told,
+            F.sum("late").alias("late"),
+            F.min("through").alias("through"),
+            F.sum("held").alias("held"),
+            F.max("kernel_ms").alias("kernel_ms"),
+            F.sum("replayed").alias("replayed"),
+        )
+
+    last = spec
+    if spec.plan.key.cut is not None:
+        first, last = spec.stages(shard_keys(spark, then, partitions))
+        blobs = run(blobs, first, FIRST_METRICS).where(F.col(BLOB).isNotNull())
+    told = run(blobs, last, METRICS, F.count(rows.SIGN).alias("answers"))
     return present(told, spec.plan.query, spec.shape)
 
 
 def _name(spec: ShardSpec, run: str) -> str:
     """Tell queries apart in the memory of a worker."""
-    text = f"{run}\n{render(spec.plan.query)}"
+    text = f"{run}\n{spec.stage}\n{render(spec.plan.query)}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]

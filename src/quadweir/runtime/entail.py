@@ -1,22 +1,20 @@
-"""Entailment in column expressions: the triples that a statement stands for, each as a view of it.
+"""Entailment in column expressions: which statements stand for more than they say.
 
-A view says of each place of a triple from which column of the statement it comes, or what stands
-there. The ways to match a pattern become views with a condition: sets of predicates and classes,
-which Spark looks up by hashing. Where what follows is looked up, it is joined to the statements by
-broadcast, as an array of triples. No row is made for anything that no pattern matches.
+The ways to match a pattern become conditions: sets of predicates and classes, which Spark looks up by
+hashing; no row is made for them. Where what follows is looked up, it is joined to the statements by
+broadcast, and becomes rows beside theirs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.entailment.table import Derived, End, Table
-from quadweir.entailment.ways import Way, Ways
+from quadweir.entailment.ways import Way
 from quadweir.plan.query import QueryPlan
 
 if TYPE_CHECKING:
@@ -29,43 +27,12 @@ _KEY: Final = "_key"
 # In place of a term: an end of the statement. No term is spelled so.
 _ENDS: Final = {End.SUBJECT: "s", End.OBJECT: "o"}
 _TURNED: Final = {End.SUBJECT: "o", End.OBJECT: "s"}
-_COLUMNS: Final = {End.SUBJECT: rows.SUBJECT, End.OBJECT: rows.OBJECT}
+CARRIED: Final = "_carried"
+"""Whether a row is what an element carries, rather than what follows from it."""
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A place of a triple: a column of the statement, or a fixed spelling."""
-
-    column: str | None
-    term: str = ""
-
-    def expression(self) -> Column:
-        return F.lit(self.term) if self.column is None else F.col(self.column)
-
-
-View = tuple[Part, Part, Part]
-"""Subject, predicate and object of a triple that a statement stands for."""
-
-ITSELF: Final[View] = (Part(rows.SUBJECT), Part(rows.PREDICATE), Part(rows.OBJECT))
-
-
-def views(ways: Ways) -> list[tuple[View, Column | None]]:
-    """List the triples that statements stand for, each with the condition under which they do."""
-    found: list[tuple[View, Column | None]] = [(ITSELF, None)]
-    found += [(_view(way.derived), _condition(way)) for way in ways.listed]
-    return found
-
-
-def _view(derived: Derived) -> View:
-    return _part(derived.subject), Part(None, str(derived.predicate)), _part(derived.object)
-
-
-def _part(atom: object) -> Part:
-    return Part(_COLUMNS[atom]) if isinstance(atom, End) else Part(None, str(atom))
-
-
-def _condition(way: Way) -> Column:
+def follows(way: Way) -> Column:
+    """Tell of which statements something follows in a certain way."""
     condition = _among(rows.PREDICATE, way.predicates)
     if way.classes is not None:
         condition = condition & _among(rows.SUBJECT if way.turned else rows.OBJECT, way.classes)
@@ -86,11 +53,26 @@ def _is_resource(term: Column) -> Column:
 # --- what is looked up --------------------------------------------------------------------------
 
 
-def look_up(statements: DataFrame, plan: QueryPlan) -> DataFrame:
-    """Join to each statement what follows from it, if some leaf has to look at all of that."""
+def with_consequences(statements: DataFrame, plan: QueryPlan) -> DataFrame:
+    """Add rows for what follows from statements, if some leaf has to look at all of that.
+
+    A column says whether a row is what an element carries.
+    """
     table = plan.table
     if table is None or not any(plan.ways(leaf).looked_up for leaf in plan.leaves):
-        return statements
+        return statements.withColumn(CARRIED, F.expr("true"))
+    names = rows.TERMS[:3]
+
+    def row(terms: Column | None) -> Column:
+        found = [F.col(name) if terms is None else terms[name].alias(name) for name in names]
+        return F.struct(*found, F.lit(terms is None).alias(CARRIED))
+
+    every = F.concat(F.array(row(None)), F.transform(_looked_up(table), row))
+    return _look_up(statements, table).select(*rows.ELEMENT, F.inline(every))
+
+
+def _look_up(statements: DataFrame, table: Table) -> DataFrame:
+    """Join to each statement what follows from it."""
     predicate = F.col(rows.PREDICATE)
     keys = {_BY_PREDICATE: (predicate, _spelled(table.predicates, _ENDS))}
     if table.classes:
@@ -105,7 +87,7 @@ def look_up(statements: DataFrame, plan: QueryPlan) -> DataFrame:
     return found
 
 
-def looked_up(table: Table) -> Column:
+def _looked_up(table: Table) -> Column:
     """All that follows from a statement, as an array of structs of three terms."""
     names = [_BY_PREDICATE]
     if table.classes:

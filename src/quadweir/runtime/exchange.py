@@ -11,21 +11,36 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from quadweir import rows
-from quadweir.kernel.arrays import Ints, ints
-from quadweir.kernel.events import Events, MatchColumns
+from quadweir.kernel.answers import Answers
+from quadweir.kernel.arrays import Ints
+from quadweir.kernel.events import Changes, Events, MatchColumns
 from quadweir.kernel.oneway import OneWay
 from quadweir.kernel.shard import Shard
 from quadweir.kernel.window import Elements
-from quadweir.runtime.matching import ALL_SHARDS, ELEMENT, LEAF, SHARD, SOURCE, VALUES
+from quadweir.plan.query import QueryPlan
+from quadweir.plan.wanted import Wanted
+from quadweir.runtime.answers import FACTS
+from quadweir.runtime.matching import (
+    BITS,
+    END,
+    HASH,
+    SHARD,
+    STREAM,
+    VALUES,
+    bit_columns,
+    shard_column,
+    stream_numbers,
+)
 
 SHARD_KEY: Final = "shard_key"
 FIRST: Final = "first_time"
@@ -34,9 +49,14 @@ BLOB_SCHEMA: Final = f"{SHARD_KEY} int, {FIRST} bigint, {BLOB} binary"
 
 _TIMES: Final = b"times"
 _STAMP: Final = b"packed_at"
-# A blob of a million rows is some ten megabytes; smaller ones let time go on within a batch.
+_THROUGH: Final = b"through"
+_REPORTS: Final = b"reports"
+# A blob of half a million rows is some ten megabytes; smaller ones let time go on within a batch.
 _MOST_ROWS: Final = 1 << 19
-_PACKED: Final = (LEAF, SOURCE, rows.EVENT_TIME, rows.POSITION, *VALUES)
+_COLUMNS: Final = (rows.EVENT_TIME, rows.POSITION)
+# Elements in runs longer than this are compared by hashing.
+_NEAR: Final = 4
+_MOST_RUNS: Final = 256
 
 
 Times = dict[str, tuple[int, int]]
@@ -46,86 +66,129 @@ Times = dict[str, tuple[int, int]]
 @final
 @dataclass(frozen=True)
 class Packer:
-    """Packs the rows of one task; `keys` are the shuffle keys of the shards, in their order."""
+    """Packs the rows of one task.
+
+    Attributes:
+        keys: the shuffle keys of the shards, in their order.
+        streams: the streams, in the order of their numbers.
+        wanted: for each test, the column that says where it sends a row; None for every shard.
+    """
 
     keys: tuple[int, ...]
+    streams: tuple[str, ...]
+    wanted: tuple[str | None, ...]
+
+    @staticmethod
+    def of(plan: QueryPlan, keys: tuple[int, ...]) -> Packer:
+        """Make the packer of a plan."""
+        columns = [None if each.key is None else shard_column(each.key) for each in plan.wanted]
+        return Packer(keys, stream_numbers(plan), tuple(columns))
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pa.RecordBatch] = []
         count = 0
         times: Times = {}
         sent = False
+        bits = bit_columns(len(self.wanted))
         for batch in batches:
-            _note_times(times, batch)
-            matched = batch.filter(pc.not_equal(batch.column(LEAF), -1))
-            if not matched.num_rows:
+            self._note_times(times, batch)
+            passed = [batch.column(name).to_numpy() != 0 for name in bits]
+            some = np.logical_or.reduce(passed) if len(passed) > 1 else passed[0]
+            if not some.any():
                 continue
-            waiting.append(matched)
-            count += matched.num_rows
+            waiting.append(batch if some.all() else batch.filter(pa.array(some)))
+            count += waiting[-1].num_rows
             if count >= _MOST_ROWS:
                 yield self._pack(waiting, times)
-                waiting, count, sent = [], 0, True
+                waiting, count, times, sent = [], 0, {}, True
         if waiting or times or not sent:
             yield self._pack(waiting, times)
 
+    def _note_times(self, times: Times, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:
+            return
+        numbers = batch.column(STREAM).to_numpy()
+        at = batch.column(rows.EVENT_TIME).to_numpy()
+        for number, stream in enumerate(self.streams):
+            here = numbers == number
+            mine = at if here.all() else at[here]
+            if len(mine):
+                known = times.get(stream, (mine[0], mine[0]))
+                times[stream] = (
+                    int(min(known[0], mine.min())),
+                    int(max(known[1], mine.max())),
+                )
+
     def _pack(self, waiting: list[pa.RecordBatch], times: Times) -> pa.RecordBatch:
         table = pa.Table.from_batches(waiting).combine_chunks() if waiting else None
-        blobs, firsts = [], []
-        # The same for all shards, so that all find a stream idle at the same time.
+        # Both are the same for all shards: they go on from instant to instant together, and find a
+        # stream idle at the same time.
+        first = min((first for name, (first, _) in times.items() if name != END), default=None)
         packed_at = int(time.time() * 1000)
-        for shard in range(len(self.keys)):
-            part = _part(table, shard) if table is not None else None
-            blobs.append(_blob(part, times, packed_at))
-            # Of no rows the least time is none.
-            first = pc.min(part.column(rows.EVENT_TIME)).as_py() if part is not None else None
-            firsts.append(first)
+        blobs = [
+            _blob(self._part(table, shard) if table is not None else None, times, packed_at)
+            for shard in range(len(self.keys))
+        ]
         return pa.RecordBatch.from_arrays(
             [
                 pa.array(self.keys, pa.int32()),
-                pa.array(firsts, pa.int64()),
+                pa.array([first] * len(blobs), pa.int64()),
                 pa.array(blobs, pa.binary()),
             ],
             names=[SHARD_KEY, FIRST, BLOB],
         )
 
+    def _part(self, table: pa.Table, shard: int) -> pa.Table:
+        """Keep what one shard is to hear of: a statement may pass a test for it, others not."""
+        table = table.drop_columns([STREAM])
+        if len(self.keys) == 1:
+            return table
+        some = np.zeros(table.num_rows, dtype=bool)
+        mine = []
+        for number, name in enumerate(bit_columns(len(self.wanted))):
+            passed = table.column(name).to_numpy()
+            tests = self.wanted[BITS * number : BITS * (number + 1)]
+            kept = passed & _mask(tests, None)
+            for key in {each for each in tests if each is not None}:
+                is_here = table.column(key).to_numpy() == shard
+                kept |= np.where(is_here, passed & _mask(tests, key), 0)
+            some |= kept != 0
+            mine.append((name, kept))
+        for name, kept in mine:
+            table = table.set_column(table.column_names.index(name), name, pa.array(kept))
+        table = table.drop_columns([each for each in table.column_names if each.startswith(SHARD)])
+        return table if some.all() else table.filter(pa.array(some))
 
-def _part(table: pa.Table, shard: int) -> pa.Table:
-    to = table.column(SHARD)
-    mask = pc.or_(pc.equal(to, shard), pc.equal(to, ALL_SHARDS))
-    return table.filter(mask).select(_PACKED)
+
+def read_times(blob: bytes) -> tuple[Times, int, int | None]:
+    """Read how far time had come as the task of a blob saw it, and when that was.
+
+    In a second stage it is the first that says through when all is known; else that is None.
+    """
+    schema = pa.ipc.open_stream(blob).schema
+    through = schema.metadata.get(_THROUGH)
+    stamp = int(schema.metadata[_STAMP])
+    return _read_times(schema), stamp, None if through is None else int(through)
 
 
-def _note_times(times: Times, batch: pa.RecordBatch) -> None:
-    if not batch.num_rows:
-        return
-    table = pa.table({name: batch.column(name) for name in (rows.STREAM, rows.EVENT_TIME)})
-    grouped = table.group_by(rows.STREAM).aggregate(
-        [(rows.EVENT_TIME, "min"), (rows.EVENT_TIME, "max")]
-    )
-    for row in grouped.to_pylist():
-        stream = row[rows.STREAM]
-        first, last = row[f"{rows.EVENT_TIME}_min"], row[f"{rows.EVENT_TIME}_max"]
-        if stream in times:
-            first, last = min(first, times[stream][0]), max(last, times[stream][1])
-        times[stream] = (first, last)
+def _mask(tests: Sequence[str | None], key: str | None) -> int:
+    return sum(1 << at for at, each in enumerate(tests) if each == key)
 
 
 def _blob(part: pa.Table | None, times: Times, packed_at: int) -> bytes:
     if part is None:
-        empty = [pa.field(name, pa.int64()) for name in _PACKED[:4]]
-        part = pa.schema(empty + [pa.field(name, pa.string()) for name in VALUES]).empty_table()
-    columns = [
-        part.column(name).combine_chunks().dictionary_encode()
-        if name in VALUES
-        else part.column(name).cast(pa.int64())
-        for name in _PACKED
-    ]
-    table = pa.table(columns, names=list(_PACKED))
-    table = table.replace_schema_metadata(
+        part = pa.schema([pa.field(name, pa.int64()) for name in _COLUMNS]).empty_table()
+    table = part.replace_schema_metadata(
         {_TIMES: json.dumps(times).encode(), _STAMP: str(packed_at).encode()}
     )
+    return _stream(table)
+
+
+def _stream(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    # It goes through a shuffle and into the state; spellings have much in common.
+    options = pa.ipc.IpcWriteOptions(compression="lz4" if table.num_rows else None)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 
@@ -134,8 +197,9 @@ def _blob(part: pa.Table | None, times: Times, packed_at: int) -> bytes:
 class Unpacker:
     """Turns blobs into the events of a shard."""
 
-    def __init__(self, shard: Shard) -> None:
+    def __init__(self, shard: Shard, wanted: Sequence[Wanted]) -> None:
         self._shard = shard
+        self._wanted = tuple(wanted)
         self._sources: dict[str, list[int]] = defaultdict(list)
         for place, source in enumerate(shard.sources):
             self._sources[source.stream].append(place)
@@ -145,18 +209,12 @@ class Unpacker:
             if leaf.pattern is None
         ]
 
-    @staticmethod
-    def times(blob: bytes) -> tuple[Times, int]:
-        """Read how far time had come as the task of a blob saw it, and when that was."""
-        schema = pa.ipc.open_stream(blob).schema
-        return _read_times(schema), int(schema.metadata[_STAMP])
-
     def events(self, blobs: Iterable[bytes], *, after: int) -> tuple[Events, int]:
         """Read blobs; elements not later than `after` are left out and counted.
 
         A triple that an element carries twice counts once (W8).
         """
-        parts: list[np.ndarray] = []
+        tables: list[pa.Table] = []
         seen: dict[int, tuple[int, int]] = {}
         for blob in blobs:
             reader = pa.ipc.open_stream(blob)
@@ -168,75 +226,227 @@ class Unpacker:
                     seen[place] = (max(min(first, known[0]), after + 1), max(last, known[1]))
             table = reader.read_all()
             if table.num_rows:
-                parts.append(self._numbers(table))
-        if not parts:
+                tables.append(table.replace_schema_metadata())
+        if not tables:
             return Events(seen=seen), 0
-        cells = np.concatenate(parts)
-        late = cells[:, 2] <= after
-        lost = int(np.count_nonzero(late & (cells[:, 0] != ELEMENT)))
-        cells = _once(cells[~late] if late.any() else cells)
-        order = np.argsort(cells[:, 0], kind="stable")
-        cells = cells[order]
-        matches = {}
-        for place, leaf in enumerate(self._shard.leaves):
-            start, end = np.searchsorted(cells[:, 0], (place, place + 1))
-            if end > start:
-                mine = cells[start:end]
-                columns = [mine[:, 4 + column].copy() for column in range(len(leaf.variables))]
-                matches[place] = MatchColumns(mine[:, 2].copy(), mine[:, 3].copy(), columns)
-        elements = self._elements(cells[: np.searchsorted(cells[:, 0], ELEMENT + 1)])
-        for place, source in self._bare:
-            if source in elements:
-                heard = elements[source]
-                matches[place] = MatchColumns(heard.time, heard.position, [])
+        table = pa.concat_tables(tables)
+        matches, elements, lost = self._sorted_out(table, after)
         return Events(matches, elements, seen), lost
 
-    def _numbers(self, table: pa.Table) -> np.ndarray:
-        cells = np.empty((table.num_rows, len(_PACKED)), dtype=np.int64)
-        is_element = table.column(LEAF).to_numpy() == ELEMENT
-        for place, name in enumerate(_PACKED):
-            column = table.column(name).combine_chunks()
-            if name not in VALUES:
-                cells[:, place] = column.to_numpy()
-            else:
-                cells[:, place] = self._encode(column, is_element if name == VALUES[0] else None)
-        return cells
+    def _sorted_out(
+        self, table: pa.Table, after: int
+    ) -> tuple[dict[int, MatchColumns], dict[int, Elements], int]:
+        """Give each leaf what is its own."""
+        at, position = (table.column(name).to_numpy() for name in _COLUMNS)
+        values = [
+            self._shard.dictionary.encode(table.column(name))
+            if name in table.column_names
+            else None
+            for name in VALUES
+        ]
+        matches: dict[int, MatchColumns] = {}
+        elements: dict[int, Elements] = {}
+        lost = 0
+        for number, test in enumerate(self._wanted):
+            passed = table.column(bit_columns(number + 1)[-1]).to_numpy()
+            mine = (passed >> (number % BITS)) & 1 != 0
+            chosen = np.flatnonzero(mine) if not mine.all() else slice(None)
+            times, positions = at[chosen], position[chosen]
+            if not len(times):
+                continue
+            # An element has no terms; a hash tells its triples apart.
+            cells = (
+                {0: table.column(HASH).to_numpy()[chosen]}
+                if test.elements
+                else {place: values[place][chosen] for place in test.needed}  # type: ignore[index]
+            )
+            kept = _once(times, positions, list(cells.values()))
+            is_late = times <= after
+            if is_late.any():
+                if not test.elements:
+                    lost += int(np.count_nonzero(is_late if kept is None else is_late & kept))
+                kept = ~is_late if kept is None else ~is_late & kept
+            if kept is not None:
+                times, positions = times[kept], positions[kept]
+                cells = {place: each[kept] for place, each in cells.items()}
+            if not len(times):
+                continue
+            if test.elements:
+                elements.update(dict.fromkeys(test.elements, _elements(times, positions)))
+            for leaf, parts in test.leaves:
+                columns = [
+                    cells[part] if isinstance(part, int) else self._everywhere(part, len(times))
+                    for part in parts
+                ]
+                match = MatchColumns(times, positions, columns)
+                matches[leaf] = _both(matches[leaf], match) if leaf in matches else match
+        for leaf, source in self._bare:
+            if source in elements:
+                heard = elements[source]
+                matches[leaf] = MatchColumns(heard.time, heard.position, [])
+        return matches, elements, lost
 
-    def _encode(self, column: pa.DictionaryArray, hashes: np.ndarray | None) -> Ints:
-        if hashes is None or not hashes.any():
-            return self._shard.dictionary.encode(column)
-        # The hash of an element's triple is a number already.
-        found = ints(len(column))
-        terms = pc.filter(column, pa.array(~hashes))
-        found[~hashes] = self._shard.dictionary.encode(_compact(terms))
-        texts = pc.filter(column, pa.array(hashes)).cast(pa.string()).to_pylist()
-        found[hashes] = np.array([int(each, 16) for each in texts], dtype=np.uint64).view(np.int64)
-        return found
-
-    def _elements(self, cells: np.ndarray) -> dict[int, Elements]:
-        """Count the different triples of each element."""
-        found = {}
-        for source in np.unique(cells[:, 1]):
-            mine = cells[cells[:, 1] == source]
-            keys, counts = np.unique(mine[:, 2:4], axis=0, return_counts=True)
-            found[int(source)] = Elements(keys[:, 0].copy(), keys[:, 1].copy(), counts)
-        return found
+    def _everywhere(self, spelling: str, count: int) -> Ints:
+        """Give the number of a term that is the same in all rows."""
+        return np.repeat(self._shard.dictionary.numbers((spelling,)), count)
 
 
-def _compact(column: pa.DictionaryArray) -> pa.DictionaryArray:
-    return column.cast(pa.string()).dictionary_encode()
+@final
+@dataclass(frozen=True)
+class Sender:
+    """Packs the changes that a shard of the first stage gives, for the shards of the second.
+
+    Attributes:
+        keys: the shuffle keys of the shards of the second stage, in their order.
+        column: the place of the variable that they are sharded by; None if there is one shard.
+    """
+
+    keys: tuple[int, ...]
+    column: int | None
+
+    @property
+    def schema(self) -> StructType:
+        """A blob for each shard of the second stage, or facts about this one."""
+        return StructType(
+            [
+                StructField(SHARD_KEY, IntegerType()),
+                StructField(FIRST, LongType()),
+                StructField(BLOB, BinaryType()),
+                *(StructField(name, LongType()) for name in FACTS),
+            ]
+        )
+
+    def write(self, shard: Shard, answers: Answers, after: int, salt: str) -> pa.RecordBatch:  # noqa: ARG002 - as for answers
+        """Pack the changes of a step that began after an instant."""
+        columns = [pa.array(answers.t), pa.array(answers.sign), *answers.values]
+        names = [rows.REPORT, rows.SIGN, *map(str, range(len(answers.values)))]
+        table = pa.table(columns, names=names)
+        facts = {_TIMES: b"{}", _STAMP: b"0", _THROUGH: str(shard.through).encode()}
+        if shard.tells_reports:
+            facts[_REPORTS] = shard.reported.tobytes()
+        table = table.replace_schema_metadata(facts)
+        count = len(self.keys)
+        to = _numbered(answers.values[self.column], count) if self.column is not None else None
+        blobs = [
+            _stream(table if to is None else table.filter(pa.array(to == number)))
+            for number in range(count)
+        ]
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(self.keys, pa.int32()),
+                pa.array([after + 1] * count, pa.int64()),
+                pa.array(blobs, pa.binary()),
+                *(pa.nulls(count, pa.int64()) for _ in FACTS),
+            ],
+            names=self.schema.names,
+        )
+
+    def facts(self, facts: Mapping[str, int]) -> pa.RecordBatch:
+        """Give the row that says how a shard fares."""
+        numbers = [pa.array([facts.get(name)], pa.int64()) for name in FACTS]
+        nothing = [pa.nulls(1, kind) for kind in (pa.int32(), pa.int64(), pa.binary())]
+        return pa.RecordBatch.from_arrays([*nothing, *numbers], names=self.schema.names)
+
+
+def _numbered(column: pa.Array, shards: int) -> Ints:
+    """Give the shard of each value, the same in every process."""
+    coded = column.dictionary_encode()
+    texts = coded.dictionary.to_numpy(zero_copy_only=False).astype(object)
+    found = (pd.util.hash_array(texts, categorize=False) % np.uint64(shards)).astype(np.int64)
+    numbers: Ints = found[coded.indices.to_numpy()]
+    return numbers
+
+
+@final
+class Receiver:
+    """Turns the blobs of the first stage into the events of a shard of the second."""
+
+    def events(self, blobs: Iterable[bytes], *, after: int) -> tuple[Events, int]:  # noqa: ARG002 - as for matches
+        """Read blobs; nothing in them is late, the first stage has seen to that."""
+        tables, reports = [], []
+        for blob in blobs:
+            reader = pa.ipc.open_stream(blob)
+            told = reader.schema.metadata.get(_REPORTS)
+            if told is not None:
+                reports.append(np.frombuffer(told, dtype=np.int64))
+            tables.append(reader.read_all().replace_schema_metadata())
+        if not tables:
+            return Events(), 0
+        table = pa.concat_tables(tables)
+        t, sign = (table.column(name).to_numpy() for name in (rows.REPORT, rows.SIGN))
+        order = np.argsort(t * 2 + (sign > 0), kind="stable")
+        columns = [each.combine_chunks().take(pa.array(order)) for each in table.columns[2:]]
+        instants = np.unique(np.concatenate(reports)) if reports else None
+        return Events(changes=Changes(t[order], sign[order], columns, instants)), 0
+
+
+def _both(one: MatchColumns, other: MatchColumns) -> MatchColumns:
+    """Put together what passed two tests; what an element says in two ways counts once (N1)."""
+    pairs = zip(
+        (one.time, one.position, *one.columns),
+        (other.time, other.position, *other.columns),
+        strict=True,
+    )
+    times, positions, *columns = (np.concatenate(each) for each in pairs)
+    kept = _once(times, positions, columns)
+    if kept is not None:
+        times, positions, *columns = (each[kept] for each in (times, positions, *columns))
+    return MatchColumns(times, positions, columns)
+
+
+def _elements(times: Ints, positions: Ints) -> Elements:
+    """Count the triples of each element."""
+    order = np.lexsort((positions, times))
+    times, positions = times[order], positions[order]
+    is_first = np.append(True, (times[1:] != times[:-1]) | (positions[1:] != positions[:-1]))
+    starts = np.flatnonzero(is_first)
+    return Elements(times[starts], positions[starts], np.diff(np.append(starts, len(times))))
+
+
+def _once(times: Ints, positions: Ints, columns: Sequence[Ints]) -> np.ndarray | None:
+    """Tell which rows to keep so that none is there twice; None to keep all.
+
+    Rows of one element mostly lie together. Then it is enough to compare neighbours.
+    """
+    if _lies_together(positions):
+        same = (positions[1:] == positions[:-1]) & (times[1:] == times[:-1])
+        if not same.any():
+            return None
+        if not _in_row(same, _NEAR):
+            again = np.zeros(len(times), dtype=bool)
+            for step in range(1, _NEAR):
+                equal = positions[step:] == positions[:-step]
+                for column in (times, *columns):
+                    equal &= column[step:] == column[:-step]
+                again[step:] |= equal
+            return ~again if again.any() else None
+    cells = np.column_stack((times, positions, *columns))
+    index = OneWay(cells.shape[1], capacity=len(cells))
+    _, became = index.transitions(cells, np.ones(len(cells), dtype=np.int64))
+    return None if became.all() else became > 0
+
+
+def _lies_together(positions: Ints) -> bool:
+    """Tell whether equal positions can only be neighbours: a few rising runs that do not overlap."""
+    falls = np.flatnonzero(positions[1:] < positions[:-1])
+    if len(falls) > _MOST_RUNS:
+        return False
+    first = positions[np.append(0, falls + 1)]
+    last = positions[np.append(falls, len(positions) - 1)]
+    order = np.argsort(first)
+    return bool((first[order][1:] > last[order][:-1]).all())
+
+
+def _in_row(flags: np.ndarray, count: int) -> bool:
+    """Tell whether so many flags are set one after the other."""
+    size = max(0, len(flags) - count + 1)
+    found = np.logical_and.reduce([flags[at : at + size] for at in range(count)])
+    return bool(found.any())
 
 
 def _read_times(schema: pa.Schema) -> Times:
     found: Mapping[str, Any] = json.loads(schema.metadata[_TIMES])
     return {stream: (int(first), int(last)) for stream, (first, last) in found.items()}
-
-
-def _once(cells: np.ndarray) -> np.ndarray:
-    """Leave out rows that are there twice."""
-    index = OneWay(cells.shape[1], capacity=len(cells))
-    _, became = index.transitions(cells, np.ones(len(cells), dtype=np.int64))
-    return cells if became.all() else cells[became > 0]
 
 
 def shard_keys(spark: Any, shards: int, partitions: int) -> tuple[int, ...]:

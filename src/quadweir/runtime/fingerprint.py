@@ -18,7 +18,7 @@ from quadweir.plan.describe import shards_used
 from quadweir.plan.query import QueryPlan
 
 NAME: Final = "quadweir.json"
-VERSION: Final = 1
+VERSION: Final = 2
 """Counts up whenever older state cannot be read any more."""
 _MOST_LINES: Final = 30
 
@@ -34,13 +34,16 @@ class Fingerprint:
     static: str
     version: int = VERSION
     schema: str = ""
+    layout: str = ""
 
     @staticmethod
     def of(
         plan: QueryPlan, *, shards: int, partitions: int, static: str, schema: str = ""
     ) -> Fingerprint:
         used = shards_used(plan, shards)
-        return Fingerprint(render(plan.query), used, partitions, static, schema=schema)
+        return Fingerprint(
+            render(plan.query), used, partitions, static, schema=schema, layout=layout_of(plan)
+        )
 
     @property
     def digest(self) -> str:
@@ -55,6 +58,7 @@ class Fingerprint:
             "partitions": self.partitions,
             "static": self.static,
             "schema": self.schema,
+            "layout": self.layout,
         }
 
     def guard(self, checkpoint: Path) -> None:
@@ -75,6 +79,7 @@ class Fingerprint:
                     before["static"],
                     before["version"],
                     before.get("schema", ""),
+                    before.get("layout", ""),
                 )
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise StateError(
@@ -108,6 +113,10 @@ class Fingerprint:
             lines = list(diff)[2:]
             cut = lines[:_MOST_LINES] + (["..."] if len(lines) > _MOST_LINES else [])
             changed.append("the query is another one:\n" + "\n".join(cut))
+        elif known.layout != self.layout:
+            changed.append(
+                f"its rows were sharded {known.layout or 'otherwise'}, and now {self.layout}"
+            )
         elif known.shards != self.shards or known.partitions != self.partitions:
             changed.append(
                 f"its state is cut into {known.shards} shards over {known.partitions} partitions, "
@@ -126,6 +135,19 @@ class Fingerprint:
             detail="; ".join(changed),
             hint=hint,
         )
+
+
+def layout_of(plan: QueryPlan) -> str:
+    """Say in short how the rows of a query are spread over shards and stages."""
+    key = plan.key
+    if key.variable is None:
+        return "in one piece"
+    everywhere = ", ".join(map(str, sorted(key.replicated)))
+    found = f"by {key.variable}" + (f", leaves {everywhere} in every shard" if everywhere else "")
+    if key.cut is None:
+        return found
+    then = f"by {key.second}" if key.second is not None else "in one piece"
+    return f"{found}, and after operator {key.cut} {then}"
 
 
 def static_digest(spellings: list[str]) -> str:

@@ -1,52 +1,61 @@
-"""Triple patterns as column expressions: statements in, the matches of all leaves out, in one pass.
+"""Triple patterns as column expressions: statements in, and which tests each of them passed out.
 
-Every statement gives a row for each leaf that it matches, or one row without a leaf: shards have to
-know how far time has come in a stream whether anything matches or not.
+Every statement gives one row, whatever it matches, with the terms that somebody binds and nothing
+else: shards have to know how far time has come in a stream whether anything matches or not.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
-from operator import and_
-from typing import TYPE_CHECKING, Final, TypeAlias
+from operator import and_, or_
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
 from quadweir import rows
-from quadweir.algebra.patterns import TriplePattern
-from quadweir.kernel.network import LeafPlan
 from quadweir.plan.query import QueryPlan
-from quadweir.runtime.entail import Part, look_up, looked_up, views
-from quadweir.terms import Variable
+from quadweir.plan.wanted import TERMS, Part, Wanted
+from quadweir.runtime.columns import may_hold
+from quadweir.runtime.entail import CARRIED, follows, with_consequences
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from quadweir.entailment.ways import Ways
-
-    Terms: TypeAlias = tuple[Column, Column, Column]
-
-# A row after matching: which leaf (or source) it is for, when, where, and up to three values.
-LEAF: Final = "leaf"
-SOURCE: Final = "source"
-SHARD: Final = "shard"
+# A row after matching: its stream by number, when, where, the tests it passed as bits, its terms,
+# the shard that each term would send it to, and a hash of all of it.
+STREAM: Final = "stream_number"
+PASSED: Final = "passed"
 VALUES: Final = ("value0", "value1", "value2")
-WIDTH: Final = len(VALUES)
-
-ALL_SHARDS: Final = -1
-NO_LEAF: Final = -1
-ELEMENT: Final = -2
-"""The row tells of an element of its source, with a hash of the triple."""
+SHARD: Final = "shard_"
+HASH: Final = "hash"
+BITS: Final = 62
+"""So many tests share a column of bits."""
 
 END: Final = "urn:quadweir:end"
 """An element of this stream ends all others: the windows run empty (E3)."""
 
-_MATCHES: Final = "_matches"
+_NAMES: Final = rows.TERMS[:TERMS]
+
+
+def stream_numbers(plan: QueryPlan) -> tuple[str, ...]:
+    """List the streams that a plan reads, and the one that ends them, in the order of numbers."""
+    return (*sorted({source.stream for source in plan.sources}), END)
+
+
+def bit_columns(count: int) -> tuple[str, ...]:
+    """Name the columns that so many tests need."""
+    return tuple(f"{PASSED}{number}" for number in range(max(1, -(-count // BITS))))
+
+
+def shard_column(key: Part) -> str:
+    """Name the column that says which shard a term sends a row to."""
+    return f"{SHARD}{key}"
 
 
 def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> DataFrame:
-    """Match statements of all of a query's streams against its leaves.
+    """Match statements of all of a query's streams against what is wanted.
 
     Args:
         statements: rows of `rows.STATEMENT_SCHEMA`.
@@ -54,43 +63,55 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         shards: how many shards there are.
 
     Returns:
-        Rows of leaf, source, event time, position, shard, and values.
+        A row for each statement: the number of its stream, its event time and position, the tests
+        it passed, and where it passed some its terms as far as they are bound or sharded by.
     """
-    scoped = look_up(_scope_blank_nodes(statements, plan), plan)
-    found = []
-    arrays = []
-    for place, leaf in enumerate(plan.leaves):
-        if leaf.pattern is None:
-            continue
-        ways = plan.ways(leaf)
-        for terms, condition in _conditions(leaf.pattern, ways):
-            here = F.col(rows.STREAM) == leaf.source.stream
-            found.append(F.when(here & condition, _match(terms, place, plan, shards)))
-        if ways.looked_up:
-            arrays.append(_looked_up(place, plan, shards))
-    empty = [F.lit(None).cast("string").alias(name) for name in VALUES]
-    for source in sorted(plan.elements):
-        struct = F.struct(
-            F.lit(ELEMENT).alias(LEAF),
-            F.lit(source).alias(SOURCE),
-            F.lit(ALL_SHARDS).alias(SHARD),
-            F.hex(F.xxhash64(*rows.TERMS[:3])).alias(VALUES[0]),
-            *empty[1:],
-        )
-        found.append(F.when(F.col(rows.STREAM) == plan.sources[source].stream, struct))
-    nothing = F.struct(
-        F.lit(NO_LEAF).alias(LEAF),
-        F.lit(NO_LEAF).alias(SOURCE),
-        F.lit(ALL_SHARDS).alias(SHARD),
-        *empty,
+    streams = stream_numbers(plan)
+    number = reduce(
+        lambda found, each: F.when(F.col(rows.STREAM) == each[1], F.lit(each[0])).otherwise(found),
+        reversed(list(enumerate(streams))),
+        F.lit(None).cast("int"),
     )
-    matched = F.array_compact(F.array(*found))
-    if arrays:
-        matched = F.concat(matched, *arrays)
-    rows_of = F.when(F.size(_MATCHES) > 0, F.col(_MATCHES)).otherwise(F.array(nothing))
-    return scoped.select(
-        rows.STREAM, rows.EVENT_TIME, rows.POSITION, matched.alias(_MATCHES)
-    ).select(rows.STREAM, rows.EVENT_TIME, rows.POSITION, F.inline(rows_of))
+    tests = [plan.wanted[at : at + BITS] for at in range(0, len(plan.wanted), BITS)] or [()]
+    bits = bit_columns(len(plan.wanted))
+    read = with_consequences(statements.where(F.col(rows.STREAM).isin(*streams)), plan)
+    tested = read.select(
+        number.alias(STREAM),
+        *rows.ELEMENT,
+        *_NAMES,
+        *(_passed(each).alias(name) for each, name in zip(tests, bits, strict=True)),
+    )
+
+    def some(which: Callable[[Wanted], bool]) -> Column | None:
+        """Tell whether a statement passed one of these tests."""
+        masks = [sum(1 << at for at, each in enumerate(part) if which(each)) for part in tests]
+        found = [
+            F.col(name).bitwiseAND(F.lit(mask).cast("bigint")) != 0
+            for name, mask in zip(bits, masks, strict=True)
+            if mask
+        ]
+        return reduce(or_, found) if found else None
+
+    terms = []
+    for place, name in enumerate(VALUES):
+        is_needed = some(lambda each, place=place: place in each.needed)  # type: ignore[misc]
+        if is_needed is not None:
+            terms.append(F.when(is_needed, _scoped(place, streams)).alias(name))
+    heard = some(lambda each: bool(each.elements))
+    if heard is not None:
+        terms.append(F.when(heard, F.xxhash64(*_NAMES)).alias(HASH))
+    keys = {each.key for each in plan.wanted if each.key is not None and shards > 1}
+    named = {
+        shard_column(key): F.col(VALUES[key]) if isinstance(key, int) else F.lit(key)
+        for key in keys
+    }
+    return tested.select(STREAM, rows.EVENT_TIME, rows.POSITION, *bits, *terms).select(
+        "*",
+        *(
+            F.pmod(F.xxhash64(term), F.lit(shards)).cast("int").alias(name)
+            for name, term in sorted(named.items())
+        ),
+    )
 
 
 def stream_prefix(stream: str) -> str:
@@ -102,103 +123,78 @@ def stream_prefix(stream: str) -> str:
     return f"s{hashlib.sha256(stream.encode()).hexdigest()[:8]}-"
 
 
-def _scope_blank_nodes(statements: DataFrame, plan: QueryPlan) -> DataFrame:
-    streams = sorted({source.stream for source in plan.sources})
-
-    def scoped(name: str) -> Column:
-        prefix = F.lit(None).cast("string")
-        for stream in streams:
-            is_here = F.col(rows.STREAM) == stream
-            prefix = F.when(is_here, F.lit(f"_:{stream_prefix(stream)}")).otherwise(prefix)
-        named = F.concat(prefix, F.substr(F.col(name), F.lit(3)))
-        return F.when(F.col(name).startswith("_:"), named).otherwise(F.col(name)).alias(name)
-
-    return statements.where(F.col(rows.STREAM).isin([*streams, END])).select(
-        *rows.ELEMENT, scoped(rows.SUBJECT), rows.PREDICATE, scoped(rows.OBJECT)
-    )
+def _scoped(place: int, streams: tuple[str, ...]) -> Column:
+    """Give a term, with the name of its stream if it is a blank node."""
+    term = F.col(_NAMES[place])
+    if place == 1:
+        return term
+    prefixes = F.array(*(F.lit(f"_:{stream_prefix(stream)}") for stream in streams))
+    named = F.concat(F.get(prefixes, F.col(STREAM)), F.substr(term, F.lit(3)))
+    return F.when(term.startswith("_:"), named).otherwise(term)
 
 
-def _match(terms: Terms, place: int, plan: QueryPlan, shards: int) -> Column:
-    """Make the row of a leaf whose pattern these terms match."""
-    leaf = plan.leaves[place]
-    values = _values(leaf, terms)
-    return F.struct(
-        F.lit(place).alias(LEAF),
-        F.lit(plan.sources.index(leaf.source)).alias(SOURCE),
-        _shard(leaf, place, plan, shards, terms).alias(SHARD),
-        *(value.alias(name) for name, value in zip(VALUES, values, strict=True)),
-    )
+def _passed(tests: Sequence[Wanted]) -> Column:
+    """Tell which tests a statement passes, as the bits of a number.
 
-
-def _looked_up(place: int, plan: QueryPlan, shards: int) -> Column:
-    """The rows of a leaf by what follows from a statement, where that is looked up."""
-    leaf = plan.leaves[place]
-    pattern, table = leaf.pattern, plan.table
-    assert pattern is not None
-    assert table is not None
-
-    def terms(triple: Column) -> Terms:
-        return triple[rows.SUBJECT], triple[rows.PREDICATE], triple[rows.OBJECT]
-
-    every = F.filter(looked_up(table), lambda triple: _fits(pattern, terms(triple)))
-    made = F.transform(every, lambda triple: _match(terms(triple), place, plan, shards))
-    return F.when(F.col(rows.STREAM) == leaf.source.stream, made).otherwise(F.slice(made, 1, 0))
-
-
-def _conditions(pattern: TriplePattern, ways: Ways) -> list[tuple[Terms, Column]]:
-    """Tell under which conditions a statement matches, for each form that a match takes.
-
-    Ways that give the same values make one condition: a statement that matches in two of them
-    gives one row.
+    Tests that name its predicate are looked at only where it is that.
     """
-    found: dict[tuple[Part, ...], tuple[Terms, Column]] = {}
-    for view, guard in views(ways):
-        terms = (view[0].expression(), view[1].expression(), view[2].expression())
-        condition = _fits(pattern, terms)
-        if guard is not None:
-            condition = guard & condition
-        key = tuple(part for part, term in zip(view, _terms(pattern), strict=True) if _varies(term))
-        known = found.get(key)
-        found[key] = (known[0], known[1] | condition) if known is not None else (terms, condition)
-    return list(found.values())
-
-
-def _varies(term: object) -> bool:
-    return isinstance(term, Variable)
-
-
-def _terms(pattern: TriplePattern) -> tuple[object, object, object]:
-    return pattern.subject, pattern.predicate, pattern.object
-
-
-def _fits(pattern: TriplePattern, terms: Terms) -> Column:
-    """Tell whether terms match a pattern: its constants, and its variables that stand twice."""
-    tests: list[Column] = []
-    first: dict[Variable, Column] = {}
-    for asked, given in zip(_terms(pattern), terms, strict=True):
-        if isinstance(asked, Variable):
-            if asked in first:
-                tests.append(given == first[asked])
-            first.setdefault(asked, given)
+    named: dict[str, list[tuple[int, Wanted]]] = {}
+    other = []
+    for at, test in enumerate(tests):
+        predicate = test.constants[1]
+        if predicate is None or test.way is not None:
+            other.append((at, test))
         else:
-            tests.append(given == F.lit(str(asked)))
-    return reduce(and_, tests, F.lit(True))
+            named.setdefault(str(predicate), []).append((at, test))
+    found = F.lit(0).cast("bigint")
+    for spelling, these in named.items():
+        found = F.when(F.col(rows.PREDICATE) == F.lit(spelling), _bits(these)).otherwise(found)
+    return found.bitwiseOR(_bits(other)) if other else found
 
 
-def _values(leaf: LeafPlan, terms: Terms) -> list[Column]:
-    """Give the terms of a leaf's variables, and NULL for the rest."""
-    assert leaf.pattern is not None
-    bound = dict(reversed(list(zip(_terms(leaf.pattern), terms, strict=True))))
-    found = [bound[variable] for variable in leaf.variables]
-    return found + [F.lit(None).cast("string")] * (WIDTH - len(found))
+def _bits(tests: Iterable[tuple[int, Wanted]]) -> Column:
+    nothing = F.lit(0).cast("bigint")
+    found = [
+        F.when(_condition(test), F.lit(1 << at).cast("bigint")).otherwise(nothing)
+        for at, test in tests
+    ]
+    return reduce(lambda one, more: one.bitwiseOR(more), found)
 
 
-def _shard(leaf: LeafPlan, place: int, plan: QueryPlan, shards: int, terms: Terms) -> Column:
-    if place in plan.replicated:
-        return F.lit(ALL_SHARDS)
-    if plan.key.variable is None:
-        return F.lit(0)
-    assert leaf.pattern is not None
-    asked = _terms(leaf.pattern)
-    of_key = terms[asked.index(plan.key.variable)]
-    return F.pmod(F.xxhash64(of_key), F.lit(shards)).cast("int")
+def _condition(test: Wanted) -> Column:
+    """Tell whether a statement passes a test: its constants, and its terms that stand twice."""
+    conditions = [F.col(rows.STREAM) == test.stream]
+    if test.way is not None:
+        conditions.append(follows(test.way))
+    if test.elements or not test.follows:
+        conditions.append(F.col(CARRIED))
+    seen = [_part(part) for part in test.view]
+    for place, constant in enumerate(test.constants):
+        # What the view says, and the predicate, which was looked at before, need not be asked.
+        is_known = test.view[place] == str(constant) or (place == 1 and test.way is None)
+        if constant is not None and not is_known:
+            conditions.append(seen[place] == F.lit(str(constant)))
+    conditions += [seen[one] == seen[other] for one, other in test.equal]
+    of_use = _of_use(test)
+    return reduce(and_, [*conditions, of_use] if of_use is not None else conditions)
+
+
+def _part(part: Part) -> Column:
+    return F.col(_NAMES[part]) if isinstance(part, int) else F.lit(part)
+
+
+def _of_use(test: Wanted) -> Column | None:
+    """Tell whether what passes may change an answer; None where that cannot be told."""
+    ways = []
+    for bound, condition in test.conditions:
+        terms = {variable: _part(part) for variable, part in bound}
+        parts = [terms[variable].isin(*values) for variable, values in condition.values]
+        parts += [
+            found
+            for found in (may_hold(each, terms) for each in condition.expressions)
+            if found is not None
+        ]
+        if not parts:
+            return None
+        ways.append(reduce(and_, parts))
+    return reduce(or_, ways) if ways else None

@@ -41,12 +41,14 @@ class Times:
 
     def note(self, blobs: Iterable[bytes]) -> int:
         """Take the times of blobs; gives when the last of them was packed."""
-        from quadweir.runtime.exchange import Unpacker
+        from quadweir.runtime.exchange import read_times
 
         now = 0
         for blob in blobs:
-            times, packed_at = Unpacker.times(blob)
+            times, packed_at, through = read_times(blob)
             now = max(now, packed_at)
+            if through is not None:
+                self.through = max(self.through, through)
             for stream, (_, last) in times.items():
                 self.highest[stream] = max(last, self.highest.get(stream, last))
                 self.heard[stream] = max(packed_at, self.heard.get(stream, packed_at))
@@ -97,13 +99,12 @@ class HostedShard:
     """A shard with what it needs to take blobs: `hosting.Hosted`."""
 
     def __init__(self, spec: ShardSpec, timing: Timing) -> None:
-        from quadweir.runtime.exchange import Unpacker
-
         self._shard = spec.make()
-        self._unpacker = Unpacker(self._shard)
-        self._shape = spec.shape
+        self._reader = spec.reader(self._shard)
+        self._writer = spec.writer
         self._timing = timing
-        self._streams = tuple(sorted({source.stream for source in spec.plan.sources}))
+        # In a second stage the blobs say how far time has come.
+        self._streams = tuple(sorted({source.stream for source in self._shard.sources}))
         self._times = Times()
         # How far the shard has come: what is not later is late.
         self._through = _ALWAYS
@@ -113,7 +114,8 @@ class HostedShard:
         times = self._times
         now = times.note(blobs)
         times.advance(self._streams, self._timing, now)
-        events, late = self._unpacker.events(blobs, after=self._through)
+        after = self._through
+        events, late = self._reader.events(blobs, after=after)
         answers = self._shard.step(events, times.through)
         self._through = times.through
         facts = {
@@ -123,15 +125,16 @@ class HostedShard:
             "kernel_ms": round((time.monotonic() - began) * 1000),
             "replayed": replayed,
         }
-        if len(answers):
-            yield self._shape.batch(answers, step)
-        yield self._shape.facts(facts)
+        found = self._writer.write(self._shard, answers, after, step)
+        if found.num_rows:
+            yield found
+        yield self._writer.facts(facts)
 
     def mark(self) -> int:
         return self._through
 
     def replay(self, blobs: list[bytes], mark: int) -> None:
-        events, _ = self._unpacker.events(blobs, after=self._through)
+        events, _ = self._reader.events(blobs, after=self._through)
         self._shard.step(events, mark)
         self._through = mark
 

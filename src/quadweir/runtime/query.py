@@ -24,7 +24,7 @@ from quadweir.plan.describe import describe, shards_used
 from quadweir.plan.query import plan_query
 from quadweir.runtime.answers import as_statements
 from quadweir.runtime.bounded import ShardSpec, answer_bounded
-from quadweir.runtime.continuous import METRICS, answer_continuously
+from quadweir.runtime.continuous import FIRST_METRICS, METRICS, answer_continuously
 from quadweir.runtime.feeds import METRICS as INPUT_METRICS
 from quadweir.runtime.feeds import Feed, Opened, open_feeds
 from quadweir.runtime.fingerprint import Fingerprint, static_digest
@@ -315,7 +315,7 @@ class RegisteredQuery:
             self._spec,
             opened.timing,
             shards=self.shards,
-            run=run,
+            name=run,
         )
 
     def _as_statements(self, answers: DataFrame, stream: str) -> DataFrame:
@@ -332,6 +332,7 @@ def _add(found: dict[str, Any], progress: Any) -> None:
     found["batches"] += 1
     for name, keys in (
         (INPUT_METRICS, ("statements", "dead_letters")),
+        (FIRST_METRICS, ("late",)),
         (METRICS, ("answers", "late")),
     ):
         row = observed.get(name)
@@ -341,8 +342,9 @@ def _add(found: dict[str, Any], progress: Any) -> None:
     if told is not None and told["through"] is not None:
         through = told["through"]
         found["through"] = through if abs(through) < _EDGE else None
-        found["held"] = told["held"] or 0
-        found["kernel_ms"] = told["kernel_ms"]
+        stages = [each for each in (observed.get(FIRST_METRICS), told) if each is not None]
+        found["held"] = sum(each["held"] or 0 for each in stages)
+        found["kernel_ms"] = sum(each["kernel_ms"] or 0 for each in stages)
     found["batch_ms"] = progress.batchDuration
     found["input_rate"] = progress.processedRowsPerSecond
     if progress.stateOperators:

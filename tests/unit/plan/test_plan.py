@@ -27,7 +27,7 @@ JOIN = (
     ("text", "key", "reason"),
     [
         (JOIN.format(what="?x ?z", end="y"), "y", "occurs in every windowed pattern"),
-        (JOIN.format(what="?x", end="w"), None, "no variable occurs in every"),
+        (JOIN.format(what="?x", end="w"), "x", "no variable occurs in every"),
         (
             "SELECT ?x (COUNT(*) AS ?n) { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } } GROUP BY ?x",
             "x",
@@ -36,7 +36,7 @@ JOIN = (
         (
             "SELECT (COUNT(*) AS ?n) { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } }",
             None,
-            "even while all windows are empty",
+            "a group gathers rows of different ?x",
         ),
         ("ASK { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } }", None, "ASK"),
         (
@@ -45,10 +45,10 @@ JOIN = (
             "ORDER BY",
         ),
         (
-            "SELECT DISTINCT ?z { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } "
-            "STREAM <urn:t> [RANGE 5s] { ?y <urn:q> ?z } }",
-            None,
-            "DISTINCT compares",
+            "SELECT ?x { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } "
+            "OPTIONAL { SELECT ?z { STREAM <urn:t> [RANGE 5s] { ?y <urn:q> ?z } } } }",
+            "x",
+            "those with ?x are sharded by it",
         ),
     ],
 )
@@ -56,7 +56,52 @@ def test_rows_are_sharded_by_a_variable_where_that_changes_no_answer(text, key, 
     found = plan(text)
     assert (found.key.variable.name if found.key.variable is not None else None) == key
     assert reason in found.key.reason
+    assert found.key.cut is None
     assert shards_used(found, 4) == (4 if key is not None else 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "reason", "second"),
+    [
+        (
+            "SELECT DISTINCT ?z { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } "
+            "STREAM <urn:t> [RANGE 5s] { ?y <urn:q> ?z } }",
+            "y",
+            "DISTINCT compares rows of different ?y",
+            "z",
+        ),
+        (
+            "SELECT (COUNT(*) AS ?n) { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } "
+            "STREAM <urn:t> [RANGE 5s] { ?y <urn:q> ?z } }",
+            "y",
+            "a group gathers rows of different ?y",
+            None,
+        ),
+        (
+            "SELECT ?z (COUNT(*) AS ?n) { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } "
+            "STREAM <urn:t> [RANGE 5s] { ?y <urn:q> ?z } } GROUP BY ?z",
+            "y",
+            "a group gathers rows of different ?y",
+            "z",
+        ),
+        (
+            "SELECT ?x (COUNT(*) AS ?n) { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } } "
+            "GROUP BY ?x ORDER BY ?n LIMIT 3",
+            "x",
+            "look at all rows together",
+            None,
+        ),
+    ],
+)
+def test_rows_that_have_to_meet_go_through_a_second_stage(text, key, reason, second):
+    found = plan(text)
+    assert found.key.variable.name == key
+    assert reason in found.key.reason
+    assert found.key.cut is not None
+    assert (found.key.second.name if found.key.second is not None else None) == second
+    told = describe(found, shards=4, algebra=False)
+    assert "second stage\n  gets     changes of" in told
+    assert f"count    {4 if second is not None else 1}\n\nanswers" in told
 
 
 def test_a_plan_is_told_with_its_reasons():

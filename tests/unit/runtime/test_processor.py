@@ -5,44 +5,20 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-import pyarrow as pa
 import pytest
-from pyspark.sql.streaming.tws_tester import TwsTester
 
-from quadweir import rows
-from quadweir.algebra.dataset import Dataset
-from quadweir.optimize.pipeline import optimize
-from quadweir.plan.query import plan_query
 from quadweir.runtime import hosting
-from quadweir.runtime.bounded import ShardSpec
-from quadweir.runtime.exchange import BLOB, SHARD_KEY, Packer
-from quadweir.runtime.matching import (
-    ALL_SHARDS,
-    END,
-    LEAF,
-    NO_LEAF,
-    SHARD,
-    SOURCE,
-    VALUES,
-    stream_prefix,
-)
-from quadweir.runtime.processor import ShardProcessor, Times, Timing
+from quadweir.runtime.matching import stream_prefix
+from quadweir.runtime.processor import Times, Timing
 from quadweir.sources.streamfiles import Element
-from quadweir.syntax.read import parse
-from quadweir.terms import parse_term
 from quadweir.testing import Answer, Oracle, blank_label, diff_answers
-from quadweir.testing.shards import _matches
+from query_hosts import Host
 from streaming import quads
 
 PAIRS = """SELECT ?x ?y ?z {
   STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 30ms] { ?y <urn:q> ?z } }"""
 CLOSES = """SELECT ?x (COUNT(*) AS ?n) FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT0.02S STEP PT0.01S]
 { WINDOW <urn:w> { ?x <urn:p> ?y } } GROUP BY ?x"""
-
-
-def spec_of(text: str) -> ShardSpec:
-    query, streams = optimize(parse(text)).query, ("urn:s", "urn:t")
-    return ShardSpec(plan_query(query, static=Dataset(), streams=streams), Dataset(), streams)
 
 
 def make_feed(count: int, seed: int = 1) -> list[Element]:
@@ -56,73 +32,6 @@ def make_feed(count: int, seed: int = 1) -> list[Element]:
             text, name = f"b{dice.randrange(3)} q c{dice.randrange(3)}", "urn:t"
         found.append(Element(name, time, position, quads(text)))
     return found
-
-
-def blobs_of(spec: ShardSpec, elements: Sequence[Element]) -> dict[int, pa.Table]:
-    """What the tasks of one batch send to each shard; there are two."""
-    table: list[tuple[object, ...]] = []
-    for element in elements:
-        head = (element.stream, element.event_time, element.position)
-        matched = False
-        for place, leaf in enumerate(spec.plan.leaves):
-            if leaf.source.stream != element.stream:
-                continue
-            for values in _matches(leaf.pattern, leaf.variables, element):
-                shard = ALL_SHARDS
-                key = spec.plan.key.variable
-                if place not in spec.plan.replicated:
-                    shard = 0 if key is None else ord(values[leaf.variables.index(key)][-2]) % 2
-                filled = [*values, *[None] * (len(VALUES) - len(values))]
-                table.append((*head, place, spec.plan.sources.index(leaf.source), shard, *filled))
-                matched = True
-        if not matched:
-            table.append((*head, NO_LEAF, NO_LEAF, ALL_SHARDS, None, None, None))
-    names = [*rows.ELEMENT, LEAF, SOURCE, SHARD, *VALUES]
-    kinds = [pa.string(), *[pa.int64()] * 5, *[pa.string()] * 3]
-    columns = list(zip(*table, strict=True)) if table else [()] * len(names)
-    batch = pa.RecordBatch.from_arrays(
-        [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)], names=names
-    )
-    count = 1 if spec.plan.key.variable is None else 2
-    packed = pa.Table.from_batches(list(Packer(tuple(range(count)))([batch])))
-    return {
-        key: packed.filter(pa.compute.equal(packed.column(SHARD_KEY), key)) for key in range(count)
-    }
-
-
-class Host:
-    """Runs the shards of a query; it can be started again on the state that it left."""
-
-    def __init__(self, text: str, *, delay_ms: int = 0, name: str = "one") -> None:
-        self.spec = spec_of(text)
-        timing = Timing({"urn:s": delay_ms, "urn:t": delay_ms}, {})
-        self.tester = TwsTester(ShardProcessor(name, self.spec, timing))
-        self.answers: list[Answer] = []
-        self.late = 0
-        self.replayed = 0
-
-    def push(self, elements: Sequence[Element]) -> None:
-        for key, table in blobs_of(self.spec, elements).items():
-            frame = table.select([BLOB]).to_pandas()
-            for row in self.tester.testInPandas(key, frame).to_dict("records"):
-                if row[rows.SIGN] is None:
-                    self.late += int(row["late"])
-                    self.replayed += int(row["replayed"])
-                    continue
-                bound = {
-                    variable.name: parse_term(row[f"v{place}"])
-                    for place, variable in enumerate(self.spec.shape.variables)
-                }
-                self.answers.append(Answer.of(int(row[rows.REPORT]), row[rows.SIGN], bound))
-
-    def finish(self) -> None:
-        self.push([Element(END, 0, 0, quads("a p b"))])
-
-    def log(self, key: int = 0) -> list[int]:
-        return sorted(number for (number,) in self.tester.peekMapState("log", key))
-
-    def snapshot_parts(self, key: int = 0) -> int:
-        return len(self.tester.peekMapState("snapshot", key))
 
 
 @pytest.fixture(autouse=True)
@@ -181,16 +90,16 @@ def test_a_copy_of_a_batch_that_failed_is_not_used():
     host.push(feed[:16])
     states = {
         key: (
-            host.tester.peekValueState("header", key),
-            dict(host.tester.peekMapState("log", key)),
+            host.testers[0].peekValueState("header", key),
+            dict(host.testers[0].peekMapState("log", key)),
         )
         for key in range(2)
     }
     given = list(host.answers)
     host.push(feed[16:24])
     for key, (header, log) in states.items():
-        host.tester.updateValueState("header", key, header)
-        host.tester.updateMapState("log", key, log)
+        host.testers[0].updateValueState("header", key, header)
+        host.testers[0].updateMapState("log", key, log)
     host.answers = given
     host.replayed = 0
     host.push(feed[16:24])
@@ -244,7 +153,7 @@ def test_the_oldest_copies_are_dropped(monkeypatch):
     monkeypatch.setattr(hosting, "_MOST_COPIES", 2)
     for name in ("one", "two"):
         Host(PAIRS, name=name).push(make_feed(4))
-    assert {name for name, _ in hosting._COPIES} == {"two"}
+    assert {name for name, _ in hosting._COPIES} == {"two.0"}
 
 
 def test_time_waits_for_streams_that_are_not_idle():

@@ -1,0 +1,116 @@
+"""What of a query's matches can be told to be of no use before they are shuffled.
+
+The operators say it: a match whose rows all fall to a filter, or find nothing in the static data that
+they are joined with, changes no answer. The operators apply their conditions all the same, so that
+whoever matches is free to leave out as much of this as it likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+import numpy as np
+
+from quadweir.algebra.expressions import Expression
+from quadweir.algebra.scopes import mentioned
+from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.distinct import Distinct
+from quadweir.kernel.multijoin import Join
+from quadweir.kernel.relation import Operator
+from quadweir.kernel.shard import Shard
+from quadweir.kernel.stateless import Extend, Filter, Project, Static, Union
+from quadweir.terms import Variable
+
+MOST_VALUES: Final = 1000
+"""Static data with more different values is left to the join."""
+
+
+@final
+@dataclass(frozen=True)
+class Condition:
+    """What has to be true of a match, all of it: expressions, and values that static data has."""
+
+    expressions: tuple[Expression, ...] = ()
+    values: tuple[tuple[Variable, tuple[str, ...]], ...] = ()
+
+    def joined(self, other: Condition) -> Condition:
+        return Condition(self.expressions + other.expressions, self.values + other.values)
+
+    def __bool__(self) -> bool:
+        return bool(self.expressions or self.values)
+
+
+def find_conditions(shard: Shard) -> dict[int, tuple[Condition, ...]]:
+    """Give for leaves the conditions of which a match has to fulfil one to be of use."""
+    if shard.root is None:
+        return {}
+    operators = shard.network.operators
+    users: list[list[int]] = [[] for _ in operators]
+    for place, (_, inputs) in enumerate(operators):
+        for each in set(inputs):
+            users[each].append(place)
+    finder = _Finder(operators, users, shard.network.place(shard.root), shard.dictionary)
+    found = {}
+    for number, (plan, leaf) in enumerate(shard.network.leaves):
+        if plan.pattern is None or number in shard.trackers:
+            continue
+        conditions = finder.above(shard.network.place(leaf), frozenset(plan.variables))
+        if all(conditions):
+            found[number] = conditions
+    return found
+
+
+@final
+@dataclass(frozen=True)
+class _Finder:
+    operators: Sequence[tuple[Operator, tuple[int, ...]]]
+    users: Sequence[Sequence[int]]
+    root: int
+    dictionary: Dictionary
+
+    def above(self, place: int, variables: frozenset[Variable]) -> tuple[Condition, ...]:
+        """Follow the rows of an operator upwards; `variables` are those that they had from below."""
+        if place == self.root or not self.users[place]:
+            return (Condition(),)
+        return tuple(
+            condition
+            for user in self.users[place]
+            for condition in self._through(user, place, variables)
+        )
+
+    def _through(
+        self, place: int, source: int, variables: frozenset[Variable]
+    ) -> tuple[Condition, ...]:
+        operator, inputs = self.operators[place]
+        own = Condition()
+        match operator:
+            case Filter(condition=condition):
+                if mentioned(condition) <= variables:
+                    own = Condition((condition,))
+            case Project() | Distinct() | Union():
+                variables &= frozenset(operator.variables)
+            case Extend():
+                pass
+            case Join():
+                others = [self.operators[each][0] for each in inputs if each != source]
+                own = Condition(values=self._values(others, variables))
+            case _:
+                return (own,)
+        return tuple(own.joined(each) for each in self.above(place, variables))
+
+    def _values(
+        self, others: Sequence[Operator], variables: frozenset[Variable]
+    ) -> tuple[tuple[Variable, tuple[str, ...]], ...]:
+        """List what static inputs of a join bind the variables to, where that is not much."""
+        found = []
+        for each in others:
+            if not isinstance(each, Static):
+                continue
+            rows = np.arange(each.held(), dtype=np.int64)
+            for variable in sorted(variables & each.always):
+                numbers = np.unique(each.column(variable, rows))
+                if len(numbers) <= MOST_VALUES:
+                    found.append((variable, tuple(sorted(self.dictionary.spellings(numbers)))))
+        return tuple(found)
