@@ -31,9 +31,10 @@ from quadweir.kernel.results import spell_results
 from quadweir.kernel.sums import KIND, LOW, NOTHING, NUMBER, RESULT_WIDTH, Counter, Sum
 from quadweir.terms import Variable
 
-# Behind the key of a group: the output row that shows it, plus one, and a mark.
+# Behind the key of a group: the output row that shows it, plus one, and the number of its last
+# change, counted over all steps from 1.
 _ROW: Final = 0
-_MARK: Final = 1
+_CHANGE: Final = 1
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -46,42 +47,41 @@ def group_pass(
     cells: Ints,
     free: Ints,
     used: Ints,
-    touched: Ints,
+    changes: int,
     groups: Ints,
     last: Ints,
     alive: Ints,
-) -> None:
+) -> int:
     """Find the group of each change (Algorithm 6, lines 6 to 11 and 19 to 20), and count rows.
 
     `last` becomes 1 at the last change of a group within an instant, and `alive` says there
-    whether the group has rows then.
+    whether the group has rows then. Before this step there were so many `changes`. Gives how many
+    are the last.
     """
-    mark_cell = FIRST_KEY + keys.shape[1] + _MARK
-    at = np.int64(0)
-    while at < len(t):
-        now = t[at]
-        count = 0
-        while at < len(t) and t[at] == now:
-            group = add_entry(table, cells, free, used, keys, hashes, at)
-            groups[at] = group
-            cells[group, COUNT] += sign[at]
-            if cells[group, mark_cell] == 0:
-                touched[count] = group
-                count += 1
-            cells[group, mark_cell] = at + 1
-            at += 1
-        for each in range(count):
-            group = touched[each]
-            place = cells[group, mark_cell] - 1
-            cells[group, mark_cell] = 0
-            last[place] = 1
-            alive[place] = 1 if cells[group, COUNT] > 0 else 0
+    change_cell = FIRST_KEY + keys.shape[1] + _CHANGE
+    instant = 0  # the first change of this instant
+    shown = len(t)
+    for at in range(len(t)):
+        if t[at] != t[instant]:
+            instant = at
+        group = add_entry(table, cells, free, used, keys, hashes, at)
+        groups[at] = group
+        before = cells[group, change_cell] - changes - 1
+        if before >= instant:
+            last[before] = 0
+            shown -= 1
+        cells[group, change_cell] = changes + at + 1
+        cells[group, COUNT] += sign[at]
+        last[at] = 1
+        alive[at] = 1 if cells[group, COUNT] > 0 else 0
+    return shown
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def emit_pass(
     t: Ints,
     groups: Ints,
+    last: Ints,
     alive: Ints,
     results: Ints,
     key_width: int,
@@ -92,8 +92,8 @@ def emit_pass(
 ) -> tuple[int, int]:
     """Replace the rows of groups that changed (Algorithm 6, line 2).
 
-    Writes (t, sign, row, whether the group itself comes or goes), and gives how many changes there
-    are and how many rows were used.
+    Looks where `last` is 1. Writes times, signs, rows, and whether the group itself comes or goes;
+    gives how many changes there are and how many rows were used.
     """
     row_cell = FIRST_KEY + key_width + _ROW
     width = results.shape[1]
@@ -104,6 +104,8 @@ def emit_pass(
             # The group, and then the row that shows it, before they are needed.
             prefetch(cells, cells.shape[1] * groups[at + 16])
             prefetch(rows, rows.shape[1] * (cells[groups[at + 8], row_cell] - 1))
+        if last[at] == 0:
+            continue
         group = groups[at]
         old = cells[group, row_cell] - 1
         if alive[at] == 1 and old >= 0:
@@ -115,10 +117,10 @@ def emit_pass(
             if same:
                 continue
         if old >= 0:
-            out[made, 0] = t[at]
-            out[made, 1] = -1
-            out[made, 2] = old
-            out[made, 3] = 1 - alive[at]
+            out[0, made] = t[at]
+            out[1, made] = -1
+            out[2, made] = old
+            out[3, made] = 1 - alive[at]
             made += 1
             cells[group, row_cell] = 0
         if alive[at] == 1:
@@ -131,10 +133,10 @@ def emit_pass(
             for place in range(width):
                 rows[row, key_width + place] = results[at, place]
             cells[group, row_cell] = row + 1
-            out[made, 0] = t[at]
-            out[made, 1] = 1
-            out[made, 2] = row
-            out[made, 3] = 1 if old < 0 else 0
+            out[0, made] = t[at]
+            out[1, made] = 1
+            out[2, made] = row
+            out[3, made] = 1 if old < 0 else 0
             made += 1
     return made, taken
 
@@ -295,6 +297,7 @@ class Aggregate(Operator):
         self._terms = [place for place, each in enumerate(self._calls) if each.gives_terms]
         self._asked: set[int] = set()
         self._leaving: list[Ints] = []
+        self._changes = 0  # how many there were so far
 
     def step(self, inputs: list[Delta]) -> Delta:
         """Take the changes of the source and give those of the groups."""
@@ -307,7 +310,7 @@ class Aggregate(Operator):
         index.reserve(count)
         keys, hashes = hashed(self.source.columns(self._keys, delta.row))
         t, groups, last, alive = plain(delta.t), ints(count), ints(count), ints(count)
-        group_pass(
+        shown = group_pass(
             t,
             plain(delta.sign),
             keys,
@@ -316,17 +319,15 @@ class Aggregate(Operator):
             index.cells,
             index.free,
             index.used,
-            ints(count),
+            self._changes,
             groups,
             last,
             alive,
         )
+        self._changes += count
         size = index.capacity
         results = [each.take(groups, delta, last, size) for each in self._calls]
-        shown = np.flatnonzero(last)
-        changes = self._emit(
-            t[shown], groups[shown], alive[shown], [each[shown] for each in results]
-        )
+        changes = self._emit(t, groups, last, shown, alive, results)
         if not len(first.t):
             return changes
         return Delta(*(np.concatenate(both) for both in zip(first, changes, strict=True)))
@@ -339,16 +340,22 @@ class Aggregate(Operator):
             return no_change()  # it is not empty even then
         results = [each.empty(self._index.capacity) for each in self._calls]
         one = np.ones(1, dtype=np.int64)
-        return self._emit(one * ALWAYS, group, one, results)
+        return self._emit(one * ALWAYS, group, one, 1, one, results)
 
-    def _emit(self, t: Ints, groups: Ints, alive: Ints, results: list[Ints]) -> Delta:
-        count = len(t)
-        together = np.concatenate(results, axis=1) if results else np.zeros((count, 0), np.int64)
-        fresh = self._rows.take(count)
-        out = np.empty((2 * count, 4), dtype=np.int64)
+    def _emit(
+        self, t: Ints, groups: Ints, last: Ints, shown: int, alive: Ints, results: list[Ints]
+    ) -> Delta:
+        """Give the changes of the groups where `last` is 1, which it is at `shown` places."""
+        if len(results) == 1:
+            (together,) = results
+        else:
+            together = np.concatenate([np.zeros((len(t), 0), np.int64), *results], axis=1)
+        fresh = self._rows.take(shown)
+        out = np.empty((4, 2 * shown), dtype=np.int64)
         made, taken = emit_pass(
             t,
             groups,
+            last,
             alive,
             plain(together),
             len(self._keys),
@@ -357,14 +364,16 @@ class Aggregate(Operator):
             fresh,
             out,
         )
-        self._rows.free_count += count - taken
-        t, sign, row, whole = out[:made].T.copy()
+        self._rows.free_count += shown - taken
+        t, sign, row, whole = out[:, :made]
         gone = row[sign < 0]
         self._rows.release(gone)
         # A group holds its keys once, whatever the number of its rows in this step.
         cells, width = self._rows.cells, len(self._keys)
-        self._dictionary.hold(cells[row[(sign > 0) & (whole == 1)], :width])
-        self._leaving.append(cells[row[(sign < 0) & (whole == 1)], :width])
+        whole = np.flatnonzero(whole)
+        comes = sign[whole] > 0
+        self._dictionary.hold(cells[row[whole[comes]], :width])
+        self._leaving.append(cells[row[whole[~comes]], :width])
         for call in self._terms:
             place = width + RESULT_WIDTH * call + LOW
             self._dictionary.hold(cells[fresh[:taken], place])
@@ -411,7 +420,10 @@ class Aggregate(Operator):
             each.settle()
 
     def arrays(self) -> dict[str, Ints]:
-        found = prefixed("index", self._index.arrays()) | prefixed("rows", self._rows.arrays())
+        index = self._index.arrays()
+        # The numbers of changes begin anew with every restore.
+        index["cells"][:, self._index.first_extra + _CHANGE] = 0
+        found = prefixed("index", index) | prefixed("rows", self._rows.arrays())
         for place, each in enumerate(self._calls):
             found |= prefixed(f"call{place}", each.arrays())
         flags = [self._started, *(place in self._asked for place in range(len(self._calls)))]
@@ -426,6 +438,7 @@ class Aggregate(Operator):
         self._started = bool(started)
         self._asked = {place for place, each in enumerate(asked) if each}
         self._leaving = []
+        self._changes = 0
 
     def held(self) -> int:
         return self._rows.held

@@ -84,10 +84,11 @@ def _put_exact(state: Ints, group: int, average: int, out: Ints, at: int) -> Non
         return
     is_integer = state[group, _DECIMALS] == 0
     if is_integer:
-        q1, q0, _ = divide_signed(high, low, np.int64(_SCALE))
-        if q1 != q0 >> 63:
+        # A sum that is no integer of 64 bits: 2**63 times the scale is half of it times 2**64.
+        if not -_SCALE // 2 <= high < _SCALE // 2:
             return
         if average == 0:
+            _, q0, _ = divide_signed(high, low, np.int64(_SCALE))
             _put_integer(out, at, q0)
             return
     else:

@@ -216,11 +216,10 @@ class Leaf(Operator):
         raise TypeError("a leaf has no inputs")
 
     def column(self, variable: Variable, rows: Ints) -> Ints:
+        found = ints(len(rows))
         place = self._places.get(variable)
-        if place is None:
-            return ints(len(rows))
-        table = self.table
-        found: Ints = table.cells[table.places(rows), FIRST_VALUE + place]
+        if place is not None:
+            self.table.read(rows, FIRST_VALUE + place, found)
         return found
 
     def span(self) -> int:
