@@ -18,6 +18,8 @@ from quadweir.kernel.extremes import Extreme
 from quadweir.kernel.oneway import (
     COUNT,
     FIRST_KEY,
+    Entries,
+    Keys,
     OneWay,
     add_entry,
     hashed,
@@ -41,12 +43,8 @@ _CHANGE: Final = 1
 def group_pass(
     t: Ints,
     sign: Ints,
-    keys: Ints,
-    hashes: Ints,
-    table: Ints,
-    cells: Ints,
-    free: Ints,
-    used: Ints,
+    keys: Keys,
+    index: Entries,
     changes: int,
     groups: Ints,
     last: Ints,
@@ -58,13 +56,13 @@ def group_pass(
     whether the group has rows then. Before this step there were so many `changes`. Gives how many
     are the last.
     """
-    change_cell = FIRST_KEY + keys.shape[1] + _CHANGE
+    cells, change_cell = index.cells, FIRST_KEY + keys.values.shape[1] + _CHANGE
     instant = 0  # the first change of this instant
     shown = len(t)
     for at in range(len(t)):
         if t[at] != t[instant]:
             instant = at
-        group = add_entry(table, cells, free, used, keys, hashes, at)
+        group = add_entry(index, keys, at)
         groups[at] = group
         before = cells[group, change_cell] - changes - 1
         if before >= instant:
@@ -308,17 +306,13 @@ class Aggregate(Operator):
             return first
         index = self._index
         index.reserve(count)
-        keys, hashes = hashed(self.source.columns(self._keys, delta.row))
+        keys = hashed(self.source.columns(self._keys, delta.row))
         t, groups, last, alive = plain(delta.t), ints(count), ints(count), ints(count)
         shown = group_pass(
             t,
             plain(delta.sign),
             keys,
-            hashes,
-            index.table,
-            index.cells,
-            index.free,
-            index.used,
+            index.entries,
             self._changes,
             groups,
             last,

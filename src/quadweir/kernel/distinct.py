@@ -12,6 +12,8 @@ from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.oneway import (
     COUNT,
     FIRST_KEY,
+    Entries,
+    Keys,
     OneWay,
     add_entry,
     hashed,
@@ -27,12 +29,8 @@ from quadweir.terms import Variable
 def _pass(
     t: Ints,
     sign: Ints,
-    keys: Ints,
-    hashes: Ints,
-    table: Ints,
-    cells: Ints,
-    free: Ints,
-    used: Ints,
+    keys: Keys,
+    index: Entries,
     fresh: Ints,
     values: Ints,
     touched: Ints,
@@ -43,7 +41,8 @@ def _pass(
     `out` takes (t, sign, row); `values` are the cells of the rows, `fresh` the rows to be used.
     Gives how many changes there are and how many rows were used.
     """
-    row_cell = FIRST_KEY + keys.shape[1]
+    cells, key_width = index.cells, keys.values.shape[1]
+    row_cell = FIRST_KEY + key_width
     mark_cell = row_cell + 1
     made = 0
     taken = 0
@@ -52,7 +51,7 @@ def _pass(
         now = t[at]
         count = 0
         while at < len(t) and t[at] == now:
-            entry = add_entry(table, cells, free, used, keys, hashes, at)
+            entry = add_entry(index, keys, at)
             if cells[entry, mark_cell] == 0:
                 cells[entry, mark_cell] = 2 if cells[entry, COUNT] > 0 else 1
                 touched[count] = entry
@@ -70,7 +69,7 @@ def _pass(
                 row = fresh[taken]
                 taken += 1
                 cells[entry, row_cell] = row
-                for place in range(keys.shape[1]):
+                for place in range(key_width):
                     values[row, place] = cells[entry, FIRST_KEY + place]
             out[made, 0] = now
             out[made, 1] = 1 if is_there else -1
@@ -108,7 +107,7 @@ class Distinct(Operator):
         count = len(delta.t)
         if not count:
             return no_change()
-        keys, hashes = hashed(self.source.columns(self.variables, delta.row))
+        keys = hashed(self.source.columns(self.variables, delta.row))
         index = self._index
         index.reserve(count)
         fresh = self._rows.take(count)
@@ -117,11 +116,7 @@ class Distinct(Operator):
             plain(delta.t),
             plain(delta.sign),
             keys,
-            hashes,
-            index.table,
-            index.cells,
-            index.free,
-            index.used,
+            index.entries,
             fresh,
             self._rows.cells,
             ints(count),

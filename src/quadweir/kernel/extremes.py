@@ -25,6 +25,8 @@ from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.oneway import (
     COUNT,
     FIRST_KEY,
+    Entries,
+    Keys,
     OneWay,
     add_entry,
     find_entries,
@@ -182,30 +184,28 @@ def _without(pairs: Ints, values: Ints, top: int, popped: Ints, count: int) -> t
 def extreme_pass(
     groups: Ints,
     sign: Ints,
-    keys: Ints,
-    hashes: Ints,
+    keys: Keys,
     entries: Ints,
     last: Ints,
     state: Ints,
-    table: Ints,
-    pairs: Ints,
-    free: Ints,
-    used: Ints,
+    index: Entries,
     values: Ints,
     popped: Ints,
     out: Ints,
 ) -> int:
     """Keep the heaps of groups; the top of each goes out wherever `last` says so.
 
-    `keys` are pairs of group and number, `entries` those of the numbers among the values.
+    `keys` are pairs of group and number, for `index`; `entries` are those of the numbers among the
+    values.
     """
+    pairs = index.cells
     count = np.int64(0)
     for at in range(len(groups)):
         group = groups[at]
-        if keys[at, 1] == 0:
+        if keys.values[at, 1] == 0:
             state[group, _ERRORS] += sign[at]
         else:
-            pair = add_entry(table, pairs, free, used, keys, hashes, at)
+            pair = add_entry(index, keys, at)
             pairs[pair, _TALLY] += sign[at]
             if pairs[pair, _TALLY] > 0 and pairs[pair, COUNT] == 0:
                 value = entries[at]
@@ -229,22 +229,19 @@ def extreme_pass(
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def register_pass(
-    numbers: Ints,
-    hashes: Ints,
+    numbers: Keys,
     sign: Ints,
-    table: Ints,
-    values: Ints,
-    free: Ints,
-    used: Ints,
+    index: Entries,
     entries: Ints,
     new: Ints,
 ) -> int:
     """Find the entries of values that come, and gather those whose words are not known yet."""
+    values = index.cells
     count = 0
-    for at in range(len(numbers)):
-        if sign[at] <= 0 or numbers[at, 0] == 0:
+    for at in range(len(sign)):
+        if sign[at] <= 0 or numbers.values[at, 0] == 0:
             continue
-        entry = add_entry(table, values, free, used, numbers, hashes, at)
+        entry = add_entry(index, numbers, at)
         entries[at] = entry
         if values[entry, _KNOWN] == 0:
             values[entry, _KNOWN] = 1
@@ -301,24 +298,18 @@ class Extreme:
         self._values.reserve(count)
         values, pairs = self._values, self._pairs
         entries, new = ints(count), ints(count)
-        keys, hashes = hashed(numbers.reshape(-1, 1))
-        known = register_pass(
-            keys, hashes, sign, values.table, values.cells, values.free, values.used, entries, new
-        )
+        known = register_pass(hashed(numbers.reshape(-1, 1)), sign, values.entries, entries, new)
         new = new[:known]
         self._register(new)
         popped = np.empty(pairs.size + count, dtype=np.int64)  # no more can leave the heaps
         left = extreme_pass(
             groups,
             sign,
-            *hashed(np.column_stack((groups, numbers))),
+            hashed(np.column_stack((groups, numbers))),
             entries,
             last,
             self._state,
-            pairs.table,
-            pairs.cells,
-            pairs.free,
-            pairs.used,
+            pairs.entries,
             values.cells,
             popped,
             out,
@@ -374,9 +365,9 @@ class Extreme:
 
     def relabel(self, labels: dict[int, int]) -> None:
         """Change the labels of values; their order stays."""
-        numbers, hashes = hashed(np.array(list(labels), dtype=np.int64).reshape(-1, 1))
-        entries = ints(len(numbers))
-        find_entries(self._values.table, self._values.cells, numbers, hashes, entries)
+        entries = ints(len(labels))
+        numbers = np.array(list(labels), dtype=np.int64).reshape(-1, 1)
+        find_entries(self._values.entries, hashed(numbers), entries)
         self._values.cells[entries, _LABEL] = np.array(list(labels.values())) ^ self._flip
 
     def settle(self) -> None:

@@ -16,6 +16,8 @@ from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.oneway import (
     COUNT,
     FIRST_KEY,
+    Entries,
+    Keys,
     OneWay,
     add_entry,
     hashed,
@@ -50,24 +52,21 @@ def _pass_pairs(
     t: Ints,
     sign: Ints,
     source: Ints,
-    rows: Ints,
-    hashes: Ints,
+    rows: Keys,
     negated: int,
-    table: Ints,
-    cells: Ints,
-    free: Ints,
-    used: Ints,
+    index: Entries,
     touched: Ints,
     out: Ints,
 ) -> int:
     """Count the pairs of left rows, and write (t, sign, row) where one appears or disappears."""
+    cells = index.cells
     made = 0
     at = np.int64(0)
     while at < len(t):
         now = t[at]
         count = 0
         while at < len(t) and t[at] == now:
-            entry = add_entry(table, cells, free, used, rows, hashes, at)
+            entry = add_entry(index, rows, at)
             if cells[entry, _MARK] == 0:
                 cells[entry, _MARK] = 1
                 touched[count] = entry
@@ -130,19 +129,11 @@ def _pass_keys(
     t: Ints,
     sign: Ints,
     source: Ints,
-    rows: Ints,
-    hashes: Ints,
-    values: Ints,
-    value_hashes: Ints,
+    rows: Keys,
+    keys_of: Keys,
     negated: int,
-    table: Ints,
-    cells: Ints,
-    free: Ints,
-    used: Ints,
-    key_table: Ints,
-    keys: Ints,
-    key_free: Ints,
-    key_used: Ints,
+    by_row: Entries,
+    by_key: Entries,
     touched: Ints,
     arrived: Ints,
     start: int,
@@ -154,10 +145,11 @@ def _pass_keys(
     Gives how many changes were written and how far it came: it stops before an instant for which
     there might not be room, should all of the `left_rows` be written.
 
-    `cells` are those of the left rows by row, `keys` those of the keys by `values`: the counter of
-    the right side, the start of the ring of left rows, and a mark.
+    `by_row` has the left rows, `by_key` the keys `keys_of` all changes: the counter of the right side, the
+    start of the ring of left rows, and a mark.
     """
-    right_cell = FIRST_KEY + values.shape[1]
+    cells, keys = by_row.cells, by_key.cells
+    right_cell = FIRST_KEY + keys_of.values.shape[1]
     head_cell = right_cell + 1
     mark_cell = right_cell + 2
     made = np.int64(0)
@@ -167,7 +159,7 @@ def _pass_keys(
         count = 0
         arrivals = 0
         while at < len(t) and t[at] == now:
-            key = add_entry(key_table, keys, key_free, key_used, values, value_hashes, at)
+            key = add_entry(by_key, keys_of, at)
             keys[key, COUNT] += sign[at]
             if source[at] == RIGHT:
                 if keys[key, mark_cell] == 0:
@@ -176,7 +168,7 @@ def _pass_keys(
                     count += 1
                 keys[key, right_cell] += sign[at]
             else:
-                node = add_entry(table, cells, free, used, rows, hashes, at)
+                node = add_entry(by_row, rows, at)
                 cells[node, COUNT] += sign[at]
                 if cells[node, _MARKED] == 0:
                     cells[node, _MARKED] = 1
@@ -296,12 +288,9 @@ class Negation(_LeftRows):
             plain(merged.t),
             plain(merged.sign),
             plain(source),
-            *hashed(merged.row.reshape(-1, 1)),
+            hashed(merged.row.reshape(-1, 1)),
             int(self._negated),
-            index.table,
-            index.cells,
-            index.free,
-            index.used,
+            index.entries,
             ints(count),
             out,
         )
@@ -380,17 +369,11 @@ class KeyNegation(_LeftRows):
             plain(order.t),
             plain(order.sign),
             plain(source),
-            *hashed(order.row.reshape(-1, 1)),
-            *hashed(values),
+            hashed(order.row.reshape(-1, 1)),
+            hashed(values),
             int(self._negated),
-            rows.table,
-            rows.cells,
-            rows.free,
-            rows.used,
-            keys.table,
-            keys.cells,
-            keys.free,
-            keys.used,
+            rows.entries,
+            keys.entries,
             ints(count),
             ints(count),
         )

@@ -14,7 +14,7 @@ that stay anyway.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -31,6 +31,22 @@ FIRST_KEY: Final = 2
 
 # How many keys ahead entries are fetched; their places in the table twice as many.
 _AHEAD: Final = 8
+
+
+class Keys(NamedTuple):
+    """Keys, one in each row, with their hashes."""
+
+    values: Ints
+    hashes: Ints
+
+
+class Entries(NamedTuple):
+    """The arrays of an index, as compiled functions take them."""
+
+    table: Ints
+    cells: Ints
+    free: Ints
+    used: Ints  # one cell, so that compiled code can change it: how many entries are free
 
 
 def plain(array: NDArray[Any]) -> Ints:
@@ -68,8 +84,9 @@ def hash_keys(keys: Ints, hashes: Ints) -> None:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def look_ahead(table: Ints, cells: Ints, hashes: Ints, at: int) -> None:
+def look_ahead(index: Entries, hashes: Ints, at: int) -> None:
     """Fetch what the next keys will need: a large index is never in the processor's cache."""
+    table, cells = index.table, index.cells
     mask = len(table) - 1
     if at + 2 * _AHEAD < len(hashes):
         prefetch(table, hashes[at + 2 * _AHEAD] & mask)
@@ -80,9 +97,9 @@ def look_ahead(table: Ints, cells: Ints, hashes: Ints, at: int) -> None:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def find_place(table: Ints, cells: Ints, keys: Ints, hashes: Ints, at: int) -> int:
+def find_place(index: Entries, keys: Keys, at: int) -> int:
     """Give the place in the table of the key in row `at`, or the free place where it belongs."""
-    hashed = hashes[at]
+    table, cells, values, hashed = index.table, index.cells, keys.values, keys.hashes[at]
     mask = len(table) - 1
     place = hashed & mask
     while True:
@@ -91,8 +108,8 @@ def find_place(table: Ints, cells: Ints, keys: Ints, hashes: Ints, at: int) -> i
             return place
         if cells[entry, HASH] == hashed:
             same = True
-            for each in range(keys.shape[1]):
-                if cells[entry, FIRST_KEY + each] != keys[at, each]:
+            for each in range(values.shape[1]):
+                if cells[entry, FIRST_KEY + each] != values[at, each]:
                     same = False
                     break
             if same:
@@ -101,31 +118,31 @@ def find_place(table: Ints, cells: Ints, keys: Ints, hashes: Ints, at: int) -> i
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def add_entry(
-    table: Ints, cells: Ints, free: Ints, used: Ints, keys: Ints, hashes: Ints, at: int
-) -> int:
+def add_entry(index: Entries, keys: Keys, at: int) -> int:
     """Give the entry of the key in row `at`, a new one with counter 0 if there is none.
 
-    Room was reserved, and `hashes` made by `hash_keys`.
+    Room was reserved.
     """
-    look_ahead(table, cells, hashes, at)
-    place = find_place(table, cells, keys, hashes, at)
+    look_ahead(index, keys.hashes, at)
+    place = find_place(index, keys, at)
+    table, cells = index.table, index.cells
     if table[place] > 0:
-        return table[place] - 1
-    used[0] -= 1
-    entry = free[used[0]]
+        return int(table[place]) - 1
+    index.used[0] -= 1
+    entry = int(index.free[index.used[0]])
     table[place] = entry + 1
     for each in range(cells.shape[1]):
         cells[entry, each] = 0
-    cells[entry, HASH] = hashes[at]
-    for each in range(keys.shape[1]):
-        cells[entry, FIRST_KEY + each] = keys[at, each]
+    cells[entry, HASH] = keys.hashes[at]
+    for each in range(keys.values.shape[1]):
+        cells[entry, FIRST_KEY + each] = keys.values[at, each]
     return entry
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def place_entries(table: Ints, cells: Ints, free: Ints, used: Ints) -> None:
+def place_entries(index: Entries) -> None:
     """Fill a new table; entries with counter 0 become free."""
+    table, cells, free, used = index
     mask = len(table) - 1
     for entry in range(len(cells)):
         if cells[entry, HASH] == 0:
@@ -142,31 +159,23 @@ def place_entries(table: Ints, cells: Ints, free: Ints, used: Ints) -> None:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def find_entries(table: Ints, cells: Ints, keys: Ints, hashes: Ints, found: Ints) -> None:
+def find_entries(index: Entries, keys: Keys, found: Ints) -> None:
     """Give the entries of many keys, or -1; their counters may be 0."""
     for at in range(len(found)):
-        look_ahead(table, cells, hashes, at)
-        found[at] = table[find_place(table, cells, keys, hashes, at)] - 1
+        look_ahead(index, keys.hashes, at)
+        found[at] = index.table[find_place(index, keys, at)] - 1
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def count_entries(
-    table: Ints,
-    cells: Ints,
-    free: Ints,
-    used: Ints,
-    keys: Ints,
-    hashes: Ints,
-    change: Ints,
-    found: Ints,
-) -> None:
+def count_entries(index: Entries, keys: Keys, change: Ints, found: Ints) -> None:
     """Add to the counters of many keys, in order.
 
     What `change` says is replaced by what becomes of the key: +1 where it comes, its counter having
     been 0, -1 where it goes, else 0.
     """
+    cells = index.cells
     for at in range(len(found)):
-        entry = add_entry(table, cells, free, used, keys, hashes, at)
+        entry = add_entry(index, keys, at)
         before = cells[entry, COUNT]
         after = before + change[at]
         cells[entry, COUNT] = after
@@ -174,12 +183,12 @@ def count_entries(
         found[at] = entry
 
 
-def hashed(keys: NDArray[Any]) -> tuple[Ints, Ints]:
+def hashed(keys: NDArray[Any]) -> Keys:
     """Give keys as compiled functions take them, with their hashes."""
-    keys = plain(keys)
-    hashes = np.empty(len(keys), dtype=np.int64)
-    hash_keys(keys, hashes)
-    return keys, hashes
+    values = plain(keys)
+    hashes = np.empty(len(values), dtype=np.int64)
+    hash_keys(values, hashes)
+    return Keys(values, hashes)
 
 
 class OneWay:
@@ -199,8 +208,12 @@ class OneWay:
         self.cells: Ints = np.zeros((capacity, self.first_extra + extra), dtype=np.int64)
         self.table = ints(2 * capacity)
         self.free = np.arange(capacity - 1, -1, -1, dtype=np.int64)
-        # One cell, so that compiled code can change it: how many entries are free.
         self.used = np.array([capacity], dtype=np.int64)
+
+    @property
+    def entries(self) -> Entries:
+        """The arrays, until `reserve` next makes room."""
+        return Entries(self.table, self.cells, self.free, self.used)
 
     @property
     def capacity(self) -> int:
@@ -221,7 +234,7 @@ class OneWay:
         if needed > self.capacity:
             self._grow(needed)
         self.table = ints(2 * self.capacity)
-        place_entries(self.table, self.cells, self.free, self.used)
+        place_entries(self.entries)
 
     def _grow(self, capacity: int) -> None:
         old, left = self.capacity, int(self.used[0])
@@ -235,9 +248,8 @@ class OneWay:
 
     def find(self, keys: NDArray[Any]) -> Ints:
         """Give the entries of keys; -1 where there is none or its counter is 0."""
-        keys, hashes = hashed(keys)
         found = ints(len(keys))
-        find_entries(self.table, self.cells, keys, hashes, found)
+        find_entries(self.entries, hashed(keys), found)
         found[(found >= 0) & (self.cells[found, COUNT] == 0)] = -1
         return found
 
@@ -250,8 +262,7 @@ class OneWay:
         self.reserve(len(keys))
         found = ints(len(keys))
         became = np.array(change, dtype=np.int64)
-        keys, hashes = hashed(keys)
-        count_entries(self.table, self.cells, self.free, self.used, keys, hashes, became, found)
+        count_entries(self.entries, hashed(keys), became, found)
         return found, became
 
     def live(self) -> Ints:
@@ -278,7 +289,7 @@ class OneWay:
         self.free[: len(rest)] = rest
         self.used = np.array([len(rest)], dtype=np.int64)
         self.table = ints(2 * capacity)
-        place_entries(self.table, self.cells, self.free, self.used)
+        place_entries(self.entries)
 
 
 class RowMap:
