@@ -7,11 +7,9 @@ query is then evaluated anew at its reports (`recompute.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never, final
-
-import numpy as np
 
 from quadweir.algebra.analyze import (
     windows_read,
@@ -53,9 +51,8 @@ from quadweir.algebra.scopes import in_scope, windows_of
 from quadweir.algebra.solutions import Bag, is_time, time_variable
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.windows import Content, CountScope
-from quadweir.kernel import distinct, multijoin, negation, paths, stateless
+from quadweir.kernel import distinct, multijoin, paths, stateless
 from quadweir.kernel.aggregate import Aggregate
-from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.fixed import FixedRelation, StaticSource
 from quadweir.kernel.network import LeafPlan, Network, Source
@@ -71,6 +68,7 @@ from quadweir.kernel.shapes import (
 )
 from quadweir.kernel.unfold import is_repeated, unfold
 from quadweir.kernel.window import CountClock, CountedLeaf, TimeClock, TimedLeaf
+from quadweir.kernel.wiring import Wiring, check_expression
 from quadweir.sharing import Template, bind
 from quadweir.terms import IRI, Term, Variable
 
@@ -123,6 +121,7 @@ class Builder:
         self.streams = streams
         self.eager = eager
         self.network = Network()
+        self._wiring = Wiring(self.network, dictionary, eager)
         self._leaves: dict[LeafPlan, Operator] = {}
         self._hidden = 0
         self._timed: frozenset[Variable] = frozenset()
@@ -213,7 +212,7 @@ class Builder:
             elif fixed.held() or not bags:
                 bags.append(fixed)
         parts = [*bags, self._graph(graphs)] if graphs else bags
-        return self._union(parts)
+        return self._wiring.union(parts)
 
     def _own(self, source: Source) -> tuple[Variable, ...]:
         """Name the time of a leaf's elements where a result has to be told by it."""
@@ -229,7 +228,7 @@ class Builder:
         The values of a pattern's variables tell its triples apart, so that leaves with reference
         counts are the distinct rows of all leaves.
         """
-        source = self._union(leaves)
+        source = self._wiring.union(leaves)
         return self.network.add(
             distinct.Distinct(source, source.variables, self.dictionary), (source,)
         )
@@ -291,16 +290,17 @@ class Builder:
                 return self._join(parts)
             case Join():
                 return self._join_of(pattern, scope)
-            case LeftJoin():
-                return self._left_join(pattern, scope)
+            case LeftJoin(left=first, right=second, condition=condition):
+                sides = self._build(first, scope), self._build(second, scope)
+                return self._wiring.left_join(*sides, condition)
             case Union(inputs=inputs):
-                return self._union([self._build(each, scope) for each in inputs])
-            case Minus():
-                return self._minus(pattern, scope)
+                return self._wiring.union([self._build(each, scope) for each in inputs])
+            case Minus(left=first, right=second):
+                return self._wiring.minus(self._build(first, scope), self._build(second, scope))
             case Filter():
                 return self._filter(pattern, scope)
             case Extend(input=source, variable=variable, expression=expression):
-                self._check(expression)
+                check_expression(expression)
                 below = self._build(source, scope)
                 extended = stateless.Extend(below, variable, expression, self.dictionary)
                 return self.network.add(extended, (below,))
@@ -309,7 +309,7 @@ class Builder:
             case Group(input=source, keys=keys, aggregates=aggregates):
                 for each in aggregates:
                     if each.call.argument is not None:
-                        self._check(each.call.argument)
+                        check_expression(each.call.argument)
                 below = self._build(source, scope)
                 grouped = Aggregate(below, keys, aggregates, self.dictionary)
                 return self.network.add(grouped, (below,))
@@ -357,7 +357,7 @@ class Builder:
                 parts.append(inner)
         if not parts:
             return self._table([], sorted(in_scope(pattern, self.query)))
-        return self._union(parts)
+        return self._wiring.union(parts)
 
     # --- joins ---
 
@@ -398,7 +398,7 @@ class Builder:
                     parts.append(self._build(each, where))
         joined = self._join(parts)
         for condition in conditions:
-            joined = self._filtered(joined, condition)
+            joined = self._wiring.filtered(joined, condition)
         return joined
 
     def _join(self, parts: list[Operator]) -> Operator:
@@ -418,20 +418,10 @@ class Builder:
         if len(set(map(id, parts))) < len(parts):
             # The same pattern twice: the second is another view of the same rows.
             parts = [
-                self.network.add(stateless.Project(part, part.variables), (part,))
-                if part in parts[:place]
-                else part
+                self._wiring.again(part) if part in parts[:place] else part
                 for place, part in enumerate(parts)
             ]
-        return self._two_or_more(parts)
-
-    def _two_or_more(self, parts: list[Operator]) -> multijoin.Join:
-        if self.eager and not all(map(_keeps_its_rows, parts)):
-            raise NotIncrementalError("a join of joins cannot be eager")
-        return self.network.add(multijoin.Join(parts, self.dictionary, eager=self.eager), parts)
-
-    def _union(self, parts: list[Operator]) -> Operator:
-        return parts[0] if len(parts) == 1 else self.network.add(stateless.Union(parts), parts)
+        return self._wiring.join(parts)
 
     # --- paths ---
 
@@ -461,82 +451,14 @@ class Builder:
         closure = paths.Closure(graph, triple, path, (subject, end), self.dictionary)
         return self.network.add(closure, (graph,))
 
-    # --- OPTIONAL, MINUS, EXISTS ---
-
-    def _left_join(self, pattern: LeftJoin, scope: _Scope) -> Operator:
-        left = self._build(pattern.left, scope)
-        pairs, rows = self._pairs(left, self._build(pattern.right, scope))
-        if pattern.condition is not None:
-            pairs = self._filtered(pairs, pattern.condition)
-        alone = self.network.add(
-            negation.Negation(
-                left, pairs, rows, negated=True, dictionary=self.dictionary, stateless=self.eager
-            ),
-            (left, pairs),
-        )
-        return self._union([pairs, alone])
-
-    def _pairs(self, left: Operator, right: Operator) -> tuple[Operator, Callable[[Ints], Ints]]:
-        if right is left:
-            right = self.network.add(stateless.Project(right, right.variables), (right,))
-        pairs = self._two_or_more([left, right])
-
-        def left_rows(rows: Ints) -> Ints:
-            found: Ints = pairs.parts(rows)[:, 0]
-            return found
-
-        return pairs, left_rows
-
-    def _minus(self, pattern: Minus, scope: _Scope) -> Operator:
-        left = self._build(pattern.left, scope)
-        right = self._build(pattern.right, scope)
-        shared = tuple(v for v in left.variables if v in right.variables and not is_time(v))
-        if not shared:
-            return left
-        if frozenset(shared) <= left.always & right.always:
-            return self._negation(left, right, shared, negated=True)
-        pairs, rows = self._pairs(left, right)
-        joined = pairs
-
-        def agree(found: Ints) -> np.ndarray:
-            """Tell which pairs have a variable that both sides bind."""
-            sides = joined.parts(found)  # type: ignore[attr-defined]
-            result = np.zeros(len(found), dtype=bool)
-            for variable in shared:
-                result |= (left.column(variable, sides[:, 0]) != 0) & (
-                    right.column(variable, sides[:, 1]) != 0
-                )
-            return result
-
-        pairs = self.network.add(stateless.RowFilter(joined, agree), (joined,))
-        return self.network.add(
-            negation.Negation(
-                left, pairs, rows, negated=True, dictionary=self.dictionary, stateless=self.eager
-            ),
-            (left, pairs),
-        )
-
-    def _negation(
-        self, left: Operator, right: Operator, keys: tuple[Variable, ...], *, negated: bool
-    ) -> Operator:
-        return self.network.add(
-            negation.KeyNegation(
-                left,
-                right,
-                keys,
-                negated=negated,
-                dictionary=self.dictionary,
-                stateless=self.eager,
-            ),
-            (left, right),
-        )
+    # --- filters ---
 
     def _filter(self, pattern: Filter, scope: _Scope) -> Operator:
         tests = conjuncts(pattern.condition)
         plain = [each for each in tests if not isinstance(each, Exists)]
         found = self._build(pattern.input, scope)
         for test in plain:
-            found = self._filtered(found, test)
+            found = self._wiring.filtered(found, test)
         for each in tests:
             if isinstance(each, Exists):
                 found = self._exists(found, each, scope)
@@ -555,55 +477,8 @@ class Builder:
         if not is_plain(inner, self.query):
             raise NotIncrementalError("an EXISTS that is no join")
         right = self._build(inner, scope)
-        shared = tuple(v for v in left.variables if v in right.variables and not is_time(v))
-        if not conditions and frozenset(shared) <= left.always & right.always:
-            return self._negation(left, right, shared, negated=test.negated)
-        pairs, rows = self._pairs(left, right)
-        for condition in conditions:
-            pairs = self._filtered(pairs, condition)
-        return self.network.add(
-            negation.Negation(
-                left,
-                pairs,
-                rows,
-                negated=test.negated,
-                dictionary=self.dictionary,
-                stateless=self.eager,
-            ),
-            (left, pairs),
-        )
-
-    def _filtered(self, source: Operator, condition: Expression) -> Operator:
-        self._check(condition)
-        return self.network.add(stateless.Filter(source, condition, self.dictionary), (source,))
-
-    def _check(self, expression: Expression) -> None:
-        for node in walk(expression):
-            if isinstance(node, Exists):
-                raise NotIncrementalError("EXISTS inside another expression")
-            if is_volatile(node):
-                raise NotIncrementalError("a value that changes by itself")
-
-
-# --- what patterns and expressions are made of -------------------------------------------------
+        return self._wiring.exists(left, right, conditions, negated=test.negated)
 
 
 def _variables(*terms: object) -> tuple[Variable, ...]:
     return tuple(dict.fromkeys(term for term in terms if isinstance(term, Variable)))
-
-
-def _keeps_its_rows(operator: Operator) -> bool:
-    """Tell whether an eager operator's rows can be read as long as they can be joined with."""
-    match operator:
-        case stateless.Static() | TimedLeaf():
-            return True
-        case (
-            stateless.Filter(source=source)
-            | stateless.Extend(source=source)
-            | stateless.Project(source=source)
-        ):
-            return _keeps_its_rows(source)
-        case stateless.Union(sources=sources):
-            return all(map(_keeps_its_rows, sources))
-        case _:
-            return False
