@@ -73,6 +73,11 @@ def write_frame(kind: Kind, query: bytes, arrays: Mapping[str, NDArray[Any]]) ->
     return head + _checksum(head, body) + body
 
 
+def written_for(data: bytes) -> bytes:
+    """Give the fingerprint that a frame was written with; nothing of it is checked."""
+    return data[_HEAD.size - 48 : _HEAD.size - 16]
+
+
 def read_frame(kind: Kind, query: bytes, data: bytes) -> dict[str, NDArray[Any]]:
     """Read what `write_frame` wrote.
 

@@ -49,7 +49,7 @@ from quadweir.kernel.answers import (
 )
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
 from quadweir.kernel.build import Builder, static_dataset
-from quadweir.kernel.codec import Kind, read_frame, write_frame
+from quadweir.kernel.codec import Kind, read_frame, write_frame, written_for
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.fixed import Loaded, StaticSource
@@ -61,7 +61,7 @@ from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.routing import Router
 from quadweir.kernel.shapes import NotIncrementalError, is_eager, needs_content
-from quadweir.kernel.window import Matches
+from quadweir.kernel.window import CountedLeaf, Matches, TimedLeaf
 from quadweir.sharing import Template
 from quadweir.terms import Variable
 
@@ -505,7 +505,8 @@ class Shard:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give the whole state as arrays, between two steps."""
         found: dict[str, NDArray[Any]] = {
-            "shard": np.array([self._through, self._tracked, self._steps], dtype=np.int64)
+            "shard": np.array([self._through, self._tracked, self._steps], dtype=np.int64),
+            "shape": np.frombuffer(self._fingerprint(static=False), dtype=np.uint8),
         }
         found |= {f"network.{name}": each for name, each in self.network.arrays().items()}
         found |= {f"output.{name}": each for name, each in self._output.arrays().items()}
@@ -529,12 +530,41 @@ class Shard:
         if self._closes is not None:
             self._closes.restore(arrays, self.sources)
 
+    def _take_over(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Let what the windows of another shard held come once more, over this one's static data."""
+        if arrays["shape"].tobytes() != self._fingerprint(static=False):
+            raise StateError(
+                "a snapshot of another query, or of one that other static data made another of",
+                hint="Start the query anew.",
+            )
+        self._through, _, self._steps = (int(each) for each in arrays["shard"])
+        before = Dictionary()
+        before.restore(part("dictionary.", arrays))
+        first = self._through
+        for number, (operator, _) in enumerate(self.network.operators):
+            match operator:
+                case TimedLeaf():
+                    own = part(f"network.operator.{number}.", arrays)
+                    first = min(first, operator.hear_again(own, before))
+                case CountedLeaf():
+                    raise StateError(
+                        "static data cannot change under a count window",
+                        hint="Start the query anew.",
+                    )
+        if self._closes is not None:
+            self._closes.restore(arrays, self.sources)
+            self._closes.go_back(first)
+        self._advance(self._through, spell=False)
+
     @cached_property
     def fingerprint(self) -> bytes:
         """Name the query, its network and the static rows in it: what state depends on."""
+        return self._fingerprint(static=True)
+
+    def _fingerprint(self, *, static: bool) -> bytes:
         query = replace(self.query, name=None)
         members = self.template.members if self.template is not None else ()
-        return state.fingerprint_of(query, members, self.streams, self.network)
+        return state.fingerprint_of(query, members, self.streams, self.network, static=static)
 
     def snapshot(self) -> bytes:
         """Give the whole state as bytes; they grow with what is held."""
@@ -550,19 +580,29 @@ class Shard:
             raise InternalError("there is no step to give the delta of")
         return state.write_delta(self.fingerprint, self._last)
 
-    def restore(self, snapshot: bytes | None, deltas: Sequence[bytes] = ()) -> None:
+    def restore(
+        self,
+        snapshot: bytes | None,
+        deltas: Sequence[bytes] = (),
+        *,
+        other_static: bool = False,
+    ) -> None:
         """Take up the state that another shard of the same query left; no answer comes again.
 
         Args:
             snapshot: What `snapshot` gave; None to start with nothing.
             deltas: What `delta` gave after each step since then.
+            other_static: Whether static data may be another: then what the windows held is joined
+                with it anew, and the differences of reports are told as if it had always been so.
 
         Raises:
             StateError: Bytes are damaged, or belong to another query, release or place.
         """
         if self._steps:
             raise InternalError("state can only be taken up before the first step")
-        if snapshot is not None:
+        if snapshot is not None and other_static and written_for(snapshot) != self.fingerprint:
+            self._take_over(read_frame(Kind.SNAPSHOT, written_for(snapshot), snapshot))
+        elif snapshot is not None:
             self.restore_arrays(read_frame(Kind.SNAPSHOT, self.fingerprint, snapshot))
         for each in deltas:
             step = state.read_delta(self.fingerprint, each)

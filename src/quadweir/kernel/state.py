@@ -32,8 +32,13 @@ def fingerprint_of(
     members: Sequence[Member],
     streams: Sequence[str],
     network: Network,
+    *,
+    static: bool = True,
 ) -> bytes:
-    """Digest what state refers to: the query, the operators made of it, the static rows in them."""
+    """Digest what state refers to: the query, the operators made of it, the static rows in them.
+
+    With `static` false, whatever static rows there are.
+    """
     parts: list[str | bytes] = [str(FORMAT_VERSION), render(query), *streams]
     for member in members:
         constants = " ".join(str(term) for term in member.constants)
@@ -41,7 +46,7 @@ def fingerprint_of(
     for operator, inputs in network.operators:
         names = " ".join(str(variable) for variable in operator.variables)
         parts.append(f"{type(operator).__name__} {inputs} {names}")
-        if isinstance(operator, Static):
+        if static and isinstance(operator, Static):
             parts.append(operator.digest)
     return fingerprint(*parts)
 

@@ -14,6 +14,9 @@ from quadweir.kernel.codec import Kind, read_frame, write_frame
 from quadweir.kernel.shard import Events, MatchColumns, Shard
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Quad
+from quadweir.testing import Answer, diff_answers
+from quadweir.testing.shards import ShardFeed, as_answers
+from streaming import quads, stream
 
 JOIN = """
 SELECT ?a ?c WHERE {
@@ -213,3 +216,36 @@ def test_an_array_that_claims_more_than_there_is_is_refused() -> None:
     lie = good["a"].reshape(-1).view(Liar)
     with pytest.raises(StateError, match="an array ends after its frame"):
         read_frame(Kind.DELTA, query, write_frame(Kind.DELTA, query, {"a": lie}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT ?x ?z { STREAM <urn:s> [RANGE 30ms] { ?x <urn:p> ?y } ?y <urn:r> ?z }",
+        "SELECT ?z (COUNT(*) AS ?n) { STREAM <urn:s> [RANGE 30ms SLIDE 10ms] { ?x <urn:p> ?y } "
+        "?y <urn:r> ?z } GROUP BY ?z",
+        "SELECT ?x { STREAM <urn:s> [RANGE 30ms] { ?x <urn:p> ?y } MINUS { ?y <urn:r> ?z } }",
+    ],
+)
+def test_other_static_data_takes_the_place_of_the_old_where_that_is_asked_for(text: str) -> None:
+    """From then on answers are those of a shard that had it all along."""
+    before, after = quads("b0 r c0 . b1 r c1"), quads("b1 r d1 . b2 r d2 . b9 r d9")
+    feed = stream(*((100 + 7 * n, f"a{n % 4} p b{n % 3}") for n in range(20)))
+    old, always = (ShardFeed(shard_of(text, each)) for each in (before, after))
+    for each in (old, always):
+        each.push(feed[:10])
+    snapshot = old.shard.snapshot()
+    with pytest.raises(StateError, match="over other static data"):
+        shard_of(text, after).restore(snapshot)
+    old.shard = shard_of(text, after)
+    old.shard.restore(snapshot, other_static=True)
+    assert old.shard.through == always.shard.through
+
+    def rest(fed: ShardFeed) -> list[Answer]:
+        found = [fed.push(feed[10:15]), fed.push(feed[15:]), fed.finish()]
+        return [one for each in found for one in as_answers(each, fed.shard.query)]
+
+    expected = rest(always)
+    assert expected
+    assert diff_answers(expected, rest(old)) == ""
+    assert old.shard.held() == always.shard.held()
