@@ -94,6 +94,17 @@ class MqttBroker:
             self.process = subprocess.Popen([self.program, "-c", settings], stderr=log)
         until(lambda: answers(self.port), "mosquitto answers")
 
+    def publish(self, *messages: tuple[str, bytes]) -> None:
+        from paho.mqtt import client as paho
+
+        client = paho.Client(paho.CallbackAPIVersion.VERSION2)
+        client.connect("127.0.0.1", self.port)
+        client.loop_start()
+        for topic, payload in messages:
+            client.publish(topic, payload, qos=1).wait_for_publish(30)
+        client.disconnect()
+        client.loop_stop()
+
     def stop(self) -> None:
         if self.process is not None:
             self.process.terminate()

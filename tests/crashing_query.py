@@ -1,46 +1,48 @@
-"""A driver of its own for the crash tests of queries: `python crashing_query.py OUT FOLDER`.
+"""A driver of its own for the crash tests of queries: `python crashing_query.py OUT ADDRESS S T TO`.
 
-Answers a join over JSON statements in FOLDER, a file for each batch, into OUT/answers, and ends.
+Answers a join over the Kafka topics S and T, in small batches, into OUT/answers and into the topic
+TO, and ends.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from pyspark.errors import StreamingQueryException
-
-from quadweir import Engine, rows
+from quadweir import Engine
+from quadweir.commands.querystreams import Named, declare
 from quadweir.runtime.session import build
 from quadweir.sinks.files import FileSink
+from quadweir.sinks.kafka import KafkaSink
 from quadweir.sinks.lines import LineFormat
-from quadweir.sinks.start import wait
-from spark_queries import provide
+from quadweir.sinks.start import both, wait
+from quadweir.sources.declare import KafkaSource
 
-QUERY = """SELECT ?x ?y ?z {
+QUERY = """SELECT ?x ?z {
   STREAM <urn:s> [RANGE 60ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 60ms] { ?y <urn:q> ?z } }"""
+BATCH = 10
 
 
-def main(out: Path, folder: Path) -> None:
+def main(out: Path, address: str, topics: tuple[str, str], to: str) -> None:
     config = {"spark.driver.memory": "600m"}
     spark = build(master="local[2]", shards=2, app_name="crashing-query", config=config)
     engine = Engine(spark)
-    frame = spark.readStream.schema(rows.STATEMENT_SCHEMA).option("maxFilesPerTrigger", 1)
-    provide(engine, frame.json(str(folder)), ("urn:s", "urn:t"))
+    for iri, topic in zip(("urn:s", "urn:t"), topics, strict=True):
+        named = Named(iri, f"kafka:{address}/{topic}")
+        declared = declare(named, {}, live=True, delay=None, idle=None)
+        assert isinstance(declared.source, KafkaSource)
+        few = replace(declared.source, options={"maxOffsetsPerTrigger": str(BATCH)})
+        engine.declare(replace(declared, source=few))
     query = engine.query(QUERY)
-    sink = FileSink(out / "answers", LineFormat.ANSWERS_JSONL)
+    sink = both(
+        FileSink(out / "answers", LineFormat.ANSWERS_JSONL),
+        KafkaSink(address, to, LineFormat.ANSWERS_JSONL, name="crashing", time="t"),
+    )
     query.start(sink, checkpoint=out / "checkpoint", available_now=True)
-    try:
-        wait(query.streaming)
-    except StreamingQueryException as error:
-        # What Spark's Python error leaves out.
-        cause = getattr(error, "_origin", None)
-        while cause is not None:
-            print(f"cause: {cause.toString()}", file=sys.stderr)
-            cause = cause.getCause()
-        raise
+    wait(query.streaming)
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), sys.argv[2], (sys.argv[3], sys.argv[4]), sys.argv[5])

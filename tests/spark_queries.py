@@ -14,6 +14,8 @@ from quadweir import Engine, rows
 from quadweir.runtime.matching import END
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, Quad
+from quadweir.testing import Answer
+from quadweir.testing.answers import answers_from_json
 
 LAST = Element(END, 0, 0, (Quad(IRI("urn:a"), IRI("urn:b"), IRI("urn:c")),))
 """Ends all streams."""
@@ -62,3 +64,19 @@ def write_batches(folder: Path, elements: Sequence[Element], size: int, *, first
         # Spark takes files in the order of their times.
         os.utime(file, (1e9 + number, 1e9 + number))
     return number + 1
+
+
+def engine_over(spark: SparkSession, folder: Path) -> Engine:
+    """Read statements from a folder as they come, a file in each batch."""
+    engine = Engine(spark)
+    frame = spark.readStream.schema(rows.STATEMENT_SCHEMA).option("maxFilesPerTrigger", 1)
+    provide(engine, frame.json(str(folder)), ("urn:s", "urn:t"))
+    return engine
+
+
+def written(folder: Path) -> list[Answer]:
+    """Read answers back."""
+    found = []
+    for file in sorted(folder.glob("*.jsonl")):
+        found += answers_from_json(file.read_text(encoding="utf-8").splitlines())
+    return found

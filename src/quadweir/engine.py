@@ -255,7 +255,8 @@ class Engine:
         from quadweir.algebra.windows import Content
         from quadweir.entailment.schema import Schema
         from quadweir.runtime.query import RegisteredQuery
-        from quadweir.sources.staticfiles import StaticFile, read_static
+        from quadweir.runtime.staticdata import StaticData
+        from quadweir.sources.staticfiles import StaticFile
         from quadweir.syntax.read import parse
         from quadweir.terms import Quad
 
@@ -275,7 +276,7 @@ class Engine:
                 allow=("FROM",),
             ),
             self._feeds(),
-            static=[*read_static(files), *quads],
+            static=StaticData(tuple(files), tuple(quads)),
             shards=shards,
             allow_unbounded=allow_unbounded,
             schema=Schema.of(self._axioms) if self._axioms else None,

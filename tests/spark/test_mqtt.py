@@ -19,18 +19,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.mqtt, pytest.mark.timeout(600)]
 
 
-def publish(broker: MqttBroker, *messages: tuple[str, bytes]) -> None:
-    from paho.mqtt import client as paho
-
-    client = paho.Client(paho.CallbackAPIVersion.VERSION2)
-    client.connect("127.0.0.1", broker.port)
-    client.loop_start()
-    for topic, payload in messages:
-        client.publish(topic, payload, qos=1).wait_for_publish(30)
-    client.disconnect()
-    client.loop_stop()
-
-
 def found(sink: MemorySink) -> list[tuple[str, str, str | None, str | None]]:
     rows = sorted(sink.rows(), key=lambda row: int(row.place))
     return [(row.source, row.place, row.value, row.reason) for row in rows]
@@ -48,7 +36,7 @@ def test_messages_while_the_query_is_down_and_the_broker_restarts_are_not_lost(
     try:
         # What is published before the first subscription is nobody's.
         until(lambda: "road/+" in log.read_text(), "the subscription", query=query)
-        publish(mqtt, ("road/1", b"one"), ("rail/1", b"no"), ("road/2", b"\xff"))
+        mqtt.publish(("road/1", b"one"), ("rail/1", b"no"), ("road/2", b"\xff"))
         until(lambda: len(sink.rows()) == 2, "two records", query=query)
         query.processAllAvailable()
     finally:
@@ -58,7 +46,7 @@ def test_messages_while_the_query_is_down_and_the_broker_restarts_are_not_lost(
         (f"{address}/road/2", "1", "�", "not UTF-8"),
     ]
 
-    publish(mqtt, ("road/1", b"two\nlines"), ("road/1", b"three"))
+    mqtt.publish(("road/1", b"two\nlines"), ("road/1", b"three"))
     mqtt.stop()
     mqtt.start()
     again = MemorySink()
@@ -68,7 +56,7 @@ def test_messages_while_the_query_is_down_and_the_broker_restarts_are_not_lost(
         # The broker goes and comes while the query runs.
         mqtt.stop()
         mqtt.start()
-        publish(mqtt, ("road/3", b"four"))
+        mqtt.publish(("road/3", b"four"))
         until(lambda: len(again.rows()) == 3, "the message after the outage", query=query)
     finally:
         query.stop()

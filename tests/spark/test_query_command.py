@@ -155,3 +155,27 @@ def test_strict_leaves_no_output(ask, tmp_path):
     assert code == 4
     assert "line 3" in err
     assert not target.exists()
+
+
+def test_a_line_that_is_too_long_is_told_of_and_the_rest_is_answered(ask, tmp_path):
+    huge = "x" * 10_000_000
+    lines = [
+        '1000 <urn:a> <urn:p> "1" .',
+        f'1100 <urn:b> <urn:p> "{huge}" .',
+        "1200 <urn:c> <urn:p",
+    ]
+    lines.append('1300 <urn:d> <urn:p> "2" .')
+    (tmp_path / "s.stream").write_text("\n".join(lines) + "\n")
+    code, out, err = ask(SELECT)
+    assert code == 0, err
+    assert [json.loads(line)["t"] for line in out.splitlines()] == [1000, 1300]
+    assert "2 records could not be read" in err
+    assert "line 2: " in err
+    assert len(err) < 2_000
+
+
+def test_static_data_that_is_not_there_is_named(ask, tmp_path):
+    code, out, err = ask(SELECT, "--static", str(tmp_path / "gone.ttl"))
+    assert (code, out) != (0, "")
+    assert "gone.ttl" in err
+    assert "Traceback" not in err

@@ -1,4 +1,4 @@
-"""A query whose driver or Python worker is killed gives every answer once (semantics P2)."""
+"""A Kafka-fed query whose Python workers and driver are killed gives every answer once (P2)."""
 
 from __future__ import annotations
 
@@ -7,28 +7,30 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
-from brokers import REPO, until
+from brokers import REPO, KafkaBroker, until
 from crashing_query import QUERY
 from quadweir.sources.streamfiles import Element
-from quadweir.testing import Answer, Oracle, diff_answers
+from quadweir.testing import Oracle, diff_answers
 from quadweir.testing.answers import answers_from_json
-from spark_queries import LAST, write_batches
+from spark_queries import written
 from streaming import quads
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.slow, pytest.mark.kafka, pytest.mark.timeout(1200)]
 
-BATCHES, SIZE = 8, 20
+ELEMENTS = 240
 
 
 def make_feed() -> list[Element]:
     dice = random.Random(3)
     found = []
-    for position in range(BATCHES * SIZE):
+    for position in range(ELEMENTS):
         if position % 2:
             text, name = f"a{dice.randrange(9)} p b{dice.randrange(9)}", "urn:s"
         else:
@@ -37,11 +39,17 @@ def make_feed() -> list[Element]:
     return found
 
 
-def run(out: Path, folder: Path) -> subprocess.Popen[bytes]:
+def timed_lines(feed: list[Element], stream: str) -> list[str | bytes | None]:
+    return [
+        f"{each.event_time} {quad}" for each in feed if each.stream == stream for quad in each.quads
+    ]
+
+
+def run(out: Path, *where: str) -> subprocess.Popen[bytes]:
     """Start the driver as the leader of a process group, so that its JVM can be killed with it."""
     with (out / "log").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, REPO / "tests" / "crashing_query.py", out, folder],
+            [sys.executable, REPO / "tests" / "crashing_query.py", out, *where],
             stdout=log,
             stderr=log,
             start_new_session=True,
@@ -49,24 +57,23 @@ def run(out: Path, folder: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def when_some_batches_are_done(
-    driver: subprocess.Popen[bytes], out: Path, act: Callable[[], None]
+def files(out: Path) -> int:
+    return len(list((out / "answers").glob("0*")))
+
+
+def in_its_midst(
+    driver: subprocess.Popen[bytes], out: Path, wait_s: float, act: Callable[[], None]
 ) -> None:
+    """Act a while after two more batches have given answers."""
+    before = files(out)
+
     def done() -> bool:
         assert driver.poll() is None, f"ended too early:\n{(out / 'log').read_text()}"
-        return len(list((out / "answers").glob("0*"))) >= 2
+        return files(out) >= before + 2
 
     until(done, "two batches of answers")
+    time.sleep(wait_s)
     act()
-
-
-def answers(out: Path) -> list[Answer]:
-    files = sorted((out / "answers").glob("0*.jsonl"))
-    return [one for file in files for one in answers_from_json(file.read_text().splitlines())]
-
-
-def finish(driver: subprocess.Popen[bytes], out: Path) -> None:
-    assert driver.wait(600) == 0, (out / "log").read_text()
 
 
 def python_workers(session: int) -> list[int]:
@@ -86,41 +93,46 @@ def python_workers(session: int) -> list[int]:
     return [number for number, parent in found if parent in daemons]
 
 
-def test_a_driver_that_is_killed(tmp_path: Path) -> None:
+def test_workers_and_then_the_driver_are_killed(
+    spark: SparkSession, kafka: KafkaBroker, tmp_path: Path
+) -> None:
     feed = make_feed()
-    write_batches(tmp_path / "in", [*feed, LAST], SIZE)
-    driver = run(tmp_path, tmp_path / "in")
-    try:
-        when_some_batches_are_done(driver, tmp_path, lambda: os.killpg(driver.pid, signal.SIGKILL))
-    finally:
-        if driver.poll() is None:
-            os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
     expected = Oracle(QUERY).answers(feed)
-    assert 0 < len(answers(tmp_path)) < len(expected), "the run was to be killed in its midst"
-    finish(run(tmp_path, tmp_path / "in"), tmp_path)
-    assert diff_answers(expected, answers(tmp_path)) == ""
-
-
-def test_python_workers_that_are_killed(tmp_path: Path) -> None:
-    feed = make_feed()
-    write_batches(tmp_path / "in", [*feed, LAST], SIZE)
-    driver = run(tmp_path, tmp_path / "in")
+    topics = kafka.topic(), kafka.topic()
+    to = kafka.topic()
+    for topic, stream in zip(topics, ("urn:s", "urn:t"), strict=True):
+        kafka.produce(spark, topic, timed_lines(feed, stream))
+    where = (kafka.address, *topics, to)
+    dice = random.Random()
     killed: list[int] = []
+    driver = run(tmp_path, *where)
 
-    def kill() -> None:
+    def kill_workers() -> None:
         for worker in python_workers(driver.pid):
             os.kill(worker, signal.SIGKILL)
             killed.append(worker)
 
     try:
-        when_some_batches_are_done(driver, tmp_path, kill)
+        in_its_midst(driver, tmp_path, dice.random() / 4, kill_workers)
         assert killed
         # A local run does not repeat a task that fails: it ends, and a new one goes on.
         if driver.wait(600) != 0:
-            finish(run(tmp_path, tmp_path / "in"), tmp_path)
+            driver = run(tmp_path, *where)
+            in_its_midst(
+                driver,
+                tmp_path,
+                dice.random() / 4,
+                lambda: os.killpg(driver.pid, signal.SIGKILL),
+            )
+            driver.wait()
+            assert 0 < len(written(tmp_path / "answers")) < len(expected)
+            driver = run(tmp_path, *where)
+            assert driver.wait(600) == 0, (tmp_path / "log").read_text()
     finally:
         if driver.poll() is None:
             os.killpg(driver.pid, signal.SIGKILL)
             driver.wait()
-    assert diff_answers(Oracle(QUERY).answers(feed), answers(tmp_path)) == ""
+    assert diff_answers(expected, written(tmp_path / "answers")) == ""
+    messages = {row.key: row.value for row in kafka.consume(spark, to).collect()}
+    assert diff_answers(expected, answers_from_json(messages.values())) == ""
+    assert all(key.startswith("crashing|") for key in messages)

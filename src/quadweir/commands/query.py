@@ -106,6 +106,18 @@ def query(
             help="After which time without elements a live stream is no longer waited for.",
         ),
     ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="A Spark master such as spark://HOST:PORT; default local[*]."
+        ),
+    ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=65535, help="Serve a live run's metrics to Prometheus, on this machine only."
+        ),
+    ] = None,
     verify: Annotated[
         bool,
         typer.Option("--verify", help="Compare the answers with those of the oracle."),
@@ -159,6 +171,7 @@ def query(
         schema=tuple(schema or ()),
         target=target,
         shards=shards,
+        master=master,
         delay=parse_option("--delay", delay) if delay is not None else None,
         idle=parse_option("--idle", idle) if idle is not None else None,
         allow_unbounded=tuple(allow_unbounded or ()),
@@ -187,10 +200,17 @@ def query(
                 checkpoint=checkpoint,
                 allow_unbounded=asked.allow_unbounded,
                 every=parse_option("--every", every) if every is not None else None,
+                master=master,
+                metrics_port=metrics_port,
             )
         )
         return
-    for given, name in ((checkpoint, "--checkpoint"), (every, "--every"), (idle, "--idle")):
+    for given, name in (
+        (checkpoint, "--checkpoint"),
+        (every, "--every"),
+        (idle, "--idle"),
+        (metrics_port, "--metrics-port"),
+    ):
         if given is not None:
             raise UsageError(f"{name} is of use to a run that goes on", hint="Add --live.")
     if oracle:
@@ -214,6 +234,7 @@ class _Asked:
     schema: tuple[str, ...]
     target: Target
     shards: int | None
+    master: str | None
     delay: timedelta | None
     idle: timedelta | None
     allow_unbounded: tuple[str, ...]
@@ -317,7 +338,7 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
     from quadweir.runtime.session import build
 
     declarations = asked.declarations(live=False)
-    spark = build(app_name="quadweir-query", shards=asked.shards)
+    spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
     quieten_gateway()
     try:
         engine = Engine(spark)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, Self, final
 
 from quadweir.commands.interrupts import Interrupts, quieten_gateway
-from quadweir.commands.output import printable, stderr_console
+from quadweir.commands.querydashboard import QueryDashboard
 from quadweir.commands.schemas import tell_of
-from quadweir.errors import UsageError
+from quadweir.errors import DataError, SourceError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from quadweir.commands.queryoutput import Target
@@ -39,11 +41,14 @@ class LiveQuery:
     checkpoint: Path | None
     allow_unbounded: tuple[str, ...]
     every: timedelta | None = None
+    master: str | None = None
+    metrics_port: int | None = None
 
 
 def run(asked: LiveQuery) -> None:
     """Answer until Ctrl-C, or until a source fails."""
     from quadweir.engine import Engine
+    from quadweir.runtime.metrics import MetricsServer
     from quadweir.runtime.query import ANSWERS
     from quadweir.runtime.session import build
     from quadweir.sinks.start import wait
@@ -52,7 +57,7 @@ def run(asked: LiveQuery) -> None:
         checkpoint = asked.checkpoint or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="quadweir-query-"))
         )
-        spark = build(app_name="quadweir-query", shards=asked.shards)
+        spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
         stack.callback(spark.stop)
         quieten_gateway()
         interrupts = stack.enter_context(Interrupts())
@@ -79,41 +84,61 @@ def run(asked: LiveQuery) -> None:
             statements=ANSWERS if asked.target.statements else None,
         )
         stack.callback(registered.stop)
-        told = 0
+        name = registered.query.name or "query"
+        if asked.metrics_port is not None:
+            server = MetricsServer(lambda: {name: registered.metrics()}, asked.metrics_port)
+            stack.callback(server.close)
+        board = stack.enter_context(QueryDashboard(name))
+        reloads = stack.enter_context(Reloads())
         while not interrupts.seen:
+            if reloads.taken():
+                _reload(registered, board)
             if wait(registered.streaming, _POLL):
                 break
-            told = _tell(registered, told)
+            board.show(registered.metrics())
 
 
-def _tell(registered: RegisteredQuery, told: int) -> int:
-    """Say on standard error how it goes, if there is news; gives the batch that was told of."""
-    progress = registered.lastProgress
-    if progress is None or progress.batchId + 1 == told:
-        return told
-    stderr_console().print(printable(line_of(registered.metrics())), markup=False, style="dim")
-    return int(progress.batchId) + 1
+def _reload(registered: RegisteredQuery, board: QueryDashboard) -> None:
+    """Read static data anew; if that fails, go on with what there is."""
+    try:
+        changed = registered.reload_static()
+    except (SourceError, DataError, UnsupportedError) as error:
+        board.say(f"quadweir: the static data was not reloaded: {error.message}")
+        return
+    board.say(
+        "quadweir: the static data is another from this batch on"
+        if changed
+        else "quadweir: the static data is the same as before"
+    )
 
 
-def line_of(found: dict[str, Any]) -> str:
-    """Say in one line how a run fares.
+@final
+class Reloads:
+    """While open, a hang-up signal (`kill -HUP`) asks for static data to be read anew.
 
-    >>> line_of({"statements": 1200, "answers": 3, "late": 0, "dead_letters": 1, "held": 40,
-    ...     "lag_ms": 1500, "batch_ms": 300, "kernel_ms": 20, "input_rate": 4000.0,
-    ...     "state_bytes": 2_000_000})
-    '1,200 statements (4,000/s), 3 answers, 1 dead letters, watermark 1.5 s behind, 40 mappings in 2.0 MB of state, batch 300 ms (kernel 20)'
+    >>> import os, signal
+    >>> with Reloads() as reloads:
+    ...     signal.raise_signal(signal.SIGHUP)
+    ...     reloads.taken(), reloads.taken()
+    (True, False)
     """
-    rate = found["input_rate"]
-    parts = [
-        f"{found['statements']:,} statements" + (f" ({rate:,.0f}/s)" if rate else ""),
-        f"{found['answers']:,} answers",
-    ]
-    parts += [f"{found[key]:,} {name}" for key, name in _COUNTS if found[key]]
-    if found["lag_ms"] is not None:
-        parts.append(f"watermark {found['lag_ms'] / 1000:,.1f} s behind")
-    parts.append(f"{found['held']:,} mappings in {found['state_bytes'] / 1e6:.1f} MB of state")
-    parts.append(f"batch {found['batch_ms']} ms (kernel {found['kernel_ms']})")
-    return ", ".join(parts)
 
+    def __init__(self) -> None:
+        self._asked = False
+        self._former: Any = None
 
-_COUNTS: Final = (("late", "late matches"), ("dead_letters", "dead letters"))
+    def __enter__(self) -> Self:
+        self._former = signal.signal(signal.SIGHUP, self._note)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        signal.signal(signal.SIGHUP, self._former)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self._asked = True
+
+    def taken(self) -> bool:
+        """Tell whether it was asked for since the last time this was asked."""
+        asked, self._asked = self._asked, False
+        return asked

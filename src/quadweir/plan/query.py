@@ -15,6 +15,7 @@ from quadweir.algebra.windows import CountScope
 from quadweir.entailment.table import Table
 from quadweir.entailment.ways import Ways
 from quadweir.kernel.distinct import Distinct
+from quadweir.kernel.fixed import StaticSource
 from quadweir.kernel.network import LeafPlan, Source
 from quadweir.kernel.shard import Shard
 from quadweir.plan.pushdown import find_conditions
@@ -63,7 +64,7 @@ class QueryPlan:
 def plan_query(
     query: ContinuousQuery,
     *,
-    static: Dataset,
+    static: Dataset | StaticSource,
     streams: tuple[str, ...],
     table: Table | None = None,
 ) -> QueryPlan:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, final
 
 import pyarrow as pa
 
-from quadweir.algebra.dataset import Dataset
 from quadweir.kernel.arrays import ALWAYS, FOREVER
+from quadweir.kernel.fixed import StaticSource
 from quadweir.kernel.shard import Cut, Shard, answer_variables
 from quadweir.plan.describe import second_shards, shards_used
 from quadweir.plan.query import QueryPlan
@@ -45,8 +45,9 @@ class ShardSpec:
     """
 
     plan: QueryPlan
-    static: Dataset
+    static: StaticSource
     streams: tuple[str, ...]
+    static_digest: str = ""
     stage: int = 0
     keys: tuple[int, ...] = ()
 

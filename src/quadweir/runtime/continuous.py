@@ -87,5 +87,5 @@ def answer_continuously(
 
 def _name(spec: ShardSpec, run: str) -> str:
     """Tell queries apart in the memory of a worker."""
-    text = f"{run}\n{spec.stage}\n{render(spec.plan.query)}"
+    text = f"{run}\n{spec.stage}\n{render(spec.plan.query)}\n{spec.static_digest}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -94,6 +94,14 @@ class Fingerprint:
                 f"{checkpoint} is the checkpoint of something that is no query of ours",
                 hint="Start with a new checkpoint folder.",
             )
+        self._write(checkpoint)
+
+    def replace_static(self, checkpoint: Path) -> None:
+        """Note that static data is another from now on."""
+        self._write(checkpoint)
+
+    def _write(self, checkpoint: Path) -> None:
+        file = checkpoint / NAME
         checkpoint.mkdir(parents=True, exist_ok=True)
         scratch = file.with_name(f".{NAME}.new")
         table = {**self._table(), "digest": self.digest}
@@ -127,7 +135,7 @@ class Fingerprint:
                 "which reads the streams from their beginning."
             )
         if known.static != self.static:
-            changed.append("the static data is not what it was")
+            changed.append("what the query finds in static data is not what it was")
         if known.schema != self.schema:
             changed.append("the schema is not what it was")
         raise StateError(
@@ -148,12 +156,3 @@ def layout_of(plan: QueryPlan) -> str:
         return found
     then = f"by {key.second}" if key.second is not None else "in one piece"
     return f"{found}, and after operator {key.cut} {then}"
-
-
-def static_digest(spellings: list[str]) -> str:
-    """Name static data by its quads, whatever their order."""
-    found = hashlib.sha256()
-    for each in sorted(spellings):
-        found.update(each.encode())
-        found.update(b"\n")
-    return found.hexdigest()

@@ -149,7 +149,8 @@ class HostedShard:
 
     def restore(self, data: bytes) -> None:
         (self._through,) = struct.unpack_from("<q", data)
-        self._shard.restore(data[8:], ())
+        # The driver has seen to it that the checkpoint is this query's.
+        self._shard.restore(data[8:], (), other_static=True)
 
 
 @final

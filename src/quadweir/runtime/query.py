@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -12,26 +13,27 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.algebra.analyze import analyze, refuse_unbounded
-from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
+from quadweir.algebra.windows import CountScope
 from quadweir.entailment.close import close, refuse_transitive, static_table
 from quadweir.entailment.needs import needs_of
 from quadweir.entailment.schema import Schema
 from quadweir.entailment.table import Table
-from quadweir.errors import NotImplementedYetError, UsageError
+from quadweir.errors import NotImplementedYetError, UnsupportedError, UsageError
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.describe import describe, shards_used
 from quadweir.plan.query import plan_query
 from quadweir.runtime.answers import as_statements
 from quadweir.runtime.bounded import ShardSpec, answer_bounded
-from quadweir.runtime.continuous import FIRST_METRICS, METRICS, answer_continuously
+from quadweir.runtime.continuous import answer_continuously
 from quadweir.runtime.feeds import METRICS as INPUT_METRICS
 from quadweir.runtime.feeds import Feed, Opened, open_feeds
-from quadweir.runtime.fingerprint import Fingerprint, static_digest
+from quadweir.runtime.fingerprint import Fingerprint
+from quadweir.runtime.metrics import Meter
+from quadweir.runtime.staticdata import StaticData
 from quadweir.runtime.whole import Whole
 from quadweir.sinks.start import start
-from quadweir.sources.staticfiles import apart_from_streams
-from quadweir.terms import IRI, Quad
+from quadweir.terms import IRI
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from quadweir.sinks.start import Sink
 
 ANSWERS: Final = "urn:quadweir:answers"
-# As in the kernel: nothing is known yet, and all is known.
-_EDGE: Final = 2**59
 
 
 @final
@@ -69,7 +69,7 @@ class RegisteredQuery:
         query: ContinuousQuery,
         feeds: Mapping[str, Feed],
         *,
-        static: Iterable[Quad] = (),
+        static: StaticData | None = None,
         shards: int | None = None,
         allow_unbounded: Iterable[str] = (),
         schema: Schema | None = None,
@@ -81,22 +81,33 @@ class RegisteredQuery:
         self.query = query
         self._spark = spark
         self._feeds = dict(feeds)
-        quads = list(apart_from_streams(static))
-        self._static_digest = static_digest(list(map(str, quads)))
+        self._static = static or StaticData()
         self._schema = schema
-        table = None
+        self._optimized = optimize(query).query
         if schema is not None:
             refuse_transitive(schema, query)
-            table = Table.of(schema, needs_of(query))
-            quads = list(close(quads, static_table(schema, query), schema.transitive))
-        streams = tuple(sorted(self._feeds))
-        dataset = Dataset.of(quads)
-        self.plan = plan_query(optimize(query).query, static=dataset, streams=streams, table=table)
-        self._spec = ShardSpec(self.plan, dataset, streams)
+        self._plan()
         self.partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
         self.shards = shards_used(self.plan, shards or self.partitions)
         self._running: StreamingQuery | None = None
+        self._start: Callable[[], object] | None = None
         self._observation: Observation | None = None
+        self._meter = Meter()
+
+    def _plan(self) -> None:
+        """Read static data as it is now, and plan."""
+        streams, schema = tuple(sorted(self._feeds)), self._schema
+        table = follows = None
+        if schema is not None:
+            table = Table.of(schema, needs_of(self.query))
+            static = static_table(schema, self.query)
+            follows = partial(close, table=static, transitive=schema.transitive)
+        self._prepared = self._static.prepare(
+            self._spark, self._optimized, streams, follows=follows
+        )
+        source = self._prepared.source
+        self.plan = plan_query(self._optimized, static=source, streams=streams, table=table)
+        self._spec = ShardSpec(self.plan, source, streams, self._prepared.digest)
 
     def to_dataframe(self, *, spool: Path | None = None) -> DataFrame:
         """The answers: bounded if all streams are, else a streaming frame.
@@ -182,7 +193,58 @@ class RegisteredQuery:
             available_now=available_now,
             name=name,
         )
+
+        def again() -> None:
+            self.fingerprint.replace_static(checkpoint)
+            self.start(
+                sink,
+                checkpoint=checkpoint,
+                every=every,
+                available_now=available_now,
+                statements=statements,
+                name=name,
+            )
+
+        self._start = again
         return self
+
+    def reload_static(self) -> bool:
+        """Read static data anew; tells whether it is another for this query.
+
+        A query that runs is stopped and goes on from its checkpoint: whole batches see either the
+        old data or the new. What windows hold is joined with the new data, and answers that this
+        brings or takes away by itself are not told: reports are compared as if the data had always
+        been as it is now. If the new data cannot be read, the query goes on with the old.
+
+        Raises:
+            SourceError: a file is not there any more.
+            DataError: a file is not what its name says.
+            UnsupportedError: what the query holds cannot be joined anew: it has a count window or a
+                second stage.
+        """
+        self._check_reload()
+        before = self._prepared.digest, self.plan, self._spec, self._prepared
+        self._plan()
+        if self._prepared.digest == before[0]:
+            _, self.plan, self._spec, self._prepared = before
+            return False
+        if self._start is not None and self.isActive:
+            self.metrics()  # what Spark says of the run that ends
+            self.stop()
+            self._start()
+        return True
+
+    def _check_reload(self) -> None:
+        why = None
+        if any(isinstance(window.scope, CountScope) for window in self.query.windows):
+            why = "it has a count window"
+        elif self.plan.key.cut is not None:
+            why = "its rows go through a second stage"
+        if why is not None:
+            raise UnsupportedError(
+                f"the query cannot reload its static data: {why}",
+                hint="Stop it and start it with another checkpoint; or use one shard.",
+            )
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -191,7 +253,7 @@ class RegisteredQuery:
             self.plan,
             shards=self.shards,
             partitions=self.partitions,
-            static=self._static_digest,
+            static=self._prepared.digest,
             schema=self._schema.digest if self._schema is not None else "",
         )
 
@@ -260,29 +322,20 @@ class RegisteredQuery:
             self._running.stop()
 
     def metrics(self) -> dict[str, Any]:
-        """How the run has fared: totals over the batches that Spark remembers, and the last batch.
+        """How the query has fared since it was first started here.
 
-        `statements`, `dead_letters`, `answers` and `late` (matches of late elements) are totals;
-        `through` is the instant until which all is known, in milliseconds, None before and after;
-        `lag_ms` how far it lies behind the clock; `held` the mappings that shards remember;
-        `state_rows` and `state_bytes` what Spark's state store holds; `batch_ms` and `kernel_ms`
-        the time of the last batch and the part of it in the kernel, `input_rate` its input rows a
-        second.
+        `batches`, `statements`, `dead_letters`, `answers` and `late` (matches of late elements) are
+        totals; `input_rate` and `answer_rate` are statements and answers a second of late; `through`
+        is the instant until which all is known, in milliseconds, None before and after; `lag_ms` how
+        far it lies behind the clock; `held` the mappings that shards remember; `state_rows` and
+        `state_bytes` what Spark's state store holds; `batch_ms` the time of the last batch, of which
+        `kernel_ms` in shards, `state_ms` for writing state and `spark_ms` the rest.
+
+        Spark remembers a hundred batches: ask at least as often for totals without gaps.
         """
-        found: dict[str, Any] = {
-            "batches": 0, "statements": 0, "dead_letters": 0, "answers": 0, "late": 0,
-            "through": None, "lag_ms": None, "held": 0, "state_rows": 0, "state_bytes": 0,
-            "batch_ms": None, "kernel_ms": None, "input_rate": None,
-        }  # fmt: skip
-        if self._running is None:
-            return found
-        for progress in self._running.recentProgress:
-            _add(found, progress)
-        if found["through"] is not None:
-            import time
-
-            found["lag_ms"] = round(time.time() * 1000) - found["through"]
-        return found
+        if self._running is not None:
+            self._meter.add(self._running.recentProgress)
+        return self._meter.metrics()
 
     def input_counts(self) -> dict[str, int]:
         """How many statements and dead letters the bounded run of `to_dataframe` read.
@@ -324,29 +377,3 @@ class RegisteredQuery:
                 "only the answers of a CONSTRUCT are triples", hint="Take to_dataframe()."
             )
         return as_statements(answers, stream)
-
-
-def _add(found: dict[str, Any], progress: Any) -> None:
-    """Add what Spark says of one batch."""
-    observed = progress.observedMetrics
-    found["batches"] += 1
-    for name, keys in (
-        (INPUT_METRICS, ("statements", "dead_letters")),
-        (FIRST_METRICS, ("late",)),
-        (METRICS, ("answers", "late")),
-    ):
-        row = observed.get(name)
-        for key in keys:
-            found[key] += (row[key] or 0) if row is not None else 0
-    told = observed.get(METRICS)
-    if told is not None and told["through"] is not None:
-        through = told["through"]
-        found["through"] = through if abs(through) < _EDGE else None
-        stages = [each for each in (observed.get(FIRST_METRICS), told) if each is not None]
-        found["held"] = sum(each["held"] or 0 for each in stages)
-        found["kernel_ms"] = sum(each["kernel_ms"] or 0 for each in stages)
-    found["batch_ms"] = progress.batchDuration
-    found["input_rate"] = progress.processedRowsPerSecond
-    if progress.stateOperators:
-        found["state_rows"] = sum(each.numRowsTotal for each in progress.stateOperators)
-        found["state_bytes"] = sum(each.memoryUsedBytes for each in progress.stateOperators)

@@ -228,12 +228,13 @@ def _settings(
     if not verbose:
         options.append(f"-Dlog4j2.configurationFile={_quiet_logs()}")
     settings["spark.driver.extraJavaOptions"] = " ".join(options)
-    if master.startswith("local"):
-        settings.update(LOCAL_ONLY)
+    if master.startswith(("local", "spark://127.0.0.1:", "spark://localhost:")):
         # One machine: nothing listens beyond it, and a host name that does not resolve, or
         # resolves to an address that comes and goes, cannot stop a run.
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
+    if master.startswith("local"):
+        settings.update(LOCAL_ONLY)
         settings["spark.ui.enabled"] = "false"
         # For every job and micro-batch Spark writes out the plan, although no page shows it; with the
         # long patterns of N-Triples (0005) that stood out in stack samples of a small job.

@@ -61,7 +61,7 @@ def read_static(named: Iterable[StaticFile]) -> Iterator[Quad]:
     """
     number = 0
     for each in named:
-        for file in _files(each.path):
+        for file in list_static(each.path):
             for quad in read_quads(file):
                 if isinstance(quad, BadQuad):
                     raise DataError(f"{file}, {quad.place}: {quad.reason}")
@@ -69,7 +69,12 @@ def read_static(named: Iterable[StaticFile]) -> Iterator[Quad]:
             number += 1
 
 
-def _files(path: Path) -> list[Path]:
+def list_static(path: Path) -> list[Path]:
+    """List the RDF files that a path names: itself, or those in the folder.
+
+    Raises:
+        SourceError: there is nothing there.
+    """
     if not path.exists():
         raise SourceError(f"no such file: {path}", hint="Check the path of the static data.")
     if not path.is_dir():

@@ -8,7 +8,7 @@ from quadweir.algebra.dataset import Dataset
 from quadweir.errors import StateError
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.query import plan_query
-from quadweir.runtime.fingerprint import NAME, VERSION, Fingerprint, static_digest
+from quadweir.runtime.fingerprint import NAME, VERSION, Fingerprint
 from quadweir.syntax.read import parse
 
 TEXT = "SELECT ?x { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } }"
@@ -61,8 +61,3 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     (tmp_path / "offsets").mkdir()
     with pytest.raises(StateError, match="no query of ours"):
         fingerprint().guard(tmp_path)
-
-
-def test_static_data_is_known_by_its_quads_in_any_order():
-    assert static_digest(["a", "b"]) == static_digest(["b", "a"])
-    assert static_digest(["a", "b"]) != static_digest(["a", "c"])

@@ -1,0 +1,124 @@
+"""Static data of queries: solved by Spark as in memory, in all formats, and read anew on request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from brokers import until
+from quadweir.errors import DataError, PlanError, SourceError
+from quadweir.kernel.fixed import Wanted
+from quadweir.kernel.shard import Shard
+from quadweir.optimize import optimize
+from quadweir.runtime.staticdata import StaticData
+from quadweir.sinks.files import FileSink
+from quadweir.sinks.lines import LineFormat
+from quadweir.sources.staticfiles import StaticFile
+from quadweir.syntax import parse
+from quadweir.terms import IRI
+from quadweir.testing import Oracle, diff_answers
+from spark_queries import LAST, engine_over, write_batches, written
+from static_files import FILES, write_static
+from streaming import quads, stream
+
+pytestmark = pytest.mark.spark
+
+STREAM = "STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y }"
+PATTERNS = {
+    "triple patterns": [
+        "?y <urn:r> ?z",
+        "?y <urn:r> ?z . ?z <urn:name> ?name . ?other <urn:r> ?z",
+        "?y <urn:r> ?z . ?a <urn:age> ?b",
+        "?y <urn:r> ?y",
+        "GRAPH <urn:g> { ?y <urn:r> ?z }",
+        "GRAPH ?g { ?y <urn:r> ?z } ?z <urn:name> ?name",
+        "?y <urn:r> ?z OPTIONAL { ?z <urn:age> ?age } FILTER(?z != ?y)",
+        "<urn:b0> <urn:r> <urn:c0>",
+    ],
+    "a path": ["?y <urn:r>+ ?z"],
+}
+
+
+@pytest.fixture(scope="module")
+def static(tmp_path_factory) -> tuple[StaticFile, ...]:
+    folder = tmp_path_factory.mktemp("static")
+    write_static(folder)
+    return (StaticFile(folder), StaticFile(folder / FILES[0], IRI("urn:h")))
+
+
+@pytest.mark.parametrize("patterns", PATTERNS.values(), ids=PATTERNS)
+def test_spark_finds_in_large_data_what_is_found_in_memory(spark, static, patterns) -> None:
+    branches = " UNION ".join(f"{{ {STREAM} {pattern} }}" for pattern in patterns)
+    query = optimize(parse(f"SELECT * {{ {branches} }}", dialect="cqels")).query
+    wanted = Wanted()
+    Shard(query, static=wanted, streams=("urn:s",))
+    assert len(wanted.asked) >= len(patterns)
+    found = [
+        StaticData(static, large_bytes=size).prepare(spark, query, ("urn:s",))
+        for size in (1 << 30, 0)
+    ]
+    for asked, variables in wanted.asked:
+        small, large = (each.source.relation(asked, variables) for each in found)
+        assert small.count > 0
+        assert small.digest == large.digest
+    assert found[0].digest == found[1].digest
+
+
+def test_from_takes_named_graphs_and_misses_those_that_are_not_there(spark, static) -> None:
+    def prepared(graph: str, size: int) -> str:
+        text = f"""SELECT * FROM <{graph}> FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1S]
+            {{ WINDOW <urn:w> {{ ?x <urn:p> ?y }} ?y <urn:r> ?z }}"""
+        query = optimize(parse(text)).query
+        return StaticData(static, large_bytes=size).prepare(spark, query, ("urn:s",)).digest
+
+    assert prepared("urn:g", 0) == prepared("urn:g", 1 << 30) != prepared("urn:h", 0)
+    with pytest.raises(PlanError, match="urn:none"):
+        prepared("urn:none", 0)
+
+
+def test_a_fault_in_large_data_is_named(spark, tmp_path) -> None:
+    (tmp_path / "bad.nt").write_text("<urn:a> <urn:r> <urn:b> .\nnonsense\n")
+    query = optimize(parse(f"SELECT * {{ {STREAM} ?y <urn:r> ?z }}", dialect="cqels")).query
+    data = StaticData((StaticFile(tmp_path),), large_bytes=0)
+    with pytest.raises(DataError, match=r"bad\.nt, line 2"):
+        data.prepare(spark, query, ("urn:s",))
+
+
+def test_static_data_is_read_anew_while_a_query_runs(spark, tmp_path: Path) -> None:
+    text = f"SELECT ?x ?z {{ {STREAM} ?y <urn:r> ?z }}"
+    feed = stream(*((1000 + 3 * n, f"a{n % 5} p b{n % 3}") for n in range(40)))
+    file = tmp_path / "data.nt"
+    before, after = quads("b0 r c0 . b1 r c1"), quads("b1 r d1 . b2 r d2")
+    file.write_text("".join(f"{quad}\n" for quad in before))
+    following = write_batches(tmp_path / "in", feed[:20], 10)
+    engine = engine_over(spark, tmp_path / "in")
+    registered = engine.query(text, static=[file])
+    out = tmp_path / "out"
+    registered.start(FileSink(out, LineFormat.ANSWERS_JSONL), checkpoint=tmp_path / "checkpoint")
+    try:
+        registered.processAllAvailable()
+        assert registered.reload_static() is False
+        file.rename(tmp_path / "elsewhere.nt")
+        with pytest.raises(SourceError, match=r"data\.nt"):
+            registered.reload_static()
+        assert registered.isActive
+        file.write_text("".join(f"{quad}\n" for quad in after))
+        assert registered.reload_static() is True
+        write_batches(tmp_path / "in", [*feed[20:], LAST], 10, first=following)
+        until(lambda: registered.isActive, "the query runs again")
+        registered.processAllAvailable()
+        registered.processAllAvailable()
+    finally:
+        registered.stop()
+    cut = feed[20].event_time
+    expected = [
+        answer
+        for data, wanted in ((before, range(cut)), (after, range(cut, 10_000)))
+        for answer in Oracle(text, static=data).answers(feed)
+        if answer.t in wanted
+    ]
+    assert len({answer.t for answer in expected}) > 10
+    assert diff_answers(expected, written(out)) == ""
+    # The checkpoint is now that of the new data.
+    engine.query(text, static=[file]).fingerprint.guard(tmp_path / "checkpoint")
