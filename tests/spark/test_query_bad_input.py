@@ -27,7 +27,9 @@ def test_a_million_elements_of_one_key_and_a_literal_of_ten_megabytes(spark: Spa
         F.lit("<urn:p>").alias(rows.PREDICATE),
         F.concat(
             F.lit('"'),
-            F.when(F.col("id") == 7, F.repeat(F.lit("x"), HUGE)).otherwise(F.col("id")),
+            F.when(F.col("id") == 7, F.repeat(F.lit("x"), HUGE)).otherwise(
+                F.col("id").cast("string")
+            ),
             F.lit('"'),
         ).alias(rows.OBJECT),
         F.lit(None).cast("string").alias(rows.GRAPH),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.sources.streamfiles import DeadLetter
     from quadweir.terms import Quad
-    from quadweir.testing import Answer, Run
+    from quadweir.testing import Answer, Oracle, Run
 
 # How many bad records and late elements are named one by one.
 _MOST_NAMED = 5
@@ -120,7 +120,7 @@ def query(
     ] = None,
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Compare the answers with those of the oracle."),
+        typer.Option("--verify", help="Compare answers with the oracle's; of a live run, samples."),
     ] = False,
     oracle: Annotated[
         bool,
@@ -180,9 +180,15 @@ def query(
     )
     _check_streams(asked)
     if live:
-        if oracle or verify:
+        if oracle:
             raise UsageError(
-                "the oracle needs streams that have an end", hint="Leave --live or the oracle out."
+                "the oracle needs streams that have an end",
+                hint="Leave --live out, or check samples of the run with --verify.",
+            )
+        if verify and target.statements:
+            raise UsageError(
+                f"answers written as {target.form} cannot be checked while they go on",
+                hint="Write them as jsonl.",
             )
         from quadweir.commands import querylive
 
@@ -202,6 +208,7 @@ def query(
                 every=parse_option("--every", every) if every is not None else None,
                 master=master,
                 metrics_port=metrics_port,
+                oracle=_oracle(asked, None, tell=False) if verify else None,
             )
         )
         return
@@ -284,27 +291,31 @@ def _check_streams(asked: _Asked) -> None:
 # --- by the oracle ---
 
 
-def _run_oracle(
-    asked: _Asked, bad: list[DeadLetter] | None, delay_ms: int | None, *, tell: bool
-) -> Run:
-    from quadweir.commands.querystreams import predicates, read_elements_of
+def _oracle(asked: _Asked, delay_ms: int | None, *, tell: bool) -> Oracle:
     from quadweir.testing.oracle import Oracle
     from quadweir.testing.reasoner import Reasoner
 
-    if asked.streams_file is not None:
-        raise UsageError(
-            "the oracle takes its streams from --stream", hint="Write --stream IRI=FILE."
-        )
-    feed = read_elements_of(asked.streams, predicates(asked.query), bad=bad)
     schema = schema_of(asked.schema, tell=tell)
-    wise = Oracle(
+    return Oracle(
         asked.query,
         static=asked.quads(),
         delay_ms=delay_ms,
         max_reports=asked.max_reports,
         entail=Reasoner(schema) if schema is not None else None,
     )
-    return wise.run(feed)
+
+
+def _run_oracle(
+    asked: _Asked, bad: list[DeadLetter] | None, delay_ms: int | None, *, tell: bool
+) -> Run:
+    from quadweir.commands.querystreams import predicates, read_elements_of
+
+    if asked.streams_file is not None:
+        raise UsageError(
+            "the oracle takes its streams from --stream", hint="Write --stream IRI=FILE."
+        )
+    feed = read_elements_of(asked.streams, predicates(asked.query), bad=bad)
+    return _oracle(asked, delay_ms, tell=tell).run(feed)
 
 
 def _answer_by_oracle(asked: _Asked) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self, final
 
+import typer
+
 from quadweir.commands.interrupts import Interrupts, quieten_gateway
 from quadweir.commands.querydashboard import QueryDashboard
 from quadweir.commands.schemas import tell_of
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from quadweir.commands.queryoutput import Target
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.sources.declare import StreamDeclaration
+    from quadweir.testing import Oracle
+    from quadweir.testing.sampling import Sampled
 
 _POLL: Final = timedelta(seconds=1)
 
@@ -43,6 +47,7 @@ class LiveQuery:
     every: timedelta | None = None
     master: str | None = None
     metrics_port: int | None = None
+    oracle: Oracle | None = None
 
 
 def run(asked: LiveQuery) -> None:
@@ -52,6 +57,7 @@ def run(asked: LiveQuery) -> None:
     from quadweir.runtime.query import ANSWERS
     from quadweir.runtime.session import build
     from quadweir.sinks.start import wait
+    from quadweir.testing.sampling import Sampled, SampledSink
 
     with ExitStack() as stack:
         checkpoint = asked.checkpoint or Path(
@@ -77,11 +83,18 @@ def run(asked: LiveQuery) -> None:
         )
         if not registered.plan.sources:
             raise UsageError("the query reads no stream", hint="Run it without --live.")
+        sink = asked.target.sink(registered.query.name or "query")
+        sampled = None
+        if asked.oracle is not None:
+            record = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="quadweir-")))
+            sampled = Sampled(asked.oracle, record, resumed=(checkpoint / "offsets").exists())
+            sink = SampledSink(sink, sampled, lambda: registered.metrics()["through"])
         registered.start(
-            asked.target.sink(registered.query.name or "query"),
+            sink,
             checkpoint=checkpoint,
             every=asked.every,
             statements=ANSWERS if asked.target.statements else None,
+            record=sampled.folder if sampled is not None else None,
         )
         stack.callback(registered.stop)
         name = registered.query.name or "query"
@@ -92,10 +105,34 @@ def run(asked: LiveQuery) -> None:
         reloads = stack.enter_context(Reloads())
         while not interrupts.seen:
             if reloads.taken():
-                _reload(registered, board)
+                if sampled is None:
+                    _reload(registered, board)
+                else:
+                    board.say("quadweir: static data is not reloaded while answers are checked")
             if wait(registered.streaming, _POLL):
                 break
-            board.show(registered.metrics())
+            found = registered.metrics()
+            board.show(found)
+            if sampled is not None:
+                _check(sampled, found["through"], board)
+        if sampled is not None:
+            _conclude(sampled, board)
+
+
+def _check(sampled: Sampled, through: int | None, board: QueryDashboard) -> None:
+    """Compare some reports with the oracle's, and tell of those that differ."""
+    before = len(sampled.different)
+    sampled.check(through)
+    for difference in sampled.different[before:]:
+        board.say(f"quadweir: the oracle answers otherwise: {difference}")
+
+
+def _conclude(sampled: Sampled, board: QueryDashboard) -> None:
+    if sampled.different:
+        count = f"{len(sampled.different)} of {sampled.reports}"
+        board.say(f"quadweir: the oracle answers otherwise in {count} reports that were compared")
+        raise typer.Exit(1)
+    board.say(f"quadweir: the oracle gives the same answers in {sampled.reports} reports")
 
 
 def _reload(registered: RegisteredQuery, board: QueryDashboard) -> None:

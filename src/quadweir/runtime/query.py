@@ -30,6 +30,7 @@ from quadweir.runtime.feeds import METRICS as INPUT_METRICS
 from quadweir.runtime.feeds import Feed, Opened, open_feeds
 from quadweir.runtime.fingerprint import Fingerprint
 from quadweir.runtime.metrics import Meter
+from quadweir.runtime.recording import Recorder
 from quadweir.runtime.staticdata import StaticData
 from quadweir.runtime.whole import Whole
 from quadweir.sinks.start import start
@@ -157,6 +158,7 @@ class RegisteredQuery:
         available_now: bool = False,
         statements: str | None = None,
         name: str | None = None,
+        record: Path | None = None,
     ) -> RegisteredQuery:
         """Start writing answers to a sink as streams go on.
 
@@ -167,6 +169,7 @@ class RegisteredQuery:
             available_now: take what is there now and end.
             statements: write the triples of a CONSTRUCT as statements of a stream of this IRI.
             name: what Spark calls the query.
+            record: a folder for all that it reads (`recording.Recorder`), to check its answers by.
 
         Raises:
             StateError: the checkpoint was made for another query, another schema, other static data
@@ -176,7 +179,7 @@ class RegisteredQuery:
         if self._running is not None and self._running.isActive:
             raise UsageError("the query runs already", hint="Stop it first, or register another.")
         checkpoint = Path(checkpoint)
-        answers = self._answers(checkpoint / "spool", run=str(checkpoint.absolute()))
+        answers = self._answers(checkpoint / "spool", run=str(checkpoint.absolute()), record=record)
         if not answers.isStreaming:
             raise UsageError(
                 "the streams of the query are all there: it has an end, and nothing to start",
@@ -203,6 +206,7 @@ class RegisteredQuery:
                 available_now=available_now,
                 statements=statements,
                 name=name,
+                record=record,
             )
 
         self._start = again
@@ -348,7 +352,7 @@ class RegisteredQuery:
 
     # --- inside ---
 
-    def _answers(self, spool: Path | None, *, run: str) -> DataFrame:
+    def _answers(self, spool: Path | None, *, run: str, record: Path | None = None) -> DataFrame:
         opened = open_feeds(self.plan, self._feeds, spool)
         if opened is None:
             empty = self._spark.createDataFrame([], rows.STATEMENT_SCHEMA)
@@ -363,8 +367,13 @@ class RegisteredQuery:
             told = Opened(opened.frame.observe(self._observation, *counts), opened.timing)
             return answer_bounded(told.statements, self._spec, shards=self.shards)
         told = Opened(opened.frame.observe(INPUT_METRICS, *counts), opened.timing)
+        statements = told.statements
+        if record is not None:
+            record.mkdir(parents=True, exist_ok=True)
+            recorder = Recorder(str(record.absolute()))
+            statements = statements.mapInArrow(recorder, rows.STATEMENT_SCHEMA)
         return answer_continuously(
-            told.statements,
+            statements,
             self._spec,
             opened.timing,
             shards=self.shards,

@@ -8,6 +8,7 @@ not because both are wrong in the same way. The rules are those of `docs/semanti
 from __future__ import annotations
 
 import hashlib
+import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -169,6 +170,42 @@ class Oracle:
             run.answers += self._out(t, now, before)
             before = now
         return run
+
+    def sample(
+        self,
+        feed: Iterable[Element],
+        begin: int,
+        end: int,
+        *,
+        most: int,
+        dice: random.Random,
+    ) -> dict[int, list[Answer]]:
+        """Give the answers of some of the reports between two instants, both included.
+
+        Args:
+            feed: The elements that these reports, and those before them, can see.
+            begin: The first instant.
+            end: The last instant.
+            most: How many reports to compute at most.
+            dice: Chooses them.
+        """
+        windows = self._open(tuple(feed), Run())
+        evaluation = _Evaluation(self.query, windows, self.static, self.entail)
+        before: dict[int, int | None] = {}
+        last = None
+        for t in report_instants(self.query, windows, limit=self.max_reports):
+            if begin <= t <= end:
+                before[t] = last
+            last = t
+        chosen = sorted(dice.sample(sorted(before), min(most, len(before))))
+        return {
+            t: list(self._out(t, evaluation.rows(t), self._rows_before(evaluation, before[t])))
+            for t in chosen
+        }
+
+    def _rows_before(self, evaluation: _Evaluation, t: int | None) -> list[Row]:
+        is_compared = self.query.output is not OutputOperator.RSTREAM
+        return evaluation.rows(t) if t is not None and is_compared else []
 
     # --- streams to windows -----------------------------------------------------------------------
 

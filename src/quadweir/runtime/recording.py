@@ -1,0 +1,29 @@
+"""What a running query reads, written down beside it, so that its answers can be checked."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+@final
+@dataclass(frozen=True)
+class Recorder:
+    """Hands statements on and writes them to a folder; those of a task that is repeated twice."""
+
+    folder: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                name = uuid.uuid4().hex
+                scratch = Path(self.folder) / f".{name}"
+                pq.write_table(pa.Table.from_batches([batch]), scratch)
+                scratch.rename(Path(self.folder) / f"{name}.parquet")
+            yield batch

@@ -1,0 +1,147 @@
+"""`quadweir query --live` as it is typed: checked, watched, reloaded, stopped by Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+import quadweir.runtime.session
+from brokers import until
+from quadweir.cli import main
+from quadweir.runtime.fingerprint import NAME
+from quadweir.testing.answers import answers_from_json
+from quadweir.testing.sampling import Sampled
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+QUERY = "SELECT ?x ?n { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } ?y <urn:name> ?n }"
+
+
+class Visitor(threading.Thread):
+    """Does, while the command runs, what somebody at another terminal would."""
+
+    def __init__(self, visit) -> None:
+        super().__init__(daemon=True)
+        self.visit, self.error = visit, None
+
+    def run(self) -> None:
+        try:
+            self.visit()
+        except BaseException as error:  # told by the test, in its own thread
+            self.error = error
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture
+def live(spark, capsysbinary, monkeypatch, tmp_path):
+    """Run `quadweir query --live` in the one session while somebody visits."""
+    monkeypatch.setattr(quadweir.runtime.session, "build", lambda **_: spark)
+    monkeypatch.setattr(type(spark), "stop", lambda _self: None)
+    (tmp_path / "q.rq").write_text(QUERY)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "names.ttl").write_text('<urn:b> <urn:name> "old" .')
+
+    def run(visit, *options: str) -> tuple[int, str]:
+        visitor = Visitor(visit)
+        visitor.start()
+        code = 0
+        try:
+            main(
+                [
+                    "query", str(tmp_path / "q.rq"), "--live", "--delay", "0s",
+                    "--stream", f"urn:s={tmp_path / 'in'}",
+                    "--static", str(tmp_path / "names.ttl"),
+                    "--output", str(tmp_path / "out"), *options,
+                ]
+            )  # fmt: skip
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        visitor.join()
+        if visitor.error is not None:
+            raise visitor.error
+        return code, capsysbinary.readouterr().err.decode()
+
+    return run
+
+
+def arrive(folder: Path, number: int) -> None:
+    """Let three elements arrive, later than all before."""
+    lines = [f"{10_000 * number + n} <urn:a{number}{n}> <urn:p> <urn:b> .\n" for n in range(3)]
+    scratch = folder / f".{number}"
+    scratch.write_text("".join(lines))
+    scratch.rename(folder / f"{number}.stream")
+
+
+def names(folder: Path) -> list[str]:
+    found = [
+        answer
+        for file in sorted(folder.glob("0*"))
+        for answer in answers_from_json(file.read_text().splitlines())
+    ]
+    return [answer.bindings["n"].lexical for answer in found]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        return int(held.getsockname()[1])
+
+
+def test_static_data_is_reloaded_and_prometheus_answered(live, tmp_path) -> None:
+    port, out = free_port(), tmp_path / "out"
+    note = tmp_path / "check" / NAME
+    told: list[str] = []
+
+    def metrics() -> str:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+                return str(answer.read().decode())
+        except OSError:
+            return ""
+
+    def visit() -> None:
+        arrive(tmp_path / "in", 1)
+        until(lambda: len(names(out)) == 3, "the first answers")
+        (tmp_path / "names.ttl").write_text('<urn:b> <urn:name> "new" .')
+        before = note.read_text()
+        os.kill(os.getpid(), signal.SIGHUP)
+        until(lambda: note.read_text() != before, "the checkpoint is that of the new data")
+        until(lambda: 'batches_total{query="query"}' in metrics(), "metrics")
+        arrive(tmp_path / "in", 2)
+        until(lambda: len(names(out)) == 6, "the answers after that")
+        until(lambda: 'answers_total{query="query"} 6' in metrics(), "six answers in the metrics")
+        told.append(metrics())
+
+    code, err = live(visit, "--metrics-port", str(port), "--checkpoint", str(tmp_path / "check"))
+    assert code == 0, err
+    assert names(out) == ["old"] * 3 + ["new"] * 3
+    assert "the static data is another from this batch on" in err
+    assert 'quadweir_input_statements_total{query="query"} 6' in told[0]
+    assert "6 answers" in err
+
+
+def test_reports_are_checked_while_they_are_given(live, tmp_path, monkeypatch) -> None:
+    compared: list[int] = []
+    check = Sampled.check
+
+    def noted(sampled: Sampled, through: int | None) -> None:
+        check(sampled, through)
+        compared.append(sampled.reports)
+
+    monkeypatch.setattr(Sampled, "check", noted)
+
+    def visit() -> None:
+        arrive(tmp_path / "in", 1)
+        until(lambda: len(names(tmp_path / "out")) == 3, "answers")
+        arrive(tmp_path / "in", 2)
+        until(lambda: max(compared, default=0) >= 4, "reports that were compared")
+
+    code, err = live(visit, "--verify")
+    assert code == 0, err
+    assert f"the oracle gives the same answers in {compared[-1]} reports" in err
