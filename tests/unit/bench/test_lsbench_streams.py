@@ -16,14 +16,9 @@ from quadweir.bench.lsbench import activity
 from quadweir.bench.lsbench.network import Network, make_network
 from quadweir.bench.lsbench.parameters import DAY_MS, STREAMS, Parameters
 from quadweir.bench.lsbench.play import play
-from quadweir.bench.lsbench.tables import (
-    at_rate,
-    head,
-    make_tables,
-    static_table,
-    write_table,
-)
+from quadweir.bench.lsbench.tables import make_tables, static_table
 from quadweir.bench.lsbench.write import all_events, generate, ranges
+from quadweir.bench.tables import at_rate, head, write_table
 from quadweir.errors import SourceError
 from quadweir.sources.declare import load
 from quadweir.sources.streamfiles import read_elements, validate

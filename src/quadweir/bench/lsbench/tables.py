@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,21 +13,9 @@ from quadweir.bench.lsbench.activity import in_order
 from quadweir.bench.lsbench.network import Network
 from quadweir.bench.lsbench.parameters import STREAMS
 from quadweir.bench.lsbench.spell import spell_events, spell_users
-from quadweir.bench.lsbench.write import all_events, text_of
+from quadweir.bench.lsbench.write import all_events
+from quadweir.bench.tables import STATEMENTS, text_of
 
-if TYPE_CHECKING:
-    from quadweir.terms import Quad
-
-STATEMENTS: Final = pa.schema(
-    [
-        pa.field("event", pa.int64(), nullable=False),
-        pa.field("time", pa.int64(), nullable=False),
-        pa.field("subject", pa.string(), nullable=False),
-        pa.field("predicate", pa.string(), nullable=False),
-        pa.field("object", pa.string(), nullable=False),
-    ]
-)
-"""A triple of a stream: the number of its event in the stream, its instant, and its terms."""
 _EVENTS_AT_ONCE: Final = 100_000
 
 
@@ -84,79 +71,3 @@ def static_table(network: Network) -> pa.Table:
     columns = [terms.take(_every(3, at, len(lines))) for at in range(3)]
     columns[2] = _without_end(columns[2])
     return pa.table(dict(zip(("subject", "predicate", "object"), columns, strict=True)))
-
-
-def at_rate(tables: Mapping[str, pa.Table], rate: float, *, start: int = 0) -> dict[str, pa.Table]:
-    """Play streams together, so many triples a second: the same events, at other instants.
-
-    Events keep their order, also between streams; one comes as soon as all triples before it have
-    been told at that rate, and all of its own triples at one instant.
-
-    Args:
-        tables: the streams, in order.
-        rate: triples a second, of all streams together.
-        start: the instant of the first event.
-    """
-    names = list(tables)
-    firsts, counts, times = [], [], []
-    for table in tables.values():
-        event = table.column("event").to_numpy()
-        first = np.flatnonzero(np.concatenate(([True], event[1:] != event[:-1]))[: len(event)])
-        firsts.append(first)
-        counts.append(np.diff(np.append(first, len(event))))
-        times.append(table.column("time").to_numpy()[first])
-    which = np.repeat(np.arange(len(names)), [len(each) for each in times])
-    number = np.concatenate([np.arange(len(each)) for each in times])
-    order = np.lexsort((number, which, np.concatenate(times)))
-    count = np.concatenate(counts)[order]
-    before = np.cumsum(count) - count
-    instant = np.empty(len(order), dtype=np.int64)
-    instant[order] = start + np.floor(before * 1000.0 / rate).astype(np.int64)
-    found, at = {}, 0
-    for name, own in zip(names, counts, strict=True):
-        told = np.repeat(instant[at : at + len(own)], own)
-        at += len(own)
-        column = tables[name].schema.get_field_index("time")
-        found[name] = tables[name].set_column(column, STATEMENTS.field("time"), pa.array(told))
-    return found
-
-
-def head(tables: Mapping[str, pa.Table], triples: int) -> dict[str, pa.Table]:
-    """The first events of all streams, about so many triples together."""
-    times = np.sort(np.concatenate([each.column("time").to_numpy() for each in tables.values()]))
-    if len(times) <= triples:
-        return dict(tables)
-    limit = int(times[triples])
-    found = {}
-    for name, table in tables.items():
-        end = int(np.searchsorted(table.column("time").to_numpy(), limit))
-        found[name] = table.slice(0, end)
-    return found
-
-
-def timed_lines(table: pa.Table) -> pa.ChunkedArray:
-    """The lines of a stream file, without line feeds."""
-    parts = [table.column(name) for name in ("subject", "predicate", "object")]
-    time = table.column("time").cast(pa.string())
-    return pc.binary_join_element_wise(
-        pc.binary_join_element_wise(time, *parts, " "), pa.scalar("."), " "
-    )
-
-
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write a stream file."""
-    with path.open("wb") as file:
-        for chunk in timed_lines(table).chunks:
-            if len(chunk):
-                file.write(text_of(pc.binary_join_element_wise(chunk, "\n", "")))
-
-
-def as_quads(table: pa.Table) -> list[Quad]:
-    """The triples of a table as quads."""
-    from quadweir.sources.statements import parse_statement
-
-    names = ("subject", "predicate", "object")
-    lines = pc.binary_join_element_wise(
-        *[table.column(name) for name in names], pa.scalar("."), " "
-    )
-    return [parse_statement(line) for line in lines.to_pylist()]

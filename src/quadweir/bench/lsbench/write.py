@@ -19,6 +19,7 @@ from quadweir.bench.lsbench.activity import gathering_events, in_order, user_eve
 from quadweir.bench.lsbench.network import Network, make_network
 from quadweir.bench.lsbench.parameters import DAY_MS, STREAM_IRI, STREAMS, Parameters
 from quadweir.bench.lsbench.spell import spell_events, spell_users
+from quadweir.bench.tables import text_of
 from quadweir.errors import SourceError
 
 if TYPE_CHECKING:
@@ -111,16 +112,6 @@ def _write(path: Path, texts: pa.Array) -> int:
     data = text_of(texts)
     path.write_bytes(data)
     return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == 10))
-
-
-def text_of(texts: pa.Array) -> pa.Buffer:
-    """All texts after one another: an Arrow array of text holds them so already."""
-    if len(texts) == 0:
-        return pa.py_buffer(b"")
-    texts = texts.cast(pa.string())
-    bounds = np.frombuffer(texts.buffers()[1], dtype=np.int32)
-    first, last = bounds[texts.offset], bounds[texts.offset + len(texts)]
-    return texts.buffers()[2].slice(int(first), int(last - first))
 
 
 def finish(parameters: Parameters, folder: Path, counts: dict[str, int]) -> dict[str, Any]:
