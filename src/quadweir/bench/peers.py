@@ -10,18 +10,20 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyoxigraph as ox
 
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.windows import TimeScope
-from quadweir.bench.tables import as_quads, write_batches
-from quadweir.bench.workloads import STATIC_GRAPH, Question, lsbench
+from quadweir.bench.lsbench.parameters import STREAM_IRI
+from quadweir.bench.tables import as_quads, statement_rows, write_static
+from quadweir.bench.workloads import STATIC_GRAPH, Question
 from quadweir.errors import UnsupportedError
 from quadweir.syntax.read import parse
 from quadweir.terms import IRI
@@ -88,7 +90,7 @@ class Reevaluation(Peer):
         self._store = ox.Store()
         self._static: set[ox.Quad] = set()
         if static is not None and STATIC_GRAPH in question.text:
-            quads = [to_oxigraph_quad(quad) for quad in as_quads(static)]
+            quads = [to_oxigraph_quad(quad, None) for quad in as_quads(static)]
             self._store.bulk_extend(quads)
             self._static = set(quads)
         self._inside: dict[str, deque[tuple[int, ox.Quad]]] = {iri: deque() for iri in self._ranges}
@@ -103,7 +105,7 @@ class Reevaluation(Peer):
         latest = None
         for iri, table in batch.items():
             times = table.column("time").to_pylist()
-            quads = map(to_oxigraph_quad, as_quads(table))
+            quads = [to_oxigraph_quad(quad, None) for quad in as_quads(table)]
             self._waiting[iri].extend(zip(times, quads, strict=True))
             if times:
                 latest = max(times[-1], latest if latest is not None else times[-1])
@@ -166,8 +168,182 @@ def _windows(query: ContinuousQuery) -> tuple[dict[str, int], int]:
         stream = window.stream
         if not isinstance(scope, TimeScope) or scope.step_ms is None or not isinstance(stream, IRI):
             raise UnsupportedError("re-evaluation needs time windows with a step")
-        ranges[stream.value] = scope.length_ms
+        ranges[stream.value] = scope.range_ms
         steps.add(scope.step_ms)
     if len(steps) != 1:
         raise UnsupportedError("re-evaluation needs windows that close together")
     return ranges, steps.pop()
+
+
+# --- on Spark ---------------------------------------------------------------------------------
+
+
+class _OnSpark(Peer):
+    """Keeps what it is fed as Parquet files, and answers over all of them at the end."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._folder: TemporaryDirectory[str] | None = None
+
+    def start(self, question: Question, static: pa.Table | None) -> None:
+        self.question = question
+        self._folder = TemporaryDirectory(prefix="quadweir-bench-")
+        self.path = Path(self._folder.name)
+        self.static: Path | None = None
+        if static is not None:
+            self.static = write_static(static, self.path / "static.nt")
+        self._fed = 0
+
+    def feed(self, batch: Mapping[str, pa.Table]) -> None:
+        for number, iri in enumerate(self.question.streams):
+            folder = self.path / f"stream-{number}"
+            folder.mkdir(exist_ok=True)
+            pq.write_table(statement_rows(iri, batch[iri]), folder / f"{self._fed:05}.parquet")
+        self._fed += 1
+
+    def statements(self, iri: str) -> DataFrame:
+        """What it was fed of a stream."""
+        from quadweir import rows
+
+        folder = self.path / f"stream-{self.question.streams.index(iri)}"
+        return self._spark.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder))
+
+    def collect(self) -> list[Answer]:
+        return answers_from_rows(self.answers().collect())
+
+    @abstractmethod
+    def answers(self) -> DataFrame:
+        """Report instants, signs and bindings."""
+
+    def stop(self) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+@final
+class Quadweir(_OnSpark):
+    """Quadweir, over streams that are all there."""
+
+    name = "Quadweir"
+
+    def answers(self) -> DataFrame:
+        from quadweir.engine import Engine
+
+        engine = Engine(self._spark)
+        for iri in self.question.streams:
+            engine.provide(iri, self.statements(iri))
+        static = [self.static] if self.static is not None else []
+        return engine.query(self.question.text, static=static).to_dataframe()
+
+
+@final
+class SparkSql(_OnSpark):
+    """The queries of LSBench that somebody wrote in Spark SQL, for these very streams."""
+
+    name = "Spark SQL by hand"
+
+    def start(self, question: Question, static: pa.Table | None) -> None:
+        if question.name not in _BY_HAND:
+            raise UnsupportedError(f"nobody wrote {question.name} in Spark SQL")
+        super().start(question, static)
+
+    def answers(self) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        from quadweir import rows
+
+        frames = {
+            iri.removeprefix(STREAM_IRI): self.statements(iri) for iri in self.question.streams
+        }
+        if self.static is not None:
+            cut = F.split(F.rtrim(F.col("value")), " ", 3)
+            lines = self._spark.read.text(str(self.static)).select(cut.alias("cut"))
+            frames["static"] = lines.select(
+                F.col("cut")[0].alias("subject"),
+                F.col("cut")[1].alias("predicate"),
+                F.regexp_replace(F.col("cut")[2], r" \.$", "").alias("object"),
+            )
+        found = _BY_HAND[self.question.name](frames)
+        names = [name for name in found.columns if name != rows.REPORT]
+        return found.select(
+            rows.REPORT, F.lit("+").alias(rows.SIGN), F.struct(*names).alias(rows.BINDINGS)
+        )
+
+
+_SIB: Final = "http://www.ins.cwi.nl/sib/"
+_ME: Final = f"<{_SIB}user/u984>"
+_PERSON: Final = f"<{_SIB}person/p984>"
+_SIOC: Final = "http://rdfs.org/sioc/ns#"
+_KNOWS: Final = "<http://xmlns.com/foaf/0.1/knows>"
+_LIKE: Final = f"<{_SIB}vocabulary/like>"
+
+
+def _pairs(
+    frame: DataFrame, predicate: str, subject: str, end: str, time: str | None = None
+) -> DataFrame:
+    """The subjects and objects of a predicate, under other names, with their times if wanted."""
+    from pyspark.sql import functions as F
+
+    columns = [F.col("subject").alias(subject), F.col("object").alias(end)]
+    if time is not None:
+        columns.append(F.col("event_time").alias(time))
+    return frame.where(F.col("predicate") == predicate).select(*columns)
+
+
+def _q1(frames: Mapping[str, DataFrame]) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    posts = frames["posts"]
+    mine = posts.where((F.col("subject") == _ME) | (F.col("object") == _ME))
+    return mine.select(F.col("event_time").alias("t"), "subject", "predicate", "object")
+
+
+def _q2(frames: Mapping[str, DataFrame]) -> DataFrame:
+    accounts = _pairs(frames["static"], f"<{_SIOC}account_of>", "user", "person")
+    posts = _pairs(frames["posts"], f"<{_SIOC}creator_of>", "user", "post", "t")
+    mine = accounts.where(accounts["person"] == _PERSON).select("user")
+    return posts.join(mine, "user").select("t", "user", "post")
+
+
+def _q3(frames: Mapping[str, DataFrame]) -> DataFrame:
+    accounts = _pairs(frames["static"], f"<{_SIOC}account_of>", "user", "person")
+    knows = _pairs(frames["static"], _KNOWS, "user", "friend")
+    friends = knows.join(accounts.where(accounts["person"] == _PERSON), "user").select("friend")
+    posts = _pairs(frames["posts"], f"<{_SIOC}creator_of>", "friend", "post", "t")
+    return posts.join(friends, "friend").select("t", "friend", "post")
+
+
+def _lately_liked(likes: DataFrame, items: DataFrame, item: str) -> DataFrame:
+    """Likes within 100 ms of an item within a minute, at the instant at which both are there."""
+    from pyspark.sql import functions as F
+
+    both = likes.join(items, item).withColumn("t", F.greatest("liked", "made"))
+    return both.where((F.col("t") - F.col("liked") < 100) & (F.col("t") - F.col("made") < 60_000))
+
+
+def _q5(frames: Mapping[str, DataFrame]) -> DataFrame:
+    likes = _pairs(frames["photo-likes"], _LIKE, "friend", "photo", "liked")
+    tagged = _pairs(frames["photos"], f"<{_SIB}vocabulary/usertag>", "photo", "tagged", "made")
+    knows = _pairs(frames["static"], _KNOWS, "tagged", "friend")
+    found = _lately_liked(likes, tagged, "photo").join(knows, ["tagged", "friend"])
+    return found.select("t", "tagged", "friend", "photo")
+
+
+def _q6(frames: Mapping[str, DataFrame]) -> DataFrame:
+    likes = _pairs(frames["post-likes"], _LIKE, "friend", "post", "liked")
+    posts = _pairs(frames["posts"], f"<{_SIOC}container_of>", "channel", "post", "made")
+    knows = _pairs(frames["static"], _KNOWS, "user", "friend")
+    follows = _pairs(frames["static"], f"<{_SIOC}subscriber_of>", "user", "channel")
+    # Who follows the channel of a friend is the same for every like: joined once.
+    reach = knows.join(follows, "user")
+    found = _lately_liked(likes, posts, "post").join(reach, ["friend", "channel"])
+    return found.select("t", "user", "friend", "post", "channel")
+
+
+_BY_HAND: Final[dict[str, Callable[[Mapping[str, DataFrame]], DataFrame]]] = {
+    "Q1": _q1,
+    "Q2": _q2,
+    "Q3": _q3,
+    "Q5": _q5,
+    "Q6": _q6,
+}

@@ -158,7 +158,9 @@ def as_elements(streams: Mapping[str, pa.Table]) -> list[Element]:
         event, time = (table.column(name).to_numpy() for name in ("event", "time"))
         bounds = [*_firsts(event).tolist(), len(event)]
         for first, last in pairwise(bounds):
-            found.append(Element(iri, int(time[first]), int(event[first]), tuple(quads[first:last])))
+            found.append(
+                Element(iri, int(time[first]), int(event[first]), tuple(quads[first:last]))
+            )
     return sorted(found, key=lambda element: element.event_time)
 
 
@@ -183,7 +185,7 @@ def write_batches(
     for number, (iri, table) in enumerate(streams.items()):
         own = table.column("time").to_numpy()
         cuts = [0, *np.searchsorted(own, bounds).tolist(), len(own)]
-        rows = _statement_rows(iri, table)
+        rows = statement_rows(iri, table)
         found[iri] = folder / f"stream-{number}"
         found[iri].mkdir(parents=True)
         for batch in range(batches):
@@ -198,7 +200,7 @@ def write_batches(
     return found
 
 
-def _statement_rows(iri: str, table: pa.Table) -> pa.Table:
+def statement_rows(iri: str, table: pa.Table) -> pa.Table:
     """Rows as `rows.STATEMENT_SCHEMA` has them."""
     count = table.num_rows
     return pa.table(

@@ -87,9 +87,7 @@ def make_stations(stations: int, seed: int = 1) -> pa.Table:
     """The static data: sensors, where they are and what they are near."""
     dice = Dice(seed)
     number = np.arange(stations)
-    sensor, location, near = (
-        _name(kind, number) for kind in ("sensor/", "location/", "nearness/")
-    )
+    sensor, location, near = (_name(kind, number) for kind in ("sensor/", "location/", "nearness/"))
     latitude = np.round((25 + 24 * dice.unit("latitude", number)) * 10).astype(np.int64)
     longitude = np.round((70 + 50 * dice.unit("longitude", number)) * 10).astype(np.int64)
     triples = [
