@@ -67,7 +67,7 @@ def machine() -> dict[str, Any]:
 
     return {
         "quadweir": __version__,
-        "commit": _commit(),
+        "commit": commit(),
         "python": platform.python_version(),
         "pyspark": pyspark.__version__,
         "cores": os.cpu_count(),
@@ -76,7 +76,8 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _commit() -> str | None:
+def commit() -> str | None:
+    """The commit that this is, None outside a repository."""
     try:
         answer = subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"],

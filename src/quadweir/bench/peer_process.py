@@ -65,6 +65,7 @@ class ProcessPeer(Peer):
                     encoding="utf-8",
                 )
         except OSError as error:
+            self.stop()
             raise SourceError(
                 f"cannot start {self._command[0]}: {error.strerror or error}",
                 hint="Check the command of the peer.",

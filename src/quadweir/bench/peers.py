@@ -25,6 +25,7 @@ from quadweir.bench.lsbench.parameters import STREAM_IRI
 from quadweir.bench.tables import as_quads, statement_rows, write_static
 from quadweir.bench.workloads import STATIC_GRAPH, Question
 from quadweir.errors import UnsupportedError
+from quadweir.sources.staticfiles import StaticFile
 from quadweir.syntax.read import parse
 from quadweir.terms import IRI
 from quadweir.testing import Answer
@@ -232,7 +233,10 @@ class Quadweir(_OnSpark):
         engine = Engine(self._spark)
         for iri in self.question.streams:
             engine.provide(iri, self.statements(iri))
-        static = [self.static] if self.static is not None else []
+        static: list[StaticFile] = []
+        if self.static is not None:
+            graph = IRI(STATIC_GRAPH) if STATIC_GRAPH in self.question.text else None
+            static = [StaticFile(self.static, graph)]
         return engine.query(self.question.text, static=static).to_dataframe()
 
 

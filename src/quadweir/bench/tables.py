@@ -170,11 +170,17 @@ def _firsts(event: Ints) -> Ints:
 
 
 def write_batches(
-    streams: Mapping[str, pa.Table], folder: Path, *, batches: int
+    streams: Mapping[str, pa.Table], folder: Path, *, batches: int, ended: bool = False
 ) -> dict[str, Path]:
     """Write streams as Parquet files of statements, `FILES` of each stream for every batch.
 
     Batches are cut by time, so that they hold about as many triples each, and no instant is in two.
+
+    Args:
+        streams: the streams by their IRIs.
+        folder: where to.
+        batches: how many.
+        ended: whether the last batch ends the streams, so that their windows run empty.
 
     Returns:
         The folder of each stream by its IRI.
@@ -186,6 +192,9 @@ def write_batches(
         own = table.column("time").to_numpy()
         cuts = [0, *np.searchsorted(own, bounds).tolist(), len(own)]
         rows = statement_rows(iri, table)
+        if ended:
+            rows = pa.concat_tables([rows, _end(rows)])
+            cuts[-1] += 1
         found[iri] = folder / f"stream-{number}"
         found[iri].mkdir(parents=True)
         for batch in range(batches):
@@ -212,6 +221,15 @@ def statement_rows(iri: str, table: pa.Table) -> pa.Table:
             "graph": pa.nulls(count, pa.string()),
         }
     )
+
+
+def _end(rows: pa.Table) -> pa.Table:
+    """The row that ends all streams."""
+    from quadweir.runtime.matching import END
+
+    values = {"stream": END, "event_time": 0, "position": 0}
+    terms = dict.fromkeys(("subject", "predicate", "object"), "<urn:end>")
+    return pa.Table.from_pylist([{**values, **terms, "graph": None}], schema=rows.schema)
 
 
 def write_static(table: pa.Table, path: Path) -> Path:

@@ -1,0 +1,215 @@
+"""LSBench's method: which queries run, whether their answers are right, and then how fast.
+
+Everything is compared with the oracle, which evaluates each query from scratch at every report
+instant, before anything is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final, final
+
+from quadweir.algebra.dataset import Dataset
+from quadweir.bench import workloads
+from quadweir.bench.live import engine_over
+from quadweir.bench.mismatch import compare
+from quadweir.bench.peers import Peer, Quadweir
+from quadweir.bench.suite import Piece, Workbench
+from quadweir.bench.tables import as_elements, as_quads, at_rate, head, write_batches, write_static
+from quadweir.bench.workloads import STATIC_GRAPH, Data, Question
+from quadweir.kernel.shard import Shard
+from quadweir.optimize import optimize
+from quadweir.syntax.read import parse
+from quadweir.terms import IRI, Quad
+from quadweir.testing import Answer, Oracle
+from quadweir.testing.frames import answers_from_rows
+from quadweir.testing.shards import ShardFeed, as_answers, scoped_static
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much is measured.
+
+    Attributes:
+        rates: triples a second of event time at which answers are checked.
+        checked: triples of each query that are checked.
+        steps: events in a batch of the kernel alone.
+        batches: batches of a run on Spark that is checked.
+        runs: how often each query is measured.
+        triples: triples in a batch that is measured.
+        counted: batches that count.
+        density: triples a second of event time where throughput is measured.
+        peers: triples that peers are fed.
+    """
+
+    rates: tuple[float, ...] = (20.0, 100.0, 1000.0)
+    checked: int = 1200
+    steps: tuple[int, ...] = (1, 10, 100)
+    batches: int = 4
+    runs: int = 3
+    triples: int = 400_000
+    counted: int = 3
+    density: float = 1000.0
+    peers: int = 40_000
+
+
+QUICK: Final = Effort(
+    rates=(100.0,), checked=600, steps=(10,), batches=2, runs=1, triples=60_000, counted=1,
+    peers=4_000,
+)  # fmt: skip
+
+
+# --- functionality ----------------------------------------------------------------------------
+
+
+def functionality(effort: Effort) -> Iterator[Piece]:
+    """Every query in every dialect, by the kernel alone, against the oracle."""
+
+    def work(question: Question, dialect: str) -> Callable[[Workbench], Any]:
+        def run(_bench: Workbench) -> dict[str, Any]:
+            given = taken_from(_small(), question, 600, 100.0)
+            wanted = _oracle(question, given)
+            found = _kernel(question, given, 10)
+            agreement = compare(found, wanted)
+            return {"dialect": dialect, "answers": agreement.size, "mismatch": agreement.worst}
+
+        return run
+
+    for dialect in workloads.DIALECTS:
+        for name, question in workloads.lsbench(dialect).items():
+            inputs = {"query": question.text, "effort": asdict(effort)["steps"]}
+            yield Piece("functionality", f"{name} {dialect}", inputs, work(question, dialect))
+
+
+@cache
+def _small() -> Data:
+    return workloads.lsbench_data(workloads.SMALL, *workloads.lsbench().values())
+
+
+def taken_from(data: Data, question: Question, triples: int, rate: float | None) -> Data:
+    """The first triples that a question reads, at a rate, or at their own times."""
+    given = data.of(question)
+    streams = head(given.streams, triples)
+    return Data(at_rate(streams, rate) if rate is not None else streams, given.static)
+
+
+def _static(given: Data) -> list[Quad]:
+    """Static data, in the default graph and in the one that C-SPARQL's queries name."""
+    if given.static is None:
+        return []
+    quads = as_quads(given.static)
+    return quads + [replace(quad, graph=IRI(STATIC_GRAPH)) for quad in quads]
+
+
+def _oracle(question: Question, given: Data) -> list[Answer]:
+    query = parse(question.text, allow=("FROM",))
+    return Oracle(query, static=_static(given)).answers(as_elements(given.streams))
+
+
+def _kernel(question: Question, given: Data, step: int) -> list[Answer]:
+    """The answers of one shard that is fed so many events at a time."""
+    query = parse(question.text, allow=("FROM",))
+    static = Dataset.of(scoped_static(_static(given)))
+    shard = Shard(optimize(query).query, static=static, streams=question.streams)
+    feed, found = ShardFeed(shard), []
+    elements = as_elements(given.streams)
+    for start in range(0, len(elements), step):
+        found += as_answers(feed.push(elements[start : start + step]), query)
+    return found + as_answers(feed.finish(), query)
+
+
+# --- correctness ------------------------------------------------------------------------------
+
+
+def correctness(effort: Effort) -> Iterator[Piece]:
+    """Every query at several rates and batch sizes against the oracle."""
+    for name, question in workloads.lsbench().items():
+        yield Piece(
+            "correctness",
+            f"LSBench {name}",
+            inputs_of(question, effort),
+            _check(question, effort, _small),
+        )
+    for name, question in workloads.srbench().items():
+        yield Piece(
+            "correctness",
+            f"SRBench {name}",
+            inputs_of(question, effort),
+            _check(question, effort, lambda: workloads.srbench_data(25, 3), own_times=True),
+        )
+    question = workloads.taxi()
+    yield Piece(
+        "correctness",
+        "taxi",
+        inputs_of(question, effort),
+        _check(question, effort, lambda: workloads.taxi_data(8, 6), own_times=True, live=False),
+    )
+
+
+def inputs_of(question: Question, effort: Effort) -> dict[str, Any]:
+    """What the result of a question depends on."""
+    return {"query": question.text, "effort": asdict(effort)}
+
+
+def _check(
+    question: Question,
+    effort: Effort,
+    make: Callable[[], Data],
+    *,
+    own_times: bool = False,
+    live: bool = True,
+) -> Callable[[Workbench], Any]:
+    def run(bench: Workbench) -> list[dict[str, Any]]:
+        found = []
+        for rate in (None,) if own_times else effort.rates:
+            given = taken_from(make(), question, effort.checked, rate)
+            wanted = _oracle(question, given)
+            ways = {
+                f"kernel, {step} at a time": _kernel(question, given, step) for step in effort.steps
+            }
+            ways["Spark, all at once"] = by_peer(Quadweir(bench.spark), question, given)
+            if live:
+                ways[f"Spark, {effort.batches} batches"] = _by_batches(
+                    bench, question, given, effort.batches
+                )
+            triples = sum(table.num_rows for table in given.streams.values())
+            for way, answers in ways.items():
+                agreement = asdict(compare(answers, wanted))
+                found.append({"rate": rate, "way": way, "triples": triples, **agreement})
+        return found
+
+    return run
+
+
+def by_peer(peer: Peer, question: Question, given: Data) -> list[Answer]:
+    """The answers of a peer that is fed all at once."""
+    try:
+        peer.start(question, given.static)
+        peer.feed(given.streams)
+        return peer.collect()
+    finally:
+        peer.stop()
+
+
+def _by_batches(bench: Workbench, question: Question, given: Data, batches: int) -> list[Answer]:
+    """The answers on the live path, batch by batch."""
+    from quadweir.sinks.start import Call
+
+    rows: list[Any] = []
+    with TemporaryDirectory(prefix="quadweir-bench-") as folder:
+        path = Path(folder)
+        streams = write_batches(given.streams, path / "in", batches=batches, ended=True)
+        static = [] if given.static is None else [write_static(given.static, path / "static.nt")]
+        registered = engine_over(bench.spark, streams).query(question.text, static=static)
+        registered.start(
+            Call(lambda frame, _: rows.extend(frame.collect())),
+            checkpoint=path / "checkpoint",
+            available_now=True,
+        )
+        registered.awaitTermination()
+    return answers_from_rows(rows)

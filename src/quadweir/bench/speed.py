@@ -1,0 +1,174 @@
+"""How fast queries are: comparable maximum execution throughput, time split, memory.
+
+Input is pushed as fast as it is taken; what counts is input triples over time, of queries whose
+answers are right (`method.py`).
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, final
+
+from quadweir.bench import workloads
+from quadweir.bench.live import WARM_BATCHES, Throughput, drain, measure_query, watched
+from quadweir.bench.lsbench.network import make_network
+from quadweir.bench.lsbench.parameters import Parameters
+from quadweir.bench.lsbench.tables import static_table
+from quadweir.bench.method import Effort, inputs_of
+from quadweir.bench.peers import Quadweir
+from quadweir.bench.suite import Piece, Workbench
+from quadweir.bench.tables import at_rate, head, write_batches, write_static
+from quadweir.bench.workloads import Question
+
+
+def performance(effort: Effort) -> Iterator[Piece]:
+    """Comparable maximum execution throughput: input over time, as fast as it goes."""
+    for name, question in workloads.lsbench().items():
+        yield Piece(
+            "performance",
+            f"LSBench {name}",
+            inputs_of(question, effort),
+            measured(question, effort, lsbench_input),
+        )
+    for name, question in workloads.srbench().items():
+        yield Piece(
+            "performance",
+            f"SRBench {name}",
+            inputs_of(question, effort),
+            measured(question, effort, srbench_input),
+        )
+    question = workloads.taxi()
+    yield Piece(
+        "performance", "taxi", inputs_of(question, effort), _measured_whole(question, effort)
+    )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Streams as files, batch by batch, and static data."""
+
+    streams: Mapping[str, Path]
+    static: Sequence[Path]
+
+
+def measured(
+    question: Question,
+    effort: Effort,
+    given: Callable[[Workbench, Question, Effort], Input],
+) -> Callable[[Workbench], Any]:
+    """Give what measures a question over input that is made when it is wanted."""
+
+    def run(bench: Workbench) -> dict[str, Any]:
+        made = given(bench, question, effort)
+        found = [
+            measure_query(bench.spark, question.text, made.streams, static=made.static)
+            for _ in range(effort.runs)
+        ]
+        return summary(found)
+
+    return run
+
+
+def summary(runs: Sequence[Throughput]) -> dict[str, Any]:
+    """The median of runs, with the least and the most, and of the run in the middle the rest."""
+    ordered = sorted(runs, key=lambda run: run.triples_per_second)
+    middle = ordered[(len(ordered) - 1) // 2]
+    rates = [run.triples_per_second for run in ordered]
+    return {
+        "triples_per_second": statistics.median_low(rates),
+        "least": rates[0],
+        "most": rates[-1],
+        "runs": len(runs),
+        "answers": middle.answers,
+        "batch_ms": middle.batch_ms,
+        "kernel_ms": middle.kernel_ms,
+        "split_ms": dict(middle.split_ms),
+        "memory_mib": max(run.memory_mib for run in runs),
+    }
+
+
+def lsbench_input(
+    bench: Workbench,
+    question: Question,
+    effort: Effort,
+    users: int = workloads.LARGE.users,
+) -> Input:
+    """The streams of a question from the large network, made once for all who read the same."""
+    parameters = replace(workloads.LARGE, users=users)
+    if users > workloads.LARGE.users:
+        # As many triples of more users in less time.
+        parameters = replace(parameters, days=max(1, 30 * workloads.LARGE.users // users))
+    batches = WARM_BATCHES + effort.counted
+    streams = sorted(question.streams)
+    inputs = {
+        "parameters": parameters.as_json(), "streams": streams, "batches": batches,
+        "triples": effort.triples, "density": effort.density,
+    }  # fmt: skip
+    static = _network_static(bench, parameters)
+    with bench.made("lsbench", inputs) as (folder, is_new):
+        if is_new:
+            tables = workloads.lsbench_streams(make_network(parameters), question)
+            tables = {iri: tables[iri] for iri in streams}
+            tables = at_rate(head(tables, batches * effort.triples), effort.density)
+            write_batches(tables, folder, batches=batches)
+        found = {iri: folder / f"stream-{number}" for number, iri in enumerate(streams)}
+    return Input(found, [static])
+
+
+def _network_static(bench: Workbench, parameters: Parameters) -> Path:
+    with bench.made("static", parameters.as_json()) as (folder, is_new):
+        if is_new:
+            network = make_network(parameters)
+            write_static(static_table(network), folder / "static.nt")
+        return folder / "static.nt"
+
+
+def srbench_input(bench: Workbench, _question: Question, effort: Effort) -> Input:
+    """Observations of 400 stations, as many hours as are asked for."""
+    batches = WARM_BATCHES + effort.counted
+    stations = 400
+    # Three observations of eight triples in an hour, and rain.
+    hours = max(3, batches * effort.triples // (stations * 26))
+    inputs = {"stations": stations, "hours": hours, "batches": batches}
+    with bench.made("srbench", inputs) as (folder, is_new):
+        if is_new:
+            data = workloads.srbench_data(stations, hours)
+            write_batches(data.streams, folder, batches=batches)
+            assert data.static is not None
+            write_static(data.static, folder / "static.nt")
+        streams = dict.fromkeys(_question.streams, folder / "stream-0")
+        return Input(streams, [folder / "static.nt"])
+
+
+def _measured_whole(question: Question, effort: Effort) -> Callable[[Workbench], Any]:
+    """A question over streams that are all there: its times are inside the elements."""
+
+    def run(bench: Workbench) -> dict[str, Any]:
+        taxis = max(10, effort.triples // (6 * 40))
+        given = workloads.taxi_data(taxis, 40)
+        triples = sum(table.num_rows for table in given.streams.values())
+        peer = Quadweir(bench.spark)
+        rates, answers = [], 0
+        try:
+            peer.start(question, None)
+            peer.feed(given.streams)
+            with watched() as memory:
+                for turn in range(effort.runs + 1):
+                    began = time.perf_counter()
+                    drain(peer.answers())
+                    if turn:
+                        rates.append(triples / (time.perf_counter() - began))
+            answers = peer.answers().count()
+        finally:
+            peer.stop()
+        return {
+            "triples_per_second": statistics.median_low(rates), "least": min(rates),
+            "most": max(rates), "runs": len(rates), "answers": answers, "memory_mib": memory[0],
+        }  # fmt: skip
+
+    return run

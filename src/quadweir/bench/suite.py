@@ -1,0 +1,169 @@
+"""A benchmark in pieces: each is kept when it is done, and not done again.
+
+A piece is known by what it depends on: its section and name, its inputs, this version of Quadweir and
+this machine. A run that was interrupted goes on with the pieces that are missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
+
+from quadweir._version import __version__
+from quadweir.bench.measure import commit
+from quadweir.errors import SourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DIGITS: Final = 16
+
+
+@final
+class Workbench:
+    """What pieces work with: a folder for data that several of them use, and one Spark session."""
+
+    def __init__(self, folder: Path, *, cores: int = 2) -> None:
+        self.folder = folder
+        self.cores = cores
+        self._spark: SparkSession | None = None
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session, started when it is first asked for."""
+        if self._spark is None:
+            from quadweir.runtime.session import build
+
+            self._spark = build(
+                app_name="quadweir-bench", master=f"local[{self.cores}]", shards=self.cores
+            )
+        return self._spark
+
+    def without_spark(self) -> None:
+        """Stop the session: what comes next wants the cores for itself."""
+        if self._spark is not None:
+            self._spark.stop()
+            self._spark = None
+
+    @contextmanager
+    def made(self, name: str, inputs: Mapping[str, Any]) -> Iterator[tuple[Path, bool]]:
+        """A folder of data with a name and inputs, and whether it has to be filled yet.
+
+        What is not filled to the end is begun anew the next time.
+        """
+        import shutil
+
+        folder = self.folder / f"{name}-{fingerprint(name, inputs)}"
+        done = folder / "done"
+        if done.exists():
+            yield folder, False
+            return
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        yield folder, True
+        done.touch()
+
+
+class Work(Protocol):
+    """What a piece does."""
+
+    def __call__(self, bench: Workbench, /) -> Any:
+        """Measure; gives what JSON can hold."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Something to measure.
+
+    Attributes:
+        section: the part of the report it is for.
+        name: what it is called there.
+        inputs: all that its result depends on besides version, commit and machine.
+        work: does it.
+    """
+
+    section: str
+    name: str
+    inputs: Mapping[str, Any]
+    work: Work
+
+    @property
+    def key(self) -> str:
+        """The name of its file."""
+        about = {"inputs": self.inputs, "version": __version__, "commit": commit()}
+        machine = {"machine": platform.machine(), "cores": os.cpu_count()}
+        plain = "".join(letter if letter.isalnum() else "-" for letter in self.name)
+        name = f"{self.section}-{plain}".lower()
+        return f"{name}-{fingerprint(name, about | machine)}"
+
+
+def fingerprint(*about: Any) -> str:
+    """A name for what something depends on.
+
+    >>> fingerprint("a", {"x": 1}) == fingerprint("a", {"x": 1}) != fingerprint("a", {"x": 2})
+    True
+    """
+    text = json.dumps(about, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def run(
+    pieces: Iterable[Piece],
+    folder: Path,
+    bench: Workbench,
+    *,
+    on_piece: Callable[[Piece, bool], None] = lambda _piece, _known: None,
+) -> dict[str, list[dict[str, Any]]]:
+    """Do the pieces that have not been done; gives the results by section.
+
+    Args:
+        pieces: in the order in which they are done.
+        folder: where results are kept.
+        bench: what they work with.
+        on_piece: told before each piece, with whether its result is known already.
+
+    Raises:
+        SourceError: the folder cannot be written.
+    """
+    found: dict[str, list[dict[str, Any]]] = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SourceError(f"cannot write to {folder}: {error.strerror or error}") from error
+    for piece in pieces:
+        file = folder / f"{piece.key}.json"
+        known = _read(file)
+        on_piece(piece, known is not None)
+        if known is None:
+            began = time.perf_counter()
+            result = piece.work(bench)
+            known = {
+                "name": piece.name,
+                "inputs": dict(piece.inputs),
+                "seconds": round(time.perf_counter() - began, 2),
+                "result": result,
+            }
+            # Renamed into place: a piece is there whole or not at all.
+            hidden = folder / f".{file.name}.{os.getpid()}"
+            hidden.write_text(json.dumps(known, indent=1), encoding="utf-8")
+            hidden.rename(file)
+        found.setdefault(piece.section, []).append(known)
+    return found
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) and "result" in found else None
