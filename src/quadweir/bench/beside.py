@@ -31,12 +31,14 @@ def peers(effort: Effort, more: Sequence[Peer] = ()) -> Iterator[Piece]:
             ours: dict[str, list[Answer]] = {}
             found = []
             others: list[Peer] = [SparkSql(bench.spark), Reevaluation(), *more]
-            for dialect in ("cqels", "csparql"):
+            for dialect in ("cqels", "csparql", "rspql"):
+                here = [peer for peer in others if peer.dialect == dialect]
+                if not here:
+                    continue
                 question = workloads.lsbench(dialect)[name]
                 given = taken_from(data, question, effort.peers, effort.density)
-                for peer in (Quadweir(bench.spark), *others):
-                    if peer.dialect == dialect or isinstance(peer, Quadweir):
-                        found.append(_beside(peer, dialect, question, given, ours, effort))
+                for peer in (Quadweir(bench.spark), *here):
+                    found.append(_beside(peer, dialect, question, given, ours, effort))
             return found
 
         return run

@@ -247,9 +247,7 @@ _EAGER: Final = """SELECT ?s ?sent ?kind {
 def latency(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
     """From an element's arrival to its answer in a file, beside a pass-through of the same rows."""
     medians = {}
-    for name, start in (("pass-through", _start_through), ("eager query", _start_eager)):
-        own = folder / name.replace(" ", "-")
-        waits = _watch_latency(spark, start, own, size.seconds)
+    for name, waits in latencies(spark, folder, size.seconds):
         medians[name] = waits[len(waits) // 2]
         yield Figure(
             f"{name}, median latency",
@@ -263,6 +261,12 @@ def latency(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
         "x",
         at_most=2.0,
     )
+
+
+def latencies(spark: SparkSession, folder: Path, seconds: int) -> Iterator[tuple[str, list[float]]]:
+    """How long each element took, in milliseconds and in order: passed through, then answered."""
+    for name, start in (("pass-through", _start_through), ("eager query", _start_eager)):
+        yield name, _watch_latency(spark, start, folder / name.replace(" ", "-"), seconds)
 
 
 def _start_through(spark: SparkSession, folder: Path) -> Callable[[], None]:

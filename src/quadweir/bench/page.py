@@ -136,7 +136,7 @@ def render(report: Report) -> str:
     ]
     facts = [
         element(
-            "tr", element("th", key.replace("_", " "), scope="row"), element("td", _text(value))
+            "tr", element("th", key.replace("_", " "), scope="row"), element("td", as_text(value))
         )
         for key, value in report.facts.items()
     ]
@@ -229,12 +229,12 @@ def _table(table: Table) -> Markup:
 def _cell(cell: Cell, side: str | None) -> Markup:
     match cell:
         case Published(value=value):
-            shown = element("span", f"{_text(value)} (published)", class_="published")
+            shown = element("span", f"{as_text(value)} (published)", class_="published")
         case Verdict(value=value, reached=reached):
-            words = f"{_text(value)}, {'reached' if reached else 'missed'}"
+            words = f"{as_text(value)}, {'reached' if reached else 'missed'}"
             shown = element("span", words, class_="reached" if reached else "missed")
         case _:
-            return element("td", _text(cell), class_=side)
+            return element("td", as_text(cell), class_=side)
     return element("td", shown, class_=side)
 
 
@@ -244,7 +244,8 @@ def _is_number(cell: Cell) -> bool:
     return isinstance(cell, int | float) and not isinstance(cell, bool)
 
 
-def _text(value: object) -> str:
+def as_text(value: object) -> str:
+    """Write a figure as tables do."""
     match value:
         case None:
             return "–"

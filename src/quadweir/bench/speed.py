@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, final
 
 from quadweir.bench import workloads
+from quadweir.bench.continuous import latencies
 from quadweir.bench.live import WARM_BATCHES, Throughput, drain, measure_query, watched
 from quadweir.bench.lsbench.network import make_network
 from quadweir.bench.lsbench.parameters import Parameters
@@ -172,3 +174,14 @@ def _measured_whole(question: Question, effort: Effort) -> Callable[[Workbench],
         }  # fmt: skip
 
     return run
+
+
+def latency(seconds: int) -> Iterator[Piece]:
+    """From an element's arrival in a folder to its answer in a file, on the live path."""
+
+    def run(bench: Workbench) -> dict[str, list[float]]:
+        with TemporaryDirectory(prefix="quadweir-bench-") as folder:
+            found = dict(latencies(bench.spark, Path(folder), seconds))
+        return {name: [round(each, 2) for each in waits] for name, waits in found.items()}
+
+    yield Piece("latency", "arrival to answer", {"seconds": seconds}, run)

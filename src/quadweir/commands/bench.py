@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quadweir.commands import lsbench
+from quadweir.commands import benchreport, lsbench
 from quadweir.commands.output import print_json, stderr_console
 
 app = typer.Typer(
@@ -16,6 +16,7 @@ app = typer.Typer(
 )
 
 app.add_typer(lsbench.app, name="lsbench")
+app.command()(benchreport.report)
 
 
 @app.callback()
