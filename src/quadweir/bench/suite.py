@@ -29,12 +29,19 @@ _DIGITS: Final = 16
 
 @final
 class Workbench:
-    """What pieces work with: a folder for data that several of them use, and one Spark session."""
+    """What pieces work with: a folder for data that several of them use, and one Spark session.
 
-    def __init__(self, folder: Path, *, cores: int = 2) -> None:
+    Args:
+        folder: where data is kept.
+        cores: how many the session uses.
+        spark: a session that is there already, and stays.
+    """
+
+    def __init__(self, folder: Path, *, cores: int = 2, spark: SparkSession | None = None) -> None:
         self.folder = folder
         self.cores = cores
-        self._spark: SparkSession | None = None
+        self._spark = spark
+        self._own = spark is None
 
     @property
     def spark(self) -> SparkSession:
@@ -49,7 +56,7 @@ class Workbench:
 
     def without_spark(self) -> None:
         """Stop the session: what comes next wants the cores for itself."""
-        if self._spark is not None:
+        if self._own and self._spark is not None:
             self._spark.stop()
             self._spark = None
 
