@@ -50,7 +50,7 @@ def test_observations_refer_to_stations_that_are_known() -> None:
 @pytest.mark.parametrize("name", list(srbench()))
 def test_each_weather_query_has_answers(name: str) -> None:
     question = srbench()[name]
-    given = srbench_data(30, 3)
+    given = srbench_data(24, 2)
     oracle = Oracle(question.text, static=as_quads(given.static))
     assert oracle.answers(as_elements(given.streams))
 
