@@ -13,9 +13,7 @@ from quadweir.bench.suite import Workbench
 
 pytestmark = pytest.mark.spark
 
-EFFORT = replace(
-    method.QUICK, checked=250, batches=2, triples=4_000, counted=1, runs=1, peers=1_500
-)
+EFFORT = replace(method.QUICK, checked=250, batches=2, triples=4_000, counted=1, peers=1_500)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Final
+from typing import Any
 
 from quadweir.bench import workloads
 from quadweir.bench.method import Effort, by_peer, inputs_of, taken_from
@@ -16,8 +16,6 @@ from quadweir.bench.suite import Piece, Workbench
 from quadweir.bench.workloads import Data, Question
 from quadweir.errors import UnsupportedError
 from quadweir.testing import Answer
-
-_PEERED: Final = ("Q1", "Q2", "Q3", "Q5", "Q6")
 
 
 def peers(effort: Effort, more: Sequence[Peer] = ()) -> Iterator[Piece]:
@@ -43,7 +41,7 @@ def peers(effort: Effort, more: Sequence[Peer] = ()) -> Iterator[Piece]:
 
         return run
 
-    for name in _PEERED:
+    for name in effort.peered:
         question = workloads.lsbench()[name]
         inputs = inputs_of(question, effort) | {"peers": [peer.name for peer in more]}
         yield Piece("peers", name, inputs, work(name))

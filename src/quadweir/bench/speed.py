@@ -29,20 +29,14 @@ from quadweir.bench.workloads import Question
 
 def performance(effort: Effort) -> Iterator[Piece]:
     """Comparable maximum execution throughput: input over time, as fast as it goes."""
-    for name, question in workloads.lsbench().items():
-        yield Piece(
-            "performance",
-            f"LSBench {name}",
-            inputs_of(question, effort),
-            measured(question, effort, lsbench_input),
-        )
-    for name, question in workloads.srbench().items():
-        yield Piece(
-            "performance",
-            f"SRBench {name}",
-            inputs_of(question, effort),
-            measured(question, effort, srbench_input),
-        )
+    for workload, questions, given in (
+        ("LSBench", workloads.lsbench(), lsbench_input),
+        ("SRBench", workloads.srbench(), srbench_input),
+    ):
+        for name, question in questions.items():
+            if name in effort.measured:
+                work = measured(question, effort, given)
+                yield Piece("performance", f"{workload} {name}", inputs_of(question, effort), work)
     question = workloads.taxi()
     yield Piece(
         "performance", "taxi", inputs_of(question, effort), _measured_whole(question, effort)
