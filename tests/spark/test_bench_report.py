@@ -41,7 +41,7 @@ def test_answers_are_checked_in_one_and_in_several_batches(bench: Workbench) -> 
 def test_a_query_is_measured_on_the_live_path(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = replace(workloads.LARGE, days=3, max_posts=60, max_comments=20)
+    small = replace(workloads.LARGE, users=60, days=7)
     monkeypatch.setattr(workloads, "LARGE", small)
     found = work(speed.performance(EFFORT), "LSBench Q10", bench)
     assert found["answers"] > 0 and found["memory_mib"] > 0 and found["runs"] == 1

@@ -57,7 +57,7 @@ class Range:
     """
 
     asked: tuple[str, ...] = ("Q3", "Q5")
-    users: tuple[int, ...] = (100, 1000, 10_000)
+    users: tuple[int, ...] = (1000, 3000, 10_000)
     queries: tuple[int, ...] = (1, 10, 100, 1000, 10_000)
     apart: int = 100
     elements: int = 400_000

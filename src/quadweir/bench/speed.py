@@ -92,13 +92,14 @@ def lsbench_input(
     bench: Workbench,
     question: Question,
     effort: Effort,
-    users: int = workloads.LARGE.users,
+    users: int | None = None,
 ) -> Input:
     """The streams of a question from the large network, made once for all who read the same."""
-    parameters = replace(workloads.LARGE, users=users)
-    if users > workloads.LARGE.users:
-        # As many triples of more users in less time.
-        parameters = replace(parameters, days=max(1, 30 * workloads.LARGE.users // users))
+    parameters = workloads.LARGE
+    if users is not None:
+        # As many triples of more users in less time, at most a month.
+        days = min(parameters.days, max(1, parameters.days * parameters.users // users))
+        parameters = replace(parameters, users=users, days=days)
     batches = WARM_BATCHES + effort.counted
     streams = sorted(question.streams)
     inputs = {
