@@ -27,7 +27,7 @@ from quadweir.bench.lsbench.network import make_network
 from quadweir.bench.lsbench.parameters import STREAM_IRI
 from quadweir.bench.lsbench.tables import static_table
 from quadweir.bench.method import Effort, inputs_of
-from quadweir.bench.speed import lsbench_input, measured, summary
+from quadweir.bench.speed import lsbench_input, measured, of_users, summary
 from quadweir.bench.suite import Piece, Workbench
 from quadweir.bench.tables import as_quads, at_rate, head
 from quadweir.kernel.events import Events, MatchColumns
@@ -185,10 +185,7 @@ def _grouped(text: str, count: int, span: Range) -> Callable[[Workbench], Any]:
     def run(bench: Workbench) -> dict[str, Any]:
         bench.without_spark()
         # Enough users that no two instances ask for the same one.
-        users = max(1000, count)
-        parameters = replace(
-            workloads.LARGE, users=users, days=max(1, 30_000 // users), max_posts=110
-        )
+        parameters = of_users(max(workloads.LARGE.users, count))
         network = make_network(parameters)
         question = workloads.lsbench()["Q3"]
         streams = workloads.lsbench_streams(network, question)

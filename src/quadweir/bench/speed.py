@@ -95,11 +95,7 @@ def lsbench_input(
     users: int | None = None,
 ) -> Input:
     """The streams of a question from the large network, made once for all who read the same."""
-    parameters = workloads.LARGE
-    if users is not None:
-        # As many triples of more users in less time, at most a month.
-        days = min(parameters.days, max(1, parameters.days * parameters.users // users))
-        parameters = replace(parameters, users=users, days=days)
+    parameters = of_users(users if users is not None else workloads.LARGE.users)
     batches = WARM_BATCHES + effort.counted
     streams = sorted(question.streams)
     inputs = {
@@ -115,6 +111,13 @@ def lsbench_input(
             write_batches(tables, folder, batches=batches)
         found = {iri: folder / f"stream-{number}" for number, iri in enumerate(streams)}
     return Input(found, [static])
+
+
+def of_users(users: int) -> Parameters:
+    """The large network with other users: as many triples of more users in less time."""
+    large = workloads.LARGE
+    days = min(large.days, max(1, large.days * large.users // users))
+    return replace(large, users=users, days=days)
 
 
 def _network_static(bench: Workbench, parameters: Parameters) -> Path:
