@@ -230,7 +230,8 @@ class Quadweir(_OnSpark):
     def answers(self) -> DataFrame:
         from quadweir.engine import Engine
 
-        engine = Engine(self._spark)
+        # The query holds its static data for as long as the engine holds the query.
+        self._engine = engine = Engine(self._spark)
         for iri in self.question.streams:
             engine.provide(iri, self.statements(iri))
         static: list[StaticFile] = []
