@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import assume, given
@@ -15,6 +16,7 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.streams import OutputOperator
 from quadweir.kernel.shapes import is_eager
 from quadweir.kernel.shard import Shard
+from quadweir.kernel.warm import compiled, warm_up
 from quadweir.optimize import optimize
 from quadweir.syntax import parse
 from quadweir.terms import Quad
@@ -31,7 +33,9 @@ def by_the_kernel(
     steps: list[int],
     restarts: bool = False,
 ) -> list[Answer]:
-    """Feed a shard in steps of the given sizes, over and over."""
+    """Feed a shard in steps of the given sizes, over and over; nothing is compiled meanwhile."""
+    warmed()
+    forms = compiled()
 
     def make() -> Shard:
         return Shard(
@@ -54,7 +58,15 @@ def by_the_kernel(
             fresh.restore_arrays(feed.shard.arrays())
             feed.shard = fresh
     assert feed.late == 0
-    return found + as_answers(feed.finish(), query)
+    found += as_answers(feed.finish(), query)
+    assert compiled() == forms, "something was compiled while the stream ran"
+    return found
+
+
+@cache
+def warmed() -> None:
+    """Compile, once."""
+    warm_up()
 
 
 @st.composite
@@ -64,6 +76,10 @@ def arrivals(draw: st.DrawFn, feed: Feed, delay_ms: int) -> Feed:
     late_by = draw(st.lists(held_up, min_size=len(feed), max_size=len(feed)))
     pairs = sorted(zip(feed, late_by, strict=True), key=lambda pair: pair[0].event_time + pair[1])
     return [element for element, _ in pairs]
+
+
+# From one element at a time to all at once.
+STEPS = st.lists(st.integers(1, 5) | st.just(1_000), min_size=1, max_size=3)
 
 
 # With values put into a path of no steps, Oxigraph finds no match at nodes that the graph lacks; by
@@ -81,7 +97,7 @@ def test_the_kernel_gives_the_answers_of_the_oracle(
     query = replace(query, output=data.draw(st.sampled_from(list(OutputOperator))))
     delay = data.draw(st.integers(0, 12))
     arrived = data.draw(arrivals(feed, delay))
-    steps = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    steps = data.draw(STEPS)
     expected = Oracle(query, static=static).answers(feed)
     found = by_the_kernel(
         optimize(query).query,
@@ -105,7 +121,7 @@ def test_eager_answers_are_those_of_the_oracle(
     assume(is_eager(query))
     delay = data.draw(st.integers(0, 12))
     arrived = data.draw(arrivals(feed, delay))
-    steps = data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3))
+    steps = data.draw(STEPS)
     expected = Oracle(query, static=static).answers(feed)
     found = by_the_kernel(
         optimize(query).query,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from changing_rows import Change, Rows, contents, histories
 from quadweir.errors import LimitError
+from quadweir.kernel import multijoin
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.interning import ZERO
 from quadweir.kernel.multijoin import MAX_INPUTS, Join
@@ -32,6 +34,15 @@ WINDOW = 6
 
 Mapping = tuple[int, tuple[int, ...]]
 Solution = tuple[tuple[str, int], ...]
+
+
+@pytest.fixture(scope="module", params=["near", "far"], autouse=True)
+def distance(request: pytest.FixtureRequest) -> Iterator[None]:
+    """All of it once as in small joins, once as in those that ask for memory ahead of time."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "far":
+            patch.setattr(multijoin, "_NEAR", 0)
+        yield
 
 
 @st.composite
@@ -139,6 +150,32 @@ def test_an_eager_join_gives_each_result_once_and_keeps_none(feed: Any, cuts: se
     came = Counter((t, solution) for t, sign, solution in changes)
     assert all(sign > 0 for _, sign, _ in changes)
     assert came == sum((Counter({(e, s): n}) for (e, _, s), n in model.items()), Counter())
+
+
+def test_two_joins_may_have_their_pointers_in_the_rows_of_one_leaf() -> None:
+    shape = (("a",), ("a", "b"))
+    joined = Joined(shape, eager=False)
+    other = Join([joined.leaves[1], *joined.leaves[:1]], joined.dictionary)
+    # The tables grow and shrink: 20 mappings at a time, then few.
+    inputs = [
+        [(n // 20, (1 + n % 7, 1 + n % 3)[: len(names)]) for n in range(300)] for names in shape
+    ]
+    inputs = [[*each, *((30 + n, each[n][1]) for n in range(9))] for each in inputs]
+    joined.hear(inputs)
+    for through in (0, 5, 14, 20, 35, 60):
+        deltas = [leaf.advance(through) for leaf in joined.leaves]
+        one, two = joined.join.step(deltas), other.step(deltas[::-1])
+        assert len(one.t) > 0
+        assert tuples(joined.join, one) == tuples(other, two)
+        for operator in (joined.join, other, *joined.leaves):
+            operator.settle()
+    assert joined.join.held() == other.held() == 0
+
+
+def tuples(join: Join, delta: Delta) -> Counter[tuple[int, ...]]:
+    """The changes of a join with what they bind."""
+    values = join.columns(tuple(map(Variable, "ab")), delta.row)
+    return Counter(map(tuple, np.column_stack((delta.t, delta.sign, values)).tolist()))
 
 
 def test_more_results_than_there_is_room_for() -> None:
