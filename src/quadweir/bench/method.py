@@ -40,7 +40,7 @@ class Effort:
         checked: triples of each query that are checked.
         steps: events in a batch of the kernel alone.
         batches: batches of a run on Spark that is checked; 0 leaves that run out.
-        runs: how often each query is measured.
+        runs: how often each query is measured, after a run that only warms up.
         triples: triples in a batch that is measured.
         counted: batches that count.
         density: triples a second of event time where throughput is measured.
@@ -55,7 +55,7 @@ class Effort:
     batches: int = 4
     runs: int = 3
     triples: int = 400_000
-    counted: int = 3
+    counted: int = 2
     density: float = 1000.0
     measured: tuple[str, ...] = tuple(f"Q{number}" for number in range(1, 13))
     peers: int = 40_000

@@ -22,12 +22,11 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.traverse import rewrite, walk
 from quadweir.bench import workloads
 from quadweir.bench.kernel import one_core
-from quadweir.bench.live import measure_query
 from quadweir.bench.lsbench.network import make_network
 from quadweir.bench.lsbench.parameters import STREAM_IRI
 from quadweir.bench.lsbench.tables import static_table
 from quadweir.bench.method import Effort, inputs_of
-from quadweir.bench.speed import lsbench_input, measured, of_users, summary
+from quadweir.bench.speed import lsbench_input, measured, of_users, runs_of, summary
 from quadweir.bench.suite import Piece, Workbench
 from quadweir.bench.tables import as_quads, at_rate, head
 from quadweir.kernel.events import Events, MatchColumns
@@ -146,12 +145,7 @@ def measure_on(cores: int, name: str, folder: Path, effort: Effort) -> dict[str,
     question = workloads.lsbench()[name]
     made = lsbench_input(bench, question, effort)
     try:
-        runs = [
-            measure_query(
-                bench.spark, question.text, made.streams, static=made.static, shards=cores
-            )
-            for _ in range(effort.runs)
-        ]
+        runs = runs_of(bench, question, made, effort.runs, shards=cores)
     finally:
         bench.without_spark()
     return summary(runs)
