@@ -14,7 +14,7 @@ from quadweir.bench.measure import machine
 from quadweir.bench.page import Cell, Figure, Note, Part, Published, Report, Section, Table, Verdict
 from quadweir.bench.peers import Peer
 from quadweir.bench.speed import latency, performance
-from quadweir.bench.suite import Piece, Workbench, run
+from quadweir.bench.suite import FAILED, Piece, Workbench, run
 from quadweir.bench.workloads import C_SPARQL, CQELS_2012, CQELS_2016, JTALIS
 
 SECTIONS: Final = (
@@ -94,6 +94,7 @@ def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = (
     """Put a result into words, tables and charts."""
     found: Found = result["sections"]
     makers: dict[str, Callable[[Found], list[Part]]] = {
+        "What failed": _failed,
         "Which queries run": _functionality,
         "Are the answers right": _correctness,
         "How fast": _throughput,
@@ -120,6 +121,14 @@ def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = (
     )
 
 
+def _failed(found: Found) -> list[Part]:
+    failed = _of(found, FAILED)
+    if not failed:
+        return []
+    rows: list[list[Cell]] = [[name, why] for name, why in failed]
+    return [Table(title="Could not be measured", heading=["what", "why"], rows=rows)]
+
+
 def _told(given: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in given.items())
 
@@ -130,6 +139,8 @@ def _of(found: Found, section: str) -> list[tuple[str, Any]]:
 
 def _summary(found: Found) -> str:
     words = []
+    if failed := _of(found, FAILED):
+        words.append(f"Could not be measured: {len(failed)}.")
     checked = [row for _, rows in _of(found, "correctness") for row in rows]
     if checked:
         worst = max(_worst(row) for row in checked)

@@ -108,16 +108,17 @@ def lsbench_input(
     parameters = of_users(users if users is not None else workloads.LARGE.users)
     batches = WARM_BATCHES + effort.counted
     streams = sorted(question.streams)
+    triples = round(batches * effort.triples * question.share)
     inputs = {
         "parameters": parameters.as_json(), "streams": streams, "batches": batches,
-        "triples": effort.triples, "density": effort.density,
+        "triples": triples, "density": effort.density,
     }  # fmt: skip
     static = _network_static(bench, parameters)
     with bench.made("lsbench", inputs) as (folder, is_new):
         if is_new:
             tables = workloads.lsbench_streams(make_network(parameters), question)
             tables = {iri: tables[iri] for iri in streams}
-            tables = at_rate(head(tables, batches * effort.triples), effort.density)
+            tables = at_rate(head(tables, triples), effort.density)
             write_batches(tables, folder, batches=batches)
         found = {iri: folder / f"stream-{number}" for number, iri in enumerate(streams)}
     return Input(found, [static])

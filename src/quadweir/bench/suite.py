@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DIGITS: Final = 16
+_MOST_WORDS: Final = 500
+FAILED: Final = "failed"
+"""The section in which results tell what could not be done, and why."""
 
 
 @final
@@ -153,7 +156,15 @@ def run(
         on_piece(piece, known is not None)
         if known is None:
             began = time.perf_counter()
-            result = piece.work(bench)
+            try:
+                result = piece.work(bench)
+            except Exception as error:
+                # One that fails does not take the others with it; the next run tries it again.
+                why = f"{type(error).__name__}: {error}"[:_MOST_WORDS]
+                found.setdefault(FAILED, []).append(
+                    {"name": f"{piece.section}: {piece.name}", "result": why}
+                )
+                continue
             known = {
                 "name": piece.name,
                 "inputs": dict(piece.inputs),

@@ -86,6 +86,14 @@ def test_only_what_was_measured_is_told() -> None:
     assert [section.title for section in made.sections] == ["Are the answers right"]
 
 
+def test_what_failed_is_told_first() -> None:
+    whole = result()
+    whole["sections"]["failed"] = [{"name": "performance: Q7", "result": "no memory"}]
+    made = make_report(whole)
+    assert made.sections[0].title == "What failed"
+    assert made.summary.startswith("Could not be measured: 1.")
+
+
 def test_a_browser_draws_the_whole_report(browser: Browser, tmp_path: Path) -> None:
     page, data = write(make_report(result(), COMMANDS), result(), tmp_path, "report")
     assert json.loads(data.read_text())["sections"]["queries"]

@@ -54,6 +54,21 @@ def test_other_inputs_are_measured_anew_and_damaged_results_too(tmp_path: Path) 
     assert not list(tmp_path.glob(".*"))
 
 
+def test_a_piece_that_fails_is_told_and_tried_again(tmp_path: Path) -> None:
+    def fail(_bench: Workbench) -> None:
+        raise ValueError("no such luck")
+
+    done: list[str] = []
+    broken = Piece("section", "b", {}, fail)
+    some = pieces(done)
+    found = run([some[0], broken, some[2]], tmp_path, Workbench(tmp_path / "data"))
+    assert done == ["a", "c"] and [each["name"] for each in found["section"]] == ["a", "c"]
+    assert found["failed"] == [{"name": "section: b", "result": "ValueError: no such luck"}]
+    with pytest.raises(KeyboardInterrupt):
+        run(pieces(done, size=3, stop_at="a"), tmp_path, Workbench(tmp_path / "data"))
+    assert not list(tmp_path.glob("*-b-*.json"))
+
+
 def test_data_that_was_not_made_to_the_end_is_made_again(tmp_path: Path) -> None:
     bench = Workbench(tmp_path)
     with pytest.raises(ValueError), bench.made("data", {"x": 1}) as (folder, is_new):
