@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -176,6 +177,60 @@ def queries(
             size=sized(quick=quick, triples=triples, batches=batches),
             on_step=lambda name: status.update(name),
         )
+    if as_json:
+        print_json(result)
+    else:
+        print(as_text(result))
+
+
+@app.command()
+def sparkwave(
+    sections: Annotated[
+        list[str] | None, typer.Option("--section", help="Measure only this; may be repeated.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="Small sizes, which show fixed costs only.")] = False,
+    offers: Annotated[
+        int | None, typer.Option(min=1_000, help="Offers in a batch; default 50,000.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="How often contenders take turns; default 2.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write a page with charts there.")
+    ] = None,
+    generate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Measure nothing; write schema, static data, offers and queries."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Entailment inside matching, beside a stream that has the consequences in it already."""
+    from quadweir.bench import sparkwave as bench
+    from quadweir.bench.kernel import as_text
+
+    if generate is not None:
+        for file in bench.generate(generate, offers=offers or 10_000):
+            print(file)
+        return
+    for section in sections or ():
+        if section not in bench.SECTIONS:
+            raise typer.BadParameter(f"{section}; there are {', '.join(bench.SECTIONS)}")
+    console = stderr_console()
+    with console.status("starting") as status:
+        result = bench.run(
+            sections or tuple(bench.SECTIONS),
+            size=bench.sized(quick=quick, offers=offers, rounds=rounds),
+            on_step=lambda name: status.update(name),
+        )
+    if report is not None:
+        from quadweir.bench.page import write
+        from quadweir.bench.sparkwave_report import report as page
+
+        words = ["quadweir", "bench", "sparkwave"]
+        words += [word for each in sections or () for word in ("--section", each)]
+        write(page(result, words), result, report, "sparkwave")
     if as_json:
         print_json(result)
     else:
