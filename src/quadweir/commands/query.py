@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.commands.queryoutput import Target
     from quadweir.commands.querystreams import Named
+    from quadweir.commands.why import Reasons
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.sources.streamfiles import DeadLetter
@@ -128,6 +129,12 @@ def query(
             "--oracle", help="Recompute every report from scratch: slow, and right by definition."
         ),
     ] = False,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why", help="Say with each answer which elements and static triples it rests on."
+        ),
+    ] = False,
     dialect: DialectOption = None,
     content: ContentOption = None,
     allow_unbounded: Annotated[
@@ -177,8 +184,11 @@ def query(
         allow_unbounded=tuple(allow_unbounded or ()),
         max_reports=max_reports,
         strict=strict,
+        why=why,
     )
     _check_streams(asked)
+    if why:
+        _check_why(asked, live=live)
     if live:
         if oracle:
             raise UsageError(
@@ -247,6 +257,7 @@ class _Asked:
     allow_unbounded: tuple[str, ...]
     max_reports: int
     strict: bool
+    why: bool
 
     def declarations(self, *, live: bool) -> list[StreamDeclaration]:
         from quadweir.commands.querystreams import declare, predicates
@@ -261,6 +272,38 @@ class _Asked:
         from quadweir.sources.staticfiles import StaticFile, read_static
 
         return read_static([StaticFile.of(each) for each in self.static])
+
+
+def _check_why(asked: _Asked, *, live: bool) -> None:
+    """Refuse to explain what cannot be explained."""
+    from quadweir.algebra.query import AskForm, SelectForm
+
+    if live:
+        raise UsageError("--why needs streams that have an end", hint="Leave --live or --why out.")
+    if not isinstance(asked.query.form, SelectForm | AskForm):
+        raise UsageError("--why explains solutions", hint="Write the query as a SELECT.")
+    if asked.target.form != "jsonl" or asked.target.is_kafka:
+        raise UsageError("--why writes jsonl to files only", hint="Leave --format out.")
+    if asked.streams_file is not None:
+        raise UsageError("--why takes its streams from --stream", hint="Write --stream IRI=FILE.")
+
+
+def _reasons(asked: _Asked) -> Reasons:
+    from quadweir.commands.querystreams import predicates, read_elements_of
+    from quadweir.commands.why import Reasons
+
+    feed = read_elements_of(asked.streams, predicates(asked.query), bad=[])
+    return Reasons(asked.query, feed, asked.quads(), schema_of(asked.schema, tell=False))
+
+
+def _write_answers(asked: _Asked, answers: Iterable[Answer]) -> None:
+    reasons = _reasons(asked) if asked.why else None
+    with _opened(asked.target.output) as out:
+        for answer in answers:
+            line = answer.to_json()
+            if reasons is not None:
+                line["why"] = reasons.of(answer)
+            out.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
 def _check_streams(asked: _Asked) -> None:
@@ -328,9 +371,7 @@ def _answer_by_oracle(asked: _Asked) -> None:
     run = _run_oracle(
         asked, None if asked.strict else bad, delay // timedelta(milliseconds=1), tell=True
     )
-    with _opened(asked.target.output) as out:
-        for answer in run.answers:
-            out.write(json.dumps(answer.to_json(), ensure_ascii=False) + "\n")
+    _write_answers(asked, run.answers)
     _summarise("record could not be read", [f"{x.source} {x.place}: {x.reason}" for x in bad])
     _summarise(
         "element without an event time", [f"{e.stream} {e.position}: {why}" for e, why in run.dead]
@@ -347,6 +388,7 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
     from quadweir.commands.queryoutput import write_bounded
     from quadweir.engine import Engine
     from quadweir.runtime.session import build
+    from quadweir.testing.frames import answers_from_rows
 
     declarations = asked.declarations(live=False)
     spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
@@ -371,16 +413,20 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
             raise UsageError("some stream goes on for ever", hint="Add --live.")
         if verify:
             answers = answers.persist()
-        written = write_bounded(asked.target, registered, answers=answers)
-        try:
+        if asked.why:
+            # Sorted, so that each report's windows are looked at once.
+            given = sorted(answers_from_rows(answers.toLocalIterator()), key=lambda each: each.t)
             _tell_of_letters(registered, strict=asked.strict)
-            written.publish()
-        finally:
-            written.discard()
+            _write_answers(asked, given)
+        else:
+            written = write_bounded(asked.target, registered, answers=answers)
+            try:
+                _tell_of_letters(registered, strict=asked.strict)
+                written.publish()
+            finally:
+                written.discard()
         if not verify:
             return True
-        from quadweir.testing.frames import answers_from_rows
-
         return _agrees(asked, answers_from_rows(answers.toLocalIterator()))
     finally:
         spark.stop()

@@ -207,6 +207,10 @@ class Oracle:
         is_compared = self.query.output is not OutputOperator.RSTREAM
         return evaluation.rows(t) if t is not None and is_compared else []
 
+    def windows(self, feed: Iterable[Element]) -> list[OpenWindow]:
+        """Give the windows of the query with their elements, without those that are late."""
+        return self._open(tuple(feed), Run())
+
     # --- streams to windows -----------------------------------------------------------------------
 
     def _open(self, feed: Sequence[Element | Arrival], run: Run) -> list[OpenWindow]:
@@ -474,7 +478,7 @@ class _Evaluation:
         if in_default and (is_bag or not self._merges_bags):
             yield _meta(name, IN, ox.NamedNode(MERGED))
         # Windows and their changes go by what elements carry; only matching sees more (N1).
-        triples = [_of_stream(triple, opened.stream) for triple in distinct_triples(element)]
+        triples = [of_stream(triple, opened.stream) for triple in distinct_triples(element)]
         if self._entail is not None:
             triples = sorted(self._entail(triples, False), key=str)
         for scoped in triples:
@@ -571,7 +575,8 @@ def _static_label(label: str) -> str:
     return f"g-{label}"
 
 
-def _of_stream(quad: Quad, stream: IRI) -> Quad:
+def of_stream(quad: Quad, stream: IRI) -> Quad:
+    """Name the blank nodes of a triple by its stream (S3)."""
     return _scoped(quad, lambda label: blank_label(stream.value, label))
 
 

@@ -28,7 +28,7 @@ from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, Quad, Term, Variable, parse_term
 from quadweir.testing.answers import Answer
 from quadweir.testing.elements import distinct_triples, event_time
-from quadweir.testing.oracle import _fill, _of_stream, _scoped, _static_label
+from quadweir.testing.oracle import _fill, _scoped, _static_label, of_stream
 
 
 @final
@@ -132,7 +132,7 @@ def _matches(
     ways = NO_WAYS if table is None else ways_of(pattern, table)
     found: dict[tuple[str, ...], None] = {}
     for carried in distinct_triples(element):
-        triple = _of_stream(carried, IRI(element.stream))
+        triple = of_stream(carried, IRI(element.stream))
         follows = table.consequences(triple) if ways.looked_up and table is not None else ()
         for each in (triple, *_by_ways(triple, ways), *follows):
             bound = _match(pattern, each)
