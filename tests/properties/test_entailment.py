@@ -10,6 +10,7 @@ from properties.dense import Feed, dense_questions, feeds, make_feed, static_dat
 from properties.schemas import RULES, Owlrl, schemas, typed, typed_feed, typed_text
 from properties.strategies import ALLOW, EVERYTHING, MONOTONIC
 from quadweir.algebra.dataset import Dataset
+from quadweir.commands.why import Reasons
 from quadweir.entailment.close import close, refuse_transitive, static_table
 from quadweir.entailment.needs import needs_of
 from quadweir.entailment.schema import Kind, Schema
@@ -106,3 +107,26 @@ def test_answers_are_those_over_windows_closed_by_an_independent_reasoner(
     table = Table.of(schema, needs_of(query))
     found = by_the_kernel(text, "cqels", feed, [], schema, table)
     assert diff_answers(expected, found) == ""
+
+
+@given(data=st.data(), feed=feeds(), static=static_data())
+@settings(max_examples=30)
+def test_what_an_answer_rests_on_is_there(
+    data: st.DataObject, feed: Feed, static: list[Quad]
+) -> None:
+    schema = data.draw(schemas())
+    kinds = EVERYTHING - {"path", "exists", "subselect"}
+    text = typed_text(
+        data.draw(dense_questions("cqels", kinds=kinds, aggregates=False)).text("cqels")
+    )
+    feed, static = typed_feed(feed), list(map(typed, static))
+    query = parse(text, dialect="cqels", allow=ALLOW)
+    answers = Oracle(query, static=static, entail=Reasoner(schema)).answers(feed)
+    reasons = Reasons(query, feed, static, schema)
+    for answer in answers[:20]:
+        told = reasons.of(answer)
+        assert told
+        assert all(part.get("elements") or part.get("static") for part in told)
+        # Nothing rests on what comes later.
+        for part in told:
+            assert all(each["time"] <= answer.t for each in part.get("elements", ()))

@@ -14,9 +14,9 @@ from quadweir.syntax.read import parse
 TEXT = "SELECT ?x { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } }"
 
 
-def fingerprint(text=TEXT, *, shards=2, static=""):
+def fingerprint(text=TEXT, *, shards=2, static="", schema=""):
     plan = plan_query(optimize(parse(text)).query, static=Dataset(), streams=())
-    return Fingerprint.of(plan, shards=shards, partitions=shards, static=static)
+    return Fingerprint.of(plan, shards=shards, partitions=shards, static=static, schema=schema)
 
 
 def test_a_checkpoint_is_claimed_once_and_found_again(tmp_path):
@@ -32,6 +32,7 @@ def test_a_checkpoint_is_claimed_once_and_found_again(tmp_path):
         ({"text": TEXT.replace("urn:p", "urn:other")}, "<urn:other>"),
         ({"shards": 3}, "cut into 2 shards"),
         ({"static": "another"}, "static data"),
+        ({"schema": "another"}, "the schema"),
     ],
 )
 def test_what_changed_is_told(tmp_path, other, told):
