@@ -1,0 +1,104 @@
+"""The shop that entailment is measured with, and the page of the measurement; no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pyarrow.compute as pc
+import pytest
+
+from quadweir.bench import sparkwave
+from quadweir.bench.bsbm import LARGE, OFFER_TRIPLES, SMALL, Shop, pattern
+from quadweir.bench.page import render
+from quadweir.bench.sparkwave import ENTAILED, IN_STREAM, Point, generate
+from quadweir.bench.sparkwave_report import report
+from quadweir.entailment.needs import needs_of
+from quadweir.entailment.table import Table
+from quadweir.sources.schemafiles import read_schema
+from quadweir.sources.streamfiles import read_elements
+from quadweir.syntax import parse
+from quadweir.testing import Oracle, Reasoner, same_answers
+
+
+@pytest.mark.parametrize(("branching", "classes"), [(SMALL, 329), (LARGE, 22_527)])
+def test_trees_are_as_large_as_the_paper_says(tmp_path, branching, classes):
+    shop = Shop(branching)
+    shop.schema(tmp_path / "types.ttl")
+    schema, warnings = read_schema([tmp_path / "types.ttl"])
+    assert warnings == []
+    assert len(schema.classes) == classes
+    for level in range(len(branching) + 1):
+        query = parse(pattern(1, shop.target(level), 1), dialect="cqels")
+        assert len(Table.of(schema, needs_of(query)).classes) == shop.below(level)
+
+
+def test_the_same_seed_gives_the_same_offers_and_another_gives_others():
+    shop = Shop()
+    offers = shop.offers(100, 50)
+    assert offers.num_rows == 50 * OFFER_TRIPLES
+    assert offers.equals(Shop().offers(100, 50))
+    assert not offers.equals(Shop(seed=7).offers(100, 50))
+    closed = shop.offers(100, 50, closed=True)
+    assert closed.num_rows == 50 * (OFFER_TRIPLES + len(SMALL))
+    # The same triples, and those of the types above.
+    both = {
+        tuple(row.values()) for row in offers.select(["subject", "predicate", "object"]).to_pylist()
+    }
+    more = {
+        tuple(row.values()) for row in closed.select(["subject", "predicate", "object"]).to_pylist()
+    }
+    assert both < more
+    assert pc.all(pc.less_equal(offers["event_time"][:-1], offers["event_time"][1:])).as_py()
+
+
+def test_what_is_generated_answers_the_same_with_schema_and_closed(tmp_path):
+    files = generate(tmp_path, offers=150)
+    schema, _ = read_schema([files[0]])
+    stream = "http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/offers"
+    feed = list(read_elements(files[2], stream=stream))
+    assert len(feed) == 150 * OFFER_TRIPLES
+    text = files[3].read_text(encoding="utf-8")
+    reasoner = Reasoner(schema)
+    closed = [
+        type(each)(each.stream, each.event_time, each.position, tuple(reasoner(each.quads, False)))
+        for each in feed
+    ]
+    found = Oracle(text, entail=reasoner).answers(feed)
+    assert found
+    assert same_answers(found, Oracle(text).answers(closed))
+
+
+def test_static_data_has_as_many_triples_as_asked_for(tmp_path):
+    file = tmp_path / "static.nt"
+    assert Shop().static(file, triples=1_000, producers=False) == 1_000
+    assert len(file.read_text(encoding="utf-8").splitlines()) == 1_000
+    assert Shop().static(file) == 10_400
+
+
+def point(section: str, number: int, classes: int, below: int, static: int, rate: float) -> Point:
+    both = {ENTAILED: rate, IN_STREAM: 250_000.0}
+    return Point(
+        section, number, 5, classes, below, static, 9, both, both, {ENTAILED: 1, IN_STREAM: 2}
+    )
+
+
+def test_the_page_sets_figures_beside_targets():
+    points = [
+        point("windows", 1, 329, 40, 0, 240_000.0),
+        point("schemas", 1, 329, 328, 0, 240_000.0),
+        point("schemas", 1, 22_527, 22_526, 0, 200_000.0),
+        point("static", 2, 329, 40, 200, 240_000.0),
+        point("static", 2, 329, 40, 1_000_000, 239_000.0),
+    ]
+    figures = sparkwave._figures(points)
+    verdicts = {each.name.strip(): each.met for all_of in figures.values() for each in all_of}
+    assert verdicts["22,527 / 329 classes"] is False
+    assert verdicts["pattern 2, 1,000,000 / 200 static"] is True
+    result = {
+        "points": [asdict(each) for each in points],
+        "sections": {name: [f.as_json() for f in some] for name, some in figures.items()},
+        "machine": {"cores": 2},
+    }
+    page = render(report(result, ["quadweir", "bench", "sparkwave"]))
+    for words in ("Figure 7", "Figure 8", "Figure 9", "missed"):
+        assert words in page
