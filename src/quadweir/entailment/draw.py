@@ -25,6 +25,9 @@ MOST_ALONE: Final = 3
 MOST_DRAWN: Final = 300
 
 _COLOURS: Final = {"S": "#1f6fb2", "O": "#c1531b", "SO": "#3a7d34", "OS": "#8a3ea8"}
+# Told apart without colours, too.
+_DASHES: Final = {"S": "none", "O": "7 3", "SO": "none", "OS": "2 3"}
+_WIDTHS: Final = {"S": 1.2, "O": 1.2, "SO": 2.2, "OS": 1.6}
 
 
 class Names:
@@ -121,8 +124,9 @@ def network_svg(full: EpsilonNetwork, reduced: EpsilonNetwork) -> str:
         top += height + 60
         width = max(width, own_width, 16 + 8 * len(label))
     legend = "".join(
-        f'<text x="{16 + 70 * place}" y="{top}" fill="{colour}">{kind}-link</text>'
-        for place, (kind, colour) in enumerate(_COLOURS.items())
+        f'<path class="link" d="M{16 + 110 * place} {top - 4}h34" {_stroke(kind)}/>'
+        f'<text x="{56 + 110 * place}" y="{top}">{kind}-link</text>'
+        for place, kind in enumerate(_COLOURS)
     )
     markers = "".join(
         f'<marker id="to-{kind}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
@@ -131,7 +135,7 @@ def network_svg(full: EpsilonNetwork, reduced: EpsilonNetwork) -> str:
     )
     style = (
         "text{font:12px sans-serif;fill:#1b1b1b}.title{font-weight:bold;font-size:14px}"
-        "rect{fill:#fff;stroke:#444}path.link{fill:none;stroke-width:1.3}"
+        "rect{fill:#fff;stroke:#444}path.link{fill:none}"
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top + 16}" '
@@ -158,7 +162,7 @@ def _drawing(network: EpsilonNetwork, names: Names, top: int) -> tuple[list[str]
     for place in range(len(groups)):
         columns[levels[place]].append(place)
     boxes: dict[int, tuple[int, int, int]] = {}
-    x = 16
+    x = 60  # links within the first column run to the left of it
     for level in sorted(columns):
         wide = max(7 * len(texts[place]) for place in columns[level]) + 20
         for row, place in enumerate(columns[level]):
@@ -186,7 +190,10 @@ def _distinct(
 def _levels(count: int, place_of: dict[NetworkNode, int], links: Iterable[Link]) -> list[int]:
     """Put every node to the right of those that lead to it, as far as there are no cycles."""
     levels = [0] * count
-    edges = [(a, b) for a, _, b in _distinct(links, place_of) if a != b]
+    # Inverses lead to each other; which of them stands further left does not matter.
+    found = _distinct(links, place_of)
+    turned = {(a, b) for a, kind, b in found if kind == "OS"}
+    edges = [(a, b) for a, kind, b in found if a != b and not (kind == "OS" and (b, a) in turned)]
     for _ in range(min(count, 12)):
         for source, target in edges:
             levels[target] = min(max(levels[target], levels[source] + 1), 12)
@@ -199,8 +206,16 @@ def _arrow(source: tuple[int, int, int], target: tuple[int, int, int], kind: str
     x2, y2 = target[0], target[1] + 11
     if source == target:
         path = f"M{x1} {y1}c30 -20 30 20 0 8"
-    elif x2 <= source[0]:  # back to the left: below the boxes
-        path = f"M{x1} {y1}C{x1 + 50} {y1 + 26} {x2 - 50} {y2 + 26} {x2} {y2}"
+    elif x2 <= source[0]:  # back to the left, or within a column: from its left side
+        x1 = source[0]
+        path = f"M{x1} {y1}C{x1 - 50} {y1} {x2 - 50} {y2} {x2} {y2}"
     else:
         path = f"M{x1} {y1}C{x1 + 45} {y1} {x2 - 45} {y2} {x2} {y2}"
-    return f'<path class="link" d="{path}" stroke="{_COLOURS[kind]}" marker-end="url(#to-{kind})"/>'
+    return f'<path class="link" d="{path}" {_stroke(kind)}/>'
+
+
+def _stroke(kind: str) -> str:
+    return (
+        f'stroke="{_COLOURS[kind]}" stroke-width="{_WIDTHS[kind]}" '
+        f'stroke-dasharray="{_DASHES[kind]}" marker-end="url(#to-{kind})"'
+    )
