@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from quadweir.entailment.schema import Axiom, SchemaWarning
+    from quadweir.entailment.schema import Axiom, Schema, SchemaWarning
     from quadweir.runtime.feeds import Feed
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.runtime.session import SessionReport
@@ -84,8 +84,8 @@ class Engine:
         self.schema(*schema_files(path))
         return tuple(found)
 
-    def schema(self, *paths: Path | str) -> list[SchemaWarning]:
-        """Add RDFS and OWL files to the schema that queries registered from now on go by (N1).
+    def schema(self, *given: Path | str | Schema) -> list[SchemaWarning]:
+        """Add RDFS and OWL files, or axioms, to the schema that queries from now on go by (N1).
 
         Returns:
             What in the files is probably not meant as it stands, with its place.
@@ -95,10 +95,13 @@ class Engine:
             DataError: a file is not RDF.
             UnsupportedError: the schema says of `rdf:type` what cannot be followed.
         """
+        from quadweir.entailment.schema import Schema
         from quadweir.sources.schemafiles import read_schema
 
-        read, warnings = read_schema(paths)
-        self._axioms += read.axioms
+        files = [each for each in given if not isinstance(each, Schema)]
+        read, warnings = read_schema(files)
+        for each in (read, *(each for each in given if isinstance(each, Schema))):
+            self._axioms += each.axioms
         self.schema_warnings += warnings
         return warnings
 

@@ -88,7 +88,7 @@ def test_answers_are_those_of_the_oracle_reduced_or_not(spark: SparkSession, see
     frame = statements(spark, feed).repartition(2)
     engine = Engine(spark)
     provide(engine, frame, [STREAM])
-    engine._axioms += schema.axioms
+    engine.schema(schema)
     for number, text in enumerate(QUERIES):
         query = parse(text, dialect="cqels")
         expected = Oracle(query, static=static, entail=Reasoner(schema)).answers(feed)

@@ -14,7 +14,6 @@ from quadweir.algebra.patterns import (
     Graph,
     Link,
     NegatedSet,
-    PathPattern,
     TriplePattern,
     WindowPattern,
 )
@@ -54,7 +53,6 @@ class Needs:
 
 
 EVERYTHING: Final = Needs(None, None)
-NOTHING: Final = Needs(frozenset(), frozenset())
 
 
 def needs_of(query: ContinuousQuery) -> Needs:
@@ -120,8 +118,3 @@ def _gathered(nodes: Iterable[Node]) -> Needs:
         None if all_predicates else frozenset(predicates),
         None if all_classes else frozenset(classes),
     )
-
-
-def needs_of_pattern(pattern: TriplePattern | PathPattern) -> Needs:
-    """Tell what one pattern asks for."""
-    return _gathered(walk(pattern))

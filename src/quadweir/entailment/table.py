@@ -125,10 +125,6 @@ class Table:
         """The predicates of statements that say of what class their object is: the subject."""
         return frozenset(p for p, all_of in self.predicates.items() if _TURNED in all_of)
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.predicates and not self.classes
-
     def consequences(self, quad: Quad) -> list[Quad]:
         """List what follows from a triple, each once, itself left out; the graph is not looked at."""
         subject, predicate, end = quad.subject, quad.predicate, quad.object
