@@ -203,8 +203,9 @@ class Engine:
 
         Args:
             iri: the name of the stream; all statements get it.
-            statements: rows of `rows.STATEMENT_SCHEMA`, bounded or streaming. An element of the
-                stream `runtime.matching.END` in it ends all streams: their windows run empty.
+            statements: rows of `rows.STATEMENT_SCHEMA`, bounded or streaming, those of an element
+                in one partition: only so is what it says or implies twice sure to count once (W8,
+                N1). An element of the stream `runtime.matching.END` in it ends all streams: their windows run empty.
             delay: how far elements may lag before they are late (S4).
             idle: after how long without elements the stream stops holding back the watermark.
         """
