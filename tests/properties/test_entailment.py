@@ -11,7 +11,7 @@ from properties.schemas import RULES, Owlrl, schemas, typed, typed_feed, typed_t
 from properties.strategies import ALLOW, EVERYTHING, MONOTONIC
 from quadweir.algebra.dataset import Dataset
 from quadweir.commands.why import Reasons
-from quadweir.entailment.close import close, refuse_transitive, static_table
+from quadweir.entailment.close import close, refuse_transitive, static_closure
 from quadweir.entailment.needs import needs_of
 from quadweir.entailment.schema import Kind, Schema
 from quadweir.entailment.table import Table
@@ -52,7 +52,9 @@ def by_the_kernel(
     text: str, dialect: str, feed: Feed, static: list[Quad], schema: Schema, table: Table
 ) -> list[Answer]:
     query = optimize(parse(text, dialect=dialect, allow=ALLOW)).query
-    fixed = close(scoped_static(static), static_table(schema, query), schema.transitive)
+    follows = static_closure(schema, query)
+    given = scoped_static(static)
+    fixed = given if follows is None else follows(given)
     shard = Shard(
         query, static=Dataset.of(fixed), streams=sorted({element.stream for element in feed})
     )

@@ -39,7 +39,7 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.scopes import in_scope
 from quadweir.algebra.signatures import Context
 from quadweir.algebra.solutions import Solution
-from quadweir.entailment.close import close, static_table
+from quadweir.entailment.close import static_closure
 from quadweir.entailment.needs import needs_of
 from quadweir.entailment.schema import Schema
 from quadweir.entailment.steps import steps_to
@@ -92,11 +92,8 @@ class Reasons:
         self._table = Table.of(schema, needs_of(query)) if schema is not None else None
         self._windows = Oracle(query).windows(feed)
         given = list(apart_from_streams(static))
-        if schema is not None:
-            closed = close(given, static_table(schema, query), schema.transitive)
-        else:
-            closed = iter(given)
-        self._closed = set(closed)
+        follows = static_closure(schema, query) if schema is not None else None
+        self._closed = set(given if follows is None else follows(given))
         self._dataset = Dataset.of(self._closed)
         self._sources: dict[Quad, list[Quad]] = {}
         for quad in given:

@@ -6,12 +6,13 @@ Here, where triples can be joined before a query starts, transitive properties a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.entailment.needs import Needs, needs_of, needs_of_windows
+from quadweir.entailment.needs import Needs, needs_of_static, needs_of_windows
 from quadweir.entailment.schema import TYPE, Schema
 from quadweir.entailment.table import Derived, End, Table, closure
 from quadweir.errors import UnsupportedError
@@ -61,9 +62,16 @@ def _asked(schema: Schema, transitive: IRI, needs: Needs) -> IRI | None:
     return None
 
 
-def static_table(schema: Schema, query: ContinuousQuery) -> Table:
-    """Make the table for static data: what a query asks for, and what transitivity goes by."""
-    return Table.of(schema, needs_of(query).with_predicates(schema.transitive))
+def static_closure(
+    schema: Schema, query: ContinuousQuery
+) -> Callable[[Iterable[Quad]], Iterator[Quad]] | None:
+    """Give what adds to static data what follows from it; None if nothing does that is asked for."""
+    needs = needs_of_static(query)
+    used = frozenset(each for each in schema.transitive if _asked(schema, each, needs) is not None)
+    table = Table.of(schema, needs.with_predicates(used))
+    if not table.predicates and not table.classes and not used:
+        return None
+    return partial(close, table=table, transitive=used)
 
 
 def close(quads: Iterable[Quad], table: Table, transitive: Collection[IRI] = ()) -> Iterator[Quad]:

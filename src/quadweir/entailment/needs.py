@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, final
 
-from quadweir.algebra.analyze import windows_read
 from quadweir.algebra.expressions import Call, Constant
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import (
@@ -66,24 +65,34 @@ def needs_of_windows(query: ContinuousQuery) -> Needs:
     """Tell what the patterns that are matched in windows ask for."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
-    return _gathered(_in_windows(query.pattern, query, inside=bool(query.default_graph_windows)))
+    merged = bool(query.default_graph_windows)
+    return _gathered(_matched(query.pattern, windows=True, here=merged))
 
 
-def _in_windows(node: Node, query: ContinuousQuery, *, inside: bool) -> Iterable[Node]:
+def needs_of_static(query: ContinuousQuery) -> Needs:
+    """Tell what the patterns that are matched in static data ask for."""
+    if isinstance(query.form, DescribeForm):
+        return EVERYTHING
+    return _gathered(_matched(query.pattern, windows=False, here=True))
+
+
+def _matched(node: Node, *, windows: bool, here: bool) -> Iterable[Node]:
+    """List what is matched in windows, or in static data; at the top both may be, as one graph."""
     match node:
         case WindowPattern():
-            inside = True
-        case Graph() if not windows_read(node, query):
-            inside = False
-        case BasicPattern() if inside:
-            yield from walk(node)
+            here = windows
+        case Graph():
+            here = not windows
+        case BasicPattern():
+            if here:
+                yield from walk(node)
             return
         case Call():
             yield node
         case _:
             pass
     for child in children(node):
-        yield from _in_windows(child, query, inside=inside)
+        yield from _matched(child, windows=windows, here=here)
 
 
 def _gathered(nodes: Iterable[Node]) -> Needs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -15,7 +14,7 @@ from quadweir import rows
 from quadweir.algebra.analyze import analyze, refuse_unbounded
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.algebra.windows import CountScope
-from quadweir.entailment.close import close, refuse_transitive, static_table
+from quadweir.entailment.close import refuse_transitive, static_closure
 from quadweir.entailment.needs import needs_of
 from quadweir.entailment.schema import Schema
 from quadweir.entailment.table import Table
@@ -101,8 +100,7 @@ class RegisteredQuery:
         table = follows = None
         if schema is not None:
             table = Table.of(schema, needs_of(self.query))
-            static = static_table(schema, self.query)
-            follows = partial(close, table=static, transitive=schema.transitive)
+            follows = static_closure(schema, self.query)
         self._prepared = self._static.prepare(
             self._spark, self._optimized, streams, follows=follows
         )

@@ -8,8 +8,8 @@ import pytest
 
 from quadweir.algebra.patterns import TriplePattern
 from quadweir.entailment import table as tables
-from quadweir.entailment.close import close, refuse_transitive
-from quadweir.entailment.needs import Needs, needs_of, needs_of_windows
+from quadweir.entailment.close import close, refuse_transitive, static_closure
+from quadweir.entailment.needs import Needs, needs_of, needs_of_static, needs_of_windows
 from quadweir.entailment.schema import TYPE, Axiom, Kind, Schema
 from quadweir.entailment.steps import steps_to
 from quadweir.entailment.table import Derived, End, Table
@@ -118,6 +118,14 @@ def test_needs_of_windows_leave_static_patterns_out():
     query = parse(text, dialect="cqels")
     assert needs_of(query).predicates == {iri("p"), iri("q"), iri("r")}
     assert needs_of_windows(query).predicates == {iri("p")}
+    assert needs_of_static(query).predicates == {iri("q"), iri("r")}
+    assert static_closure(PETS, query) is None
+    merged = (
+        "REGISTER QUERY q AS SELECT * FROM STREAM <urn:s> [RANGE 1s STEP 1s] { ?x a <urn:Pet> }"
+    )
+    both = parse(merged, dialect="csparql")
+    assert needs_of_windows(both) == needs_of_static(both) == needs_of(both)
+    assert static_closure(PETS, both) is not None
 
 
 def test_transitive_properties_are_followed_in_static_data_alone():
