@@ -120,9 +120,8 @@ def test_needs_of_windows_leave_static_patterns_out():
     assert needs_of_windows(query).predicates == {iri("p")}
     assert needs_of_static(query).predicates == {iri("q"), iri("r")}
     assert static_closure(PETS, query) is None
-    merged = (
-        "REGISTER QUERY q AS SELECT * FROM STREAM <urn:s> [RANGE 1s STEP 1s] { ?x a <urn:Pet> }"
-    )
+    two = "FROM STREAM <urn:s> [RANGE 1s STEP 1s] FROM STREAM <urn:t> [RANGE 1s STEP 1s]"
+    merged = f"REGISTER QUERY q AS SELECT * {two} {{ ?x a <urn:Pet> }}"
     both = parse(merged, dialect="csparql")
     assert needs_of_windows(both) == needs_of_static(both) == needs_of(both)
     assert static_closure(PETS, both) is not None
