@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.entailment.needs import Needs, needs_of_static, needs_of_windows
-from quadweir.entailment.schema import TYPE, Schema
+from quadweir.entailment.schema import TYPE, Kind, Schema
 from quadweir.entailment.table import Derived, End, Table, closure
 from quadweir.errors import UnsupportedError
 from quadweir.terms import IRI, Quad, Resource, Term
@@ -35,7 +35,7 @@ def refuse_transitive(schema: Schema, query: ContinuousQuery) -> None:
             span = next(
                 axiom.span
                 for axiom in schema.axioms
-                if axiom.subject == each and axiom.kind == "owl:TransitiveProperty"
+                if axiom.subject == each and axiom.kind is Kind.TRANSITIVE
             )
             raise UnsupportedError(
                 f"the schema makes {each} transitive{through} and the query asks for {asked} in a "

@@ -105,15 +105,17 @@ class Table:
         Raises:
             LimitError: it has too many consequences to be held.
         """
-        kept = _Kept(needs)
-        predicates = {}
         sources = (schema.superproperties, schema.inverses, schema.domains, schema.ranges)
+        is_special = any(TYPE in source for source in sources)
+        kept = _Kept(needs, types=is_special or needs.some_class())
+        predicates = {}
         for predicate in sorted({each for source in sources for each in source}):
             seed = Derived(End.SUBJECT, predicate, End.OBJECT)
             found = kept.of(seed, closure(schema, seed))
             if found:
                 predicates[predicate] = found
-        return Table(predicates, dict(_classes(schema, needs, kept)))
+        down = None if is_special else needs.classes
+        return Table(predicates, dict(_classes(schema, down, kept)))
 
     @cached_property
     def typing(self) -> frozenset[IRI]:
@@ -172,10 +174,11 @@ def steps(schema: Schema, each: Derived) -> Iterator[Derived]:
 
 
 class _Kept:
-    """Picks what is asked for, and counts it."""
+    """Picks what is asked for, and counts it; `types` also asks what else is of a class."""
 
-    def __init__(self, needs: Needs) -> None:
+    def __init__(self, needs: Needs, *, types: bool) -> None:
         self._needs = needs
+        self._types = types
         self._count = 0
 
     def of(self, seed: Derived, found: Iterable[Derived]) -> tuple[Derived, ...]:
@@ -195,15 +198,15 @@ class _Kept:
         if each.predicate != TYPE:
             return self._needs.predicate(each.predicate)
         if isinstance(each.object, End):
-            return self._needs.some_class()
+            return self._types
         return self._needs.a_class(each.object)
 
 
 def _classes(
-    schema: Schema, needs: Needs, kept: _Kept
+    schema: Schema, asked: frozenset[Class] | None, kept: _Kept
 ) -> Iterator[tuple[Class, tuple[Derived, ...]]]:
-    special = (schema.superproperties, schema.inverses, schema.domains, schema.ranges)
-    if needs.classes is None or any(TYPE in each for each in special):
+    """List what follows from each class; if it can only be one of those asked for, for these."""
+    if asked is None:
         for one in schema.classes:
             seed = Derived(End.SUBJECT, TYPE, one)
             found = kept.of(seed, closure(schema, seed))
@@ -213,7 +216,7 @@ def _classes(
     # Few classes are asked for: look downwards from them.
     above: dict[Class, list[Derived]] = {}
     below = _downwards(schema.superclasses)
-    for wanted in sorted(needs.classes, key=str):
+    for wanted in sorted(asked, key=str):
         derived = Derived(End.SUBJECT, TYPE, wanted)
         seen: set[Class] = {wanted}
         waiting: list[Class] = [wanted]

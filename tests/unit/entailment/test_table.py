@@ -82,6 +82,22 @@ def test_looking_down_from_a_class_finds_what_looking_up_finds():
         assert set(down) == up
 
 
+def test_what_follows_from_types_is_found_through_properties_that_say_types():
+    schema = Schema.of(
+        [
+            *below("Cat", "Pet"),
+            Axiom(Kind.INVERSE, iri("has"), TYPE),
+            Axiom(Kind.SUBPROPERTY, iri("isA"), TYPE),
+        ]
+    )
+    asked = Table.of(schema, Needs(frozenset({iri("has")}), frozenset()))
+    found = asked.consequences(Quad(iri("tom"), iri("isA"), iri("Cat")))
+    assert {(each.subject, each.predicate) for each in found} >= {
+        (iri("Cat"), iri("has")),
+        (iri("Pet"), iri("has")),
+    }
+
+
 def test_what_is_too_much_is_refused(monkeypatch):
     monkeypatch.setattr(tables, "MOST_ENTRIES", 20)
     chain = Schema.of(below(*(f"C{n}" for n in range(10))))
