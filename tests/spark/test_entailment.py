@@ -81,7 +81,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_answers_are_those_of_the_oracle_reduced_or_not(spark: SparkSession, seed: int) -> None:
     schema, feed = some_schema(seed), some_feed(seed)
     static = [quad for each in some_feed(seed + 100) for quad in each.quads]
