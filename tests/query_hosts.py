@@ -35,7 +35,7 @@ from quadweir.syntax.read import parse
 from quadweir.terms import IRI, Quad, parse_term
 from quadweir.testing import Answer
 from quadweir.testing.elements import distinct_triples
-from quadweir.testing.oracle import _of_stream
+from quadweir.testing.oracle import of_stream
 from quadweir.testing.shards import scoped_static
 from streaming import quads
 
@@ -59,7 +59,7 @@ def matched(plan: QueryPlan, elements: Iterable[Element], shards: int) -> pa.Rec
             continue
         # What an element says twice is there twice.
         for quad in (*distinct_triples(element), *element.triples[:1]):
-            triple = _of_stream(quad, IRI(element.stream))
+            triple = of_stream(quad, IRI(element.stream))
             terms = (triple.subject, triple.predicate, triple.object)
             passed = [0] * len(bits)
             for number, test in enumerate(plan.wanted):
