@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pyarrow.compute as pc
 import pytest
 
 from quadweir.bench import sparkwave
 from quadweir.bench.bsbm import LARGE, OFFER_TRIPLES, SMALL, Shop, pattern
+from quadweir.bench.live import Throughput
 from quadweir.bench.page import render
 from quadweir.bench.sparkwave import ENTAILED, IN_STREAM, Point, generate
 from quadweir.bench.sparkwave_report import report
@@ -102,3 +103,23 @@ def test_the_page_sets_figures_beside_targets():
     page = render(report(result, ["quadweir", "bench", "sparkwave"]))
     for words in ("Figure 7", "Figure 8", "Figure 9", "missed"):
         assert words in page
+
+
+def test_each_section_measures_both_ways_over_streams_that_are_there(tmp_path, monkeypatch):
+    asked = []
+
+    def measured(_spark, text, streams, *, static, schema):
+        (folder,) = streams.values()
+        assert len(list(folder.glob("*.parquet"))) == 2 * 3
+        assert all(each.exists() for each in (*static, *schema))
+        assert "GB" in text if static else "GB" not in text
+        asked.append((bool(schema), len(static)))
+        return Throughput(100.0 + len(asked), 7, 1.0, 1.0, 1, {})
+
+    monkeypatch.setattr(sparkwave, "measure_query", measured)
+    runs = sparkwave.Measured(None, tmp_path, replace(sparkwave.QUICK, offers=1_000))
+    points = [point for section in sparkwave.SECTIONS.values() for point in section(runs)]
+    assert [each.section for each in points].count("schemas") == 4 + 6
+    assert {each.below for each in points} >= {0, 40, 1_608, 22_526}
+    assert {each.static for each in points} == {0, 200, 10_400, 20_000}
+    assert [with_schema for with_schema, _ in asked] == [True, False] * len(points)
