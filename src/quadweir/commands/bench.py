@@ -237,6 +237,79 @@ def sparkwave(
         print(as_text(result))
 
 
+@app.command()
+def ndw(
+    sections: Annotated[
+        list[str] | None, typer.Option("--section", help="Measure only this; may be repeated.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="The folder for ndw.html and ndw.json.")
+    ] = Path("out"),
+    kafka: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Feed live runs by this broker; see `make kafka`."),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="The folder with the recording; default QUADWEIR_DATA or ../shared/data."
+        ),
+    ] = None,
+    seconds: Annotated[
+        int | None, typer.Option(min=4, help="Stream time of the plays for completeness.")
+    ] = None,
+    live_seconds: Annotated[
+        int | None, typer.Option(min=2, help="How long each live run counts.")
+    ] = None,
+    trigger_ms: Annotated[
+        int | None, typer.Option(min=1, help="How often live runs take a batch.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="Small sizes, which show fixed costs only.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Joins of two streams in windows of every kind, as paper 000 evaluated them; writes a page."""
+    import sys
+    from dataclasses import replace
+
+    from quadweir.bench.kernel import as_text
+    from quadweir.bench.ndw.bench import QUICK, SECTIONS, Size, run
+    from quadweir.bench.ndw.report import build as build_report
+    from quadweir.bench.page import write
+    from quadweir.runtime.session import build
+    from quadweir.sources.kafka import check_broker
+
+    for section in sections or ():
+        if section not in SECTIONS:
+            raise typer.BadParameter(f"{section}; there are {', '.join(SECTIONS)}")
+    if kafka is not None:
+        check_broker(kafka)
+    given = {"seconds": seconds, "live_seconds": live_seconds, "every_ms": trigger_ms}
+    size = replace(
+        QUICK if quick else Size(), **{key: each for key, each in given.items() if each is not None}
+    )
+    console = stderr_console()
+    with console.status("starting Spark") as status:
+        spark = build(app_name="quadweir-bench", master="local[2]", shards=2)
+        try:
+            result = run(
+                spark,
+                sections or tuple(SECTIONS),
+                size=size,
+                kafka=kafka,
+                data=data,
+                on_step=lambda name: status.update(name),
+            )
+        finally:
+            spark.stop()
+    report = build_report(result, ["quadweir", *sys.argv[1:]])
+    page, _ = write(report, result, out, "ndw")
+    if as_json:
+        print_json(result)
+    else:
+        print(as_text(result))
+    console.print(f"written: {page}")
+
+
 def print_rates(result: dict[str, Any]) -> None:
     """Print the rates of a result, each with what it measures, then the ratios."""
     machine, given = result["machine"], result["input"]

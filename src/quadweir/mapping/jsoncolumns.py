@@ -79,8 +79,11 @@ def read_flat(
         values[reference] = Value(_quoted(head.name), form, nulls, is_clean=is_clean)
     broken = F.col(BROKEN)
     members = F.to_json(F.struct(*[_quoted(name) for name in kinds if name != BROKEN]))
-    reason = F.when(broken.isNotNull(), F.when(F.try_parse_json(broken).isNull(), _fault(broken)))
-    return values, F.coalesce(broken, members), reason
+    # Spark refuses to read a file for its broken records alone, which a count of the good ones may
+    # come down to: so the members have a part in the reason, if only in name.
+    text = F.coalesce(broken, members)
+    reason = F.when(broken.isNotNull(), F.when(F.try_parse_json(text).isNull(), _fault(broken)))
+    return values, text, reason
 
 
 def _quoted(name: str) -> Column:

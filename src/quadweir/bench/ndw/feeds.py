@@ -115,7 +115,14 @@ def _table(
 
 
 class Feed(Protocol):
-    """Two streams that somebody feeds now."""
+    """Two streams that somebody feeds now.
+
+    Attributes:
+        delay_ms: how late records may be; None for what the engine takes by itself.
+    """
+
+    @property
+    def delay_ms(self) -> int | None: ...
 
     def open(self, spark: SparkSession) -> dict[str, DataFrame]:
         """Give both streams."""
@@ -131,9 +138,17 @@ class Feed(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class LiveFiles:
-    """Feeds by files that appear as the play goes on."""
+    """Feeds by files that appear as the play goes on.
+
+    Spark reads the files of one batch in the order of their sizes, so records may be as late as a
+    batch is long.
+    """
 
     feed: FileFeed
+
+    @property
+    def delay_ms(self) -> int | None:
+        return 10_000
 
     def open(self, spark: SparkSession) -> dict[str, DataFrame]:
         return self.feed.frames(spark, files_per_batch=None)
@@ -147,6 +162,8 @@ class LiveFiles:
 @final
 class LiveKafka:
     """Feeds by two topics of a real broker; each message bears the time of its sending."""
+
+    delay_ms: int | None = None
 
     def __init__(self, spark: SparkSession, servers: str) -> None:
         self._servers = servers
