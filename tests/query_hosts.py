@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pandas as pd
@@ -13,12 +14,16 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from quadweir import rows
 from quadweir.algebra.dataset import Dataset
-from quadweir.algebra.query import ConstructForm
+from quadweir.algebra.functions import default_context
+from quadweir.algebra.query import ConstructForm, ContinuousQuery
+from quadweir.algebra.scalar import holds
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.describe import second_shards, shards_used
 from quadweir.plan.query import QueryPlan, plan_query
-from quadweir.runtime.bounded import ShardSpec
-from quadweir.runtime.exchange import BLOB, SHARD_KEY, Packer
+from quadweir.plan.wanted import Wanted
+from quadweir.runtime import hosting
+from quadweir.runtime.bounded import BoundedRun, ShardSpec
+from quadweir.runtime.exchange import BLOB, FIRST, SHARD_KEY, Packer
 from quadweir.runtime.matching import (
     BITS,
     END,
@@ -29,27 +34,50 @@ from quadweir.runtime.matching import (
     bit_columns,
     stream_numbers,
 )
-from quadweir.runtime.processor import ShardProcessor, Timing
+from quadweir.runtime.processor import HostedShard, ShardProcessor, Timing
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
-from quadweir.terms import IRI, Quad, parse_term
+from quadweir.terms import IRI, Quad, Term, parse_term
 from quadweir.testing import Answer
 from quadweir.testing.elements import distinct_triples
-from quadweir.testing.oracle import of_stream
+from quadweir.testing.oracle import _fill, of_stream
 from quadweir.testing.shards import scoped_static
 from streaming import quads
 
 
 def spec_of(
-    text: str, *, static: Sequence[Quad] = (), streams: Sequence[str] = ("urn:s", "urn:t")
+    asked: str | ContinuousQuery,
+    *,
+    static: Sequence[Quad] = (),
+    streams: Sequence[str] = ("urn:s", "urn:t"),
 ) -> ShardSpec:
-    query = optimize(parse(text, allow=("FROM",))).query
+    parsed = parse(asked, allow=("FROM",)) if isinstance(asked, str) else asked
+    query = optimize(parsed).query
     dataset = Dataset.of(scoped_static(static))
     plan = plan_query(query, static=dataset, streams=tuple(streams))
     return ShardSpec(plan, dataset, tuple(streams))
 
 
-def matched(plan: QueryPlan, elements: Iterable[Element], shards: int) -> pa.RecordBatch:
+def is_of_use(test: Wanted, terms: Sequence[Term]) -> bool:
+    """Tell what the conditions of a test say, all of them."""
+    if not test.conditions:
+        return True
+    for parts, condition in test.conditions:
+        bound = {variable: terms[part] for variable, part in parts if isinstance(part, int)}
+        if all(
+            holds(each, bound, default_context(), lambda *_: False)
+            for each in condition.expressions
+        ) and all(str(bound[variable]) in values for variable, values in condition.values):
+            return True
+    return False
+
+
+def matched(
+    plan: QueryPlan,
+    elements: Iterable[Element],
+    shards: int,
+    told: Mapping[str, int] = MappingProxyType({}),
+) -> pa.RecordBatch:
     """What `match_statements` gives, found by going through the tests one by one."""
     streams = stream_numbers(plan)
     bits = bit_columns(len(plan.wanted))
@@ -63,7 +91,7 @@ def matched(plan: QueryPlan, elements: Iterable[Element], shards: int) -> pa.Rec
             terms = (triple.subject, triple.predicate, triple.object)
             passed = [0] * len(bits)
             for number, test in enumerate(plan.wanted):
-                if test.stream == element.stream and test.passes(terms):
+                if test.stream == element.stream and test.passes(terms) and is_of_use(test, terms):
                     passed[number // BITS] |= 1 << (number % BITS)
             spelled = [str(term) if any(passed) else None for term in terms]
             table.append(
@@ -77,6 +105,8 @@ def matched(plan: QueryPlan, elements: Iterable[Element], shards: int) -> pa.Rec
                     *(zlib.crc32((each or "").encode()) % shards for each in spelled),
                 )
             )
+    empty = [*[0] * len(bits), *[None] * len(VALUES), 0, 0, 0, 0]
+    table += [(-1 - streams.index(each), through, 0, *empty) for each, through in told.items()]
     names = [
         STREAM,
         rows.EVENT_TIME,
@@ -97,7 +127,12 @@ def matched(plan: QueryPlan, elements: Iterable[Element], shards: int) -> pa.Rec
 
 
 def blobs_of(
-    plan: QueryPlan, elements: Sequence[Element], shards: int, *, tasks: int = 1
+    plan: QueryPlan,
+    elements: Sequence[Element],
+    shards: int,
+    *,
+    tasks: int = 1,
+    told: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[int, pa.Table]:
     """What the tasks of one batch send to each shard."""
     packer = Packer.of(plan, tuple(range(shards)))
@@ -105,15 +140,79 @@ def blobs_of(
         [
             batch
             for task in range(tasks)
-            for batch in packer([matched(plan, elements[task::tasks], shards)])
+            for batch in packer([matched(plan, elements[task::tasks], shards, told)])
         ]
     )
     return {key: packed.filter(pc.equal(packed.column(SHARD_KEY), key)) for key in range(shards)}
 
 
-def _through(tester: TwsTester, given: dict[int, list[bytes]]) -> Iterator[dict[str, Any]]:
-    for key, blobs in given.items():
-        yield from tester.testInPandas(key, pd.DataFrame({BLOB: blobs})).to_dict("records")
+class Direct:
+    """Shards of a stage without any processor around them; each can be saved and brought back."""
+
+    def __init__(self, spec: ShardSpec, timing: Timing) -> None:
+        self._make = lambda: HostedShard(spec, timing)
+        self._hosted: dict[int, HostedShard] = {}
+        self._steps = 0
+
+    def run(self, key: int, blobs: list[bytes]) -> list[dict[str, Any]]:
+        self._steps += 1
+        hosted = self._hosted.setdefault(key, self._make())
+        return [
+            row for batch in hosted.take(blobs, f"{self._steps}", 0) for row in batch.to_pylist()
+        ]
+
+    def restart(self) -> None:
+        for key, before in self._hosted.items():
+            self._hosted[key] = after = self._make()
+            after.restore(before.snapshot())
+            after.resume(before.note())
+
+
+class Tested:
+    """A stage under Spark's tester of processors."""
+
+    def __init__(self, name: str, spec: ShardSpec, timing: Timing) -> None:
+        self.tester = TwsTester(ShardProcessor(f"{name}.{spec.stage}", spec, timing))
+
+    def run(self, key: int, blobs: list[bytes]) -> list[dict[str, Any]]:
+        found = self.tester.testInPandas(key, pd.DataFrame({BLOB: blobs}))
+        rows_of: list[dict[str, Any]] = found.to_dict("records")
+        return rows_of
+
+    def restart(self) -> None:
+        hosting._COPIES.clear()
+
+
+def run_bounded(
+    asked: str, elements: Sequence[Element], *, tasks: int, shards: int
+) -> list[Answer]:
+    """Answer a query over all of its streams as a bounded run does, a few elements to a blob."""
+    spec = spec_of(asked)
+    plan = spec.plan
+    count, then = shards_used(plan, shards), second_shards(plan, shards)
+    packer = Packer.of(plan, tuple(range(count)))
+    blobs = pa.Table.from_batches(
+        [
+            batch
+            for task in range(tasks)
+            for start in range(task, len(elements), 5 * tasks)
+            for batch in packer([matched(plan, elements[start : start + 5 * tasks : tasks], count)])
+        ]
+    )
+    stages = [(spec, count)]
+    if plan.key.cut is not None:
+        first, second = spec.stages(tuple(range(then)))
+        stages = [(first, count), (second, then)]
+    for stage, among in stages:
+        found = []
+        for shard in range(among):
+            mine = blobs.filter(pc.equal(blobs.column(SHARD_KEY), shard)).sort_by(FIRST)
+            found += BoundedRun(stage)(mine.combine_chunks().to_batches())
+        blobs = pa.Table.from_batches(found)
+    host = Host(asked)
+    for row in blobs.to_pylist():
+        host.take(row)
+    return host.answers
 
 
 class Host:
@@ -121,45 +220,62 @@ class Host:
 
     def __init__(
         self,
-        text: str,
+        asked: str | ContinuousQuery,
         *,
         static: Sequence[Quad] = (),
         streams: Sequence[str] = ("urn:s", "urn:t"),
         shards: int = 2,
         delay_ms: int = 0,
         name: str = "one",
+        direct: bool = False,
+        told: frozenset[str] = frozenset(),
     ) -> None:
-        self.spec = spec_of(text, static=static, streams=streams)
+        self.spec = spec_of(asked, static=static, streams=streams)
         self.shards = shards_used(self.spec.plan, shards)
-        timing = Timing(dict.fromkeys(streams, delay_ms), {})
+        timing = Timing(dict.fromkeys(streams, delay_ms), {}, told)
         plan = self.spec.plan
         stages = [self.spec]
         if plan.key.cut is not None:
             stages = [*self.spec.stages(tuple(range(second_shards(plan, shards))))]
-        self.testers = [
-            TwsTester(ShardProcessor(f"{name}.{stage.stage}", stage, timing)) for stage in stages
+        self.stages: list[Direct | Tested] = [
+            Direct(stage, timing) if direct else Tested(name, stage, timing) for stage in stages
         ]
         self.answers: list[Answer] = []
         self.late = 0
         self.replayed = 0
+        self.through: int | None = None
 
-    def push(self, elements: Sequence[Element], *, tasks: int = 1) -> None:
-        tables = blobs_of(self.spec.plan, elements, self.shards, tasks=tasks)
+    def push(
+        self,
+        elements: Sequence[Element],
+        *,
+        tasks: int = 1,
+        told: Mapping[str, int] = MappingProxyType({}),
+    ) -> None:
+        tables = blobs_of(self.spec.plan, elements, self.shards, tasks=tasks, told=told)
         given = {key: table.column(BLOB).to_pylist() for key, table in tables.items()}
-        for tester in self.testers[:-1]:
+        for stage in self.stages[:-1]:
             sent: dict[int, list[bytes]] = {}
-            for row in _through(tester, given):
-                if row[BLOB] is None:
-                    self.count(row)
-                else:
-                    sent.setdefault(int(row[SHARD_KEY]), []).append(row[BLOB])
+            for key, blobs in given.items():
+                for row in stage.run(key, blobs):
+                    if row[BLOB] is None:
+                        self.count(row)
+                    else:
+                        sent.setdefault(int(row[SHARD_KEY]), []).append(row[BLOB])
             given = sent
-        for row in _through(self.testers[-1], given):
-            self.take(row)
+        for key, blobs in given.items():
+            for row in self.stages[-1].run(key, blobs):
+                self.take(row)
+
+    def restart(self) -> None:
+        """Start anew on the state that is there."""
+        for stage in self.stages:
+            stage.restart()
 
     def count(self, row: dict[str, Any]) -> None:
         self.late += int(row["late"])
         self.replayed += int(row["replayed"])
+        self.through = int(row["through"])
 
     def take(self, row: dict[str, Any]) -> None:
         if row[rows.SIGN] is None:
@@ -170,14 +286,26 @@ class Host:
             for place, variable in enumerate(self.spec.shape.variables)
             if row[f"v{place}"] is not None
         }
-        assert not isinstance(self.spec.plan.query.form, ConstructForm)
+        form = self.spec.plan.query.form
+        if isinstance(form, ConstructForm):
+            graph = _fill(form, bound, f"{len(self.answers)}")
+            if graph:
+                self.answers.append(Answer(int(row[rows.REPORT]), row[rows.SIGN], graph=graph))
+            return
         self.answers.append(Answer.of(int(row[rows.REPORT]), row[rows.SIGN], bound))
 
     def finish(self) -> None:
         self.push([Element(END, 0, 0, quads("a p b"))])
 
+    @property
+    def tester(self) -> TwsTester:
+        """Spark's tester of the first stage."""
+        (first, *_) = self.stages
+        assert isinstance(first, Tested)
+        return first.tester
+
     def log(self, key: int = 0) -> list[int]:
-        return sorted(number for (number,) in self.testers[0].peekMapState("log", key))
+        return sorted(number for (number,) in self.tester.peekMapState("log", key))
 
     def snapshot_parts(self, key: int = 0) -> int:
-        return len(self.testers[0].peekMapState("snapshot", key))
+        return len(self.tester.peekMapState("snapshot", key))

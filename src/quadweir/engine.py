@@ -194,18 +194,20 @@ class Engine:
     def provide(
         self,
         iri: str,
-        statements: DataFrame,
+        statements: DataFrame | RegisteredQuery,
         *,
         delay: timedelta = timedelta(0),
         idle: timedelta | None = None,
     ) -> None:
-        """Make a frame of statements known as a stream: mapped records, or a CONSTRUCT's answers.
+        """Make a frame of statements known as a stream: mapped records; or a CONSTRUCT's answers.
 
         Args:
             iri: the name of the stream; all statements get it.
             statements: rows of `rows.STATEMENT_SCHEMA`, bounded or streaming, those of an element
                 in one partition: only so is what it says or implies twice sure to count once (W8,
-                N1). An element of the stream `runtime.matching.END` in it ends all streams: their windows run empty.
+                N1). An element of the stream `runtime.matching.END` in it ends all streams: their
+                windows run empty. Or a CONSTRUCT query, which becomes part of the run of every
+                query that reads the stream; its answers are never late.
             delay: how far elements may lag before they are late (S4).
             idle: after how long without elements the stream stops holding back the watermark.
         """
@@ -214,7 +216,11 @@ class Engine:
         from quadweir import rows
         from quadweir.runtime.feeds import Feed
         from quadweir.runtime.matching import END
+        from quadweir.runtime.query import RegisteredQuery
 
+        if isinstance(statements, RegisteredQuery):
+            self._provided[iri] = statements.as_feed(iri)
+            return
         # What ends all streams keeps its name.
         stream = F.when(F.col(rows.STREAM) == END, F.lit(END)).otherwise(F.lit(iri))
         named = rows.select_statements(statements.withColumn(rows.STREAM, stream))

@@ -17,6 +17,7 @@ from quadweir.terms import Quad
 from quadweir.testing import Answer, MemoryStream, Oracle, diff_answers
 from quadweir.testing.frames import answers_from_rows
 from spark_queries import provide, statements
+from streaming import stream
 
 pytestmark = pytest.mark.spark
 
@@ -92,6 +93,21 @@ def test_the_taxi_query_takes_its_times_from_inside(spark):
     assert diff_answers(wanted, found) == ""
 
 
+def test_a_count_window_stands_beside_another_window(spark):
+    """Of one stream every element is heard, of the other only what matches (W4)."""
+    elements = [
+        *stream(*[(1000 + 7 * n, f"a{n % 3} p b{n % 2} . a{n % 3} o b") for n in range(12)]),
+        *stream(*[(1003 + 5 * n, f"b{n % 2} q c{n % 4}") for n in range(12)], name="t"),
+    ]
+    asked = "SELECT ?x ?z { STREAM <urn:s> [TRIPLES 5] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 20ms] { ?y <urn:q> ?z } }"
+    engine = Engine(spark)
+    provide(engine, statements(spark, elements), {"urn:s", "urn:t"})
+    found = answers_from_rows(engine.query(asked, shards=2).to_dataframe().collect())
+    wanted = Oracle(asked).answers(elements)
+    assert wanted
+    assert diff_answers(wanted, found) == ""
+
+
 def test_the_triples_of_one_query_feed_another(spark):
     """CONSTRUCT answers are elements of a stream (A5), here that of a second query."""
     stream = MemoryStream("urn:s")
@@ -100,7 +116,7 @@ def test_the_triples_of_one_query_feed_another(spark):
     engine = Engine(spark)
     provide(engine, statements(spark, stream), ["urn:s"])
     high = "CONSTRUCT { ?x <urn:is> <urn:high> } { STREAM <urn:s> [NOW] { ?x <urn:reads> ?n } FILTER (?n > 5) }"
-    engine.provide("urn:high", engine.query(high).statements("urn:high"))
+    engine.provide("urn:high", engine.query(high))
     count = "SELECT ?x (COUNT(*) AS ?n) { STREAM <urn:high> [RANGE 10s] { ?x <urn:is> ?y } } GROUP BY ?x"
     found = answers_from_rows(engine.query(count).to_dataframe().collect())
     assert [(each.t, each.bindings["n"].lexical) for each in sorted(found, key=lambda a: a.t)] == [

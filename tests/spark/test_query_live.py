@@ -78,6 +78,44 @@ def test_stopped_and_started_again_it_gives_the_answers_of_the_oracle(spark, tmp
     assert metrics["late"] == 0
 
 
+def test_a_query_reads_the_answers_of_another_in_one_run(spark, tmp_path):
+    """Time goes on in the second also where the first has no answers (A5, P1)."""
+    feed = make_feed(60)
+    following = write_batches(tmp_path / "in", feed[:30], 10)
+    make = """CONSTRUCT { ?x <urn:r> ?z } {
+      STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 30ms] { ?y <urn:q> ?z } }"""
+    count = """SELECT ?x (COUNT(*) AS ?n) FROM NAMED WINDOW <urn:w> ON <urn:made> [RANGE PT0.02S STEP PT0.01S]
+      { WINDOW <urn:w> { ?x <urn:r> ?z } } GROUP BY ?x"""
+
+    def chained(made: str = make):
+        engine = engine_over(spark, tmp_path / "in")
+        engine.provide("urn:made", engine.query(made))
+        return engine.query(count)
+
+    def started():
+        registered = chained()
+        sink = FileSink(tmp_path / "out", LineFormat.ANSWERS_JSONL)
+        registered.start(sink, checkpoint=tmp_path / "checkpoint", available_now=True)
+        registered.awaitTermination()
+        return registered
+
+    started()
+    write_batches(tmp_path / "in", [*feed[30:], LAST], 15, first=following)
+    assert started().metrics()["late"] == 0
+    between = [
+        Element("urn:made", each.t, number, each.graph)
+        for number, each in enumerate(Oracle(make).answers(feed))
+    ]
+    expected = Oracle(count).answers(between)
+    assert expected
+    assert diff_answers(expected, written(tmp_path / "out")) == ""
+    with pytest.raises(StateError) as error:
+        chained(make.replace("20ms", "21ms")).start(
+            MemorySink(), checkpoint=tmp_path / "checkpoint"
+        )
+    assert "a query that feeds it" in f"{error.value.detail}"
+
+
 def test_a_late_element_is_counted_and_changes_nothing(spark, tmp_path):
     feed = make_feed(24)
     following = write_batches(tmp_path / "in", feed, len(feed))

@@ -138,8 +138,12 @@ class CountClock:
         """Go on to an instant: count what came until then."""
         self._waiting, ready = _split(self._waiting, through)
         order = np.lexsort((ready.position, ready.time))
-        time = ready.time[order]
-        size = ready.size[order]
+        time, position, size = ready.time[order], ready.position[order], ready.size[order]
+        again = (time[1:] == time[:-1]) & (position[1:] == position[:-1])
+        if again.any():
+            # An element that arrived in pieces is one all the same.
+            first = np.flatnonzero(np.append(True, ~again))
+            time, position, size = time[first], position[first], np.add.reduceat(size, first)
         if self.scope.unit is CountUnit.ELEMENTS:
             size = np.ones(len(size), dtype=np.int64)
         places = self.count + np.cumsum(size)
@@ -152,8 +156,8 @@ class CountClock:
         if len(places):
             self.count = int(places[-1])
         self.looks, self.counts = looks, counts
-        by_position = np.argsort(ready.position[order], kind="stable")
-        self._positions = ready.position[order][by_position]
+        by_position = np.argsort(position, kind="stable")
+        self._positions = position[by_position]
         self._places = places[by_position]
 
     def place(self, position: Ints) -> Ints:

@@ -58,12 +58,23 @@ def describe(plan: QueryPlan, *, shards: int | None = None, algebra: bool = True
         if plan.query.windows
         else "  leave once"
     )
+    if plan.fixed:
+        lines += ["", "static data, all of it in every shard and probed by joins there"]
+    for fixed in plan.fixed:
+        text = f"  {' '.join(map(str, fixed.variables))}  {fixed.rows:,} rows"
+        if fixed.asked:
+            few = " ".join(map(str, fixed.asked))
+            text += f"; over files the few values of {few} are looked for before the shuffle"
+        lines.append(text)
     bounds = state_bounds(plan.query)
     if bounds:
         lines += ["", "state"]
-        for bound in bounds:
-            ends = "" if bound.bounded else " (without bound)"
-            lines.append(f"  {bound.window}  {bound.text}{ends}")
+    for bound in bounds:
+        ends = "" if bound.bounded else " (without bound)"
+        lines.append(f"  {bound.window}  {bound.text}{ends}")
+    for kept in plan.kept if bounds else ():
+        times = f"{kept.count} of them: " if kept.count > 1 else ""
+        lines.append(f"  {kept.name}  {times}{kept.state}; forgets {kept.forgets}")
     return "\n".join(lines) + "\n"
 
 
@@ -121,7 +132,7 @@ def _conditions(place: int, plan: QueryPlan) -> list[str]:
         for _, condition in test.conditions:
             parts = [" ".join(render_expression(each).split()) for each in condition.expressions]
             parts += [
-                f"{variable} is among {len(values)} values of static data"
+                f"{variable} is among {len(values)} values of static data (over files)"
                 for variable, values in condition.values
             ]
             found.append(" and ".join(parts))

@@ -7,7 +7,7 @@ whoever matches is free to leave out as much of this as it likes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
@@ -60,6 +60,41 @@ def find_conditions(shard: Shard) -> dict[int, tuple[Condition, ...]]:
         if all(conditions):
             found[number] = conditions
     return found
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A static relation that a query uses.
+
+    Attributes:
+        variables: what it binds.
+        rows: how many solutions there are.
+        asked: the variables whose values matches are compared with before the shuffle.
+    """
+
+    variables: tuple[Variable, ...]
+    rows: int
+    asked: tuple[Variable, ...]
+
+
+def find_fixed(shard: Shard, conditions: Mapping[int, Sequence[Condition]]) -> tuple[Fixed, ...]:
+    """List the static relations of a query: every shard has all of each, and its joins probe them."""
+    asked = {
+        variable
+        for each in conditions.values()
+        for condition in each
+        for variable, _ in condition.values
+    }
+    return tuple(
+        Fixed(
+            operator.variables,
+            operator.held(),
+            tuple(variable for variable in operator.variables if variable in asked),
+        )
+        for operator, _ in shard.network.operators
+        if isinstance(operator, Static) and operator.variables
+    )
 
 
 @final

@@ -18,7 +18,8 @@ from quadweir.kernel.distinct import Distinct
 from quadweir.kernel.fixed import StaticSource
 from quadweir.kernel.network import LeafPlan, Source
 from quadweir.kernel.shard import Shard
-from quadweir.plan.pushdown import find_conditions
+from quadweir.plan.bounds import Kept, find_kept
+from quadweir.plan.pushdown import Fixed, find_conditions, find_fixed
 from quadweir.plan.shardkey import ShardKey, choose_key
 from quadweir.plan.wanted import Wanted, find_wanted, ways_to
 from quadweir.terms import Variable
@@ -39,6 +40,8 @@ class QueryPlan:
         key: What rows are sharded by, and whether there is a second stage.
         sent: The columns that go to the second stage.
         wanted: The tests that statements go through.
+        kept: What operators remember.
+        fixed: The static relations, and how they are used.
         eager: Whether answers leave as soon as their parts have arrived.
         why_not: Why the query is evaluated anew at its reports, if it is.
         table: What follows from statements, as far as the query can use it; None without a schema.
@@ -52,6 +55,8 @@ class QueryPlan:
     key: ShardKey
     sent: tuple[Variable, ...]
     wanted: tuple[Wanted, ...]
+    kept: tuple[Kept, ...]
+    fixed: tuple[Fixed, ...]
     eager: bool
     why_not: str | None
     table: Table | None = None
@@ -78,6 +83,7 @@ def plan_query(
     """
     shard = Shard(query, static=static, streams=streams)
     key = choose_key(shard)
+    conditions = find_conditions(shard)
     trackers = frozenset(shard.trackers)
     elements = {
         place
@@ -99,8 +105,10 @@ def plan_query(
         key=key,
         sent=_sent(shard, key.cut) if key.cut is not None else (),
         wanted=find_wanted(
-            shard.leaves, shard.sources, sorted(elements), sharded, find_conditions(shard), table
+            shard.leaves, shard.sources, sorted(elements), sharded, conditions, table
         ),
+        kept=find_kept(shard),
+        fixed=find_fixed(shard, conditions),
         eager=shard.eager,
         why_not=shard.why_not,
         table=table,

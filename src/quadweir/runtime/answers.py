@@ -20,7 +20,9 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from quadweir import rows
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
+from quadweir.errors import InternalError
 from quadweir.kernel.answers import Answers
+from quadweir.kernel.arrays import ALWAYS
 from quadweir.kernel.shard import Shard
 from quadweir.terms import IRI, BlankNode, Literal, Variable
 
@@ -115,6 +117,27 @@ def present(raw: DataFrame, query: ContinuousQuery, shape: Shape) -> DataFrame:
         return found.where(F.size(rows.TRIPLES) > 0)
     bindings = F.struct(*[column.alias(each.name) for each, column in named.items()])
     return answers.select(rows.REPORT, rows.SIGN, bindings.alias(rows.BINDINGS))
+
+
+def with_times(raw: DataFrame, query: ContinuousQuery, shape: Shape, stream: str) -> DataFrame:
+    """Give the triples of a CONSTRUCT as statements, and how far time has come in their stream.
+
+    Shards say in every batch through which instant all is known; no answer until then is still to
+    come. That becomes a row without a triple, so that whoever reads the stream need not guess it
+    from answers, of which there may be none, or which may leave before others that are earlier.
+    """
+    if not isinstance(query.form, ConstructForm):
+        raise InternalError("only a CONSTRUCT makes statements")
+    named = {variable: F.col(_column(place)) for place, variable in enumerate(shape.variables)}
+    is_answer = F.col(rows.SIGN).isNotNull()
+    nothing = F.array(F.struct(*[F.lit(None).cast("string").alias(n) for n in rows.TERMS[:3]]))
+    graph = F.when(is_answer, _filled(query.form, named)).otherwise(nothing)
+    found = raw.where(is_answer | (F.col("through") > ALWAYS)).select(
+        F.coalesce(rows.REPORT, "through").alias(rows.REPORT),
+        rows.SIGN,
+        graph.alias(rows.TRIPLES),
+    )
+    return as_statements(found, stream)
 
 
 def as_statements(answers: DataFrame, stream: str) -> DataFrame:

@@ -13,7 +13,7 @@ from quadweir.kernel.fixed import StaticSource
 from quadweir.kernel.shard import Cut, Shard, answer_variables
 from quadweir.plan.describe import second_shards, shards_used
 from quadweir.plan.query import QueryPlan
-from quadweir.runtime.answers import Shape, present
+from quadweir.runtime.answers import Shape
 from quadweir.runtime.exchange import (
     BLOB,
     BLOB_SCHEMA,
@@ -133,7 +133,7 @@ def answer_bounded(statements: DataFrame, spec: ShardSpec, *, shards: int) -> Da
         shards: how many shards to use, if the plan can be sharded.
 
     Returns:
-        Answers in the form that `answers.present` gives.
+        Answers as the shards give them, for `answers.present`.
     """
     spark, plan = statements.sparkSession, spec.plan
     count = shards_used(plan, shards)
@@ -145,7 +145,7 @@ def answer_bounded(statements: DataFrame, spec: ShardSpec, *, shards: int) -> Da
         return gathered.mapInArrow(BoundedRun(spec), spec.writer.schema)
 
     if plan.key.cut is None:
-        return present(run(blobs, spec, count), plan.query, spec.shape)
+        return run(blobs, spec, count)
     then = second_shards(plan, shards)
     first, second = spec.stages(shard_keys(spark, then, then))
-    return present(run(run(blobs, first, count), second, then), plan.query, spec.shape)
+    return run(run(blobs, first, count), second, then)

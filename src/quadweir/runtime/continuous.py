@@ -9,7 +9,6 @@ from quadweir import rows
 from quadweir.algebra.render import render
 from quadweir.errors import UsageError
 from quadweir.plan.describe import second_shards, shards_used
-from quadweir.runtime.answers import present
 from quadweir.runtime.bounded import ShardSpec
 from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, SHARD_KEY, Packer, shard_keys
 from quadweir.runtime.matching import match_statements
@@ -31,6 +30,7 @@ def answer_continuously(
     *,
     shards: int,
     name: str = "",
+    tag: str = "",
 ) -> DataFrame:
     """Answer a query over streams as they come in.
 
@@ -42,8 +42,10 @@ def answer_continuously(
             shuffle partitions.
         name: what tells this run from others of the same query, such as its checkpoint.
 
+        tag: what tells this query's metrics from those of others in the same run.
+
     Returns:
-        A streaming frame of answers in the form that `answers.present` gives.
+        A streaming frame as the shards give it, for `answers.present` or `answers.with_times`.
     """
     from pyspark.sql import functions as F
 
@@ -68,7 +70,7 @@ def answer_continuously(
             timeMode="none",
         )
         return found.observe(
-            metrics,
+            metrics + tag,
             *told,
             F.sum("late").alias("late"),
             F.min("through").alias("through"),
@@ -81,8 +83,7 @@ def answer_continuously(
     if spec.plan.key.cut is not None:
         first, last = spec.stages(shard_keys(spark, then, partitions))
         blobs = run(blobs, first, FIRST_METRICS).where(F.col(BLOB).isNotNull())
-    told = run(blobs, last, METRICS, F.count(rows.SIGN).alias("answers"))
-    return present(told, spec.plan.query, spec.shape)
+    return run(blobs, last, METRICS, F.count(rows.SIGN).alias("answers"))
 
 
 def _name(spec: ShardSpec, run: str) -> str:

@@ -48,6 +48,7 @@ BLOB: Final = "blob"
 BLOB_SCHEMA: Final = f"{SHARD_KEY} int, {FIRST} bigint, {BLOB} binary"
 
 _TIMES: Final = b"times"
+_TOLD: Final = b"told"
 _STAMP: Final = b"packed_at"
 _THROUGH: Final = b"through"
 _REPORTS: Final = b"reports"
@@ -61,6 +62,8 @@ _MOST_RUNS: Final = 256
 
 Times = dict[str, tuple[int, int]]
 """For each stream the earliest and the latest event time."""
+Told = dict[str, int]
+"""For streams that tell it themselves, the instant through which all is known."""
 
 
 @final
@@ -88,10 +91,11 @@ class Packer:
         waiting: list[pa.RecordBatch] = []
         count = 0
         times: Times = {}
+        told: Told = {}
         sent = False
         bits = bit_columns(len(self.wanted))
         for batch in batches:
-            self._note_times(times, batch)
+            self._note_times(times, told, batch)
             passed = [batch.column(name).to_numpy() != 0 for name in bits]
             some = np.logical_or.reduce(passed) if len(passed) > 1 else passed[0]
             if not some.any():
@@ -99,16 +103,21 @@ class Packer:
             waiting.append(batch if some.all() else batch.filter(pa.array(some)))
             count += waiting[-1].num_rows
             if count >= _MOST_ROWS:
-                yield self._pack(waiting, times)
+                yield self._pack(waiting, times, told)
                 waiting, count, times, sent = [], 0, {}, True
-        if waiting or times or not sent:
-            yield self._pack(waiting, times)
+        if waiting or times or told or not sent:
+            yield self._pack(waiting, times, told)
 
-    def _note_times(self, times: Times, batch: pa.RecordBatch) -> None:
+    def _note_times(self, times: Times, told: Told, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
         numbers = batch.column(STREAM).to_numpy()
         at = batch.column(rows.EVENT_TIME).to_numpy()
+        if numbers.min() < 0:
+            for number in np.unique(numbers[numbers < 0]):
+                stream = self.streams[-1 - number]
+                through = int(at[numbers == number].max())
+                told[stream] = max(through, told.get(stream, through))
         for number, stream in enumerate(self.streams):
             here = numbers == number
             mine = at if here.all() else at[here]
@@ -119,14 +128,18 @@ class Packer:
                     int(max(known[1], mine.max())),
                 )
 
-    def _pack(self, waiting: list[pa.RecordBatch], times: Times) -> pa.RecordBatch:
+    def _pack(self, waiting: list[pa.RecordBatch], times: Times, told: Told) -> pa.RecordBatch:
         table = pa.Table.from_batches(waiting).combine_chunks() if waiting else None
         # Both are the same for all shards: they go on from instant to instant together, and find a
         # stream idle at the same time.
         first = min((first for name, (first, _) in times.items() if name != END), default=None)
-        packed_at = int(time.time() * 1000)
+        facts = {
+            _TIMES: json.dumps(times).encode(),
+            _TOLD: json.dumps(told).encode(),
+            _STAMP: str(int(time.time() * 1000)).encode(),
+        }
         blobs = [
-            _blob(self._part(table, shard) if table is not None else None, times, packed_at)
+            _blob(self._part(table, shard) if table is not None else None, facts)
             for shard in range(len(self.keys))
         ]
         return pa.RecordBatch.from_arrays(
@@ -160,28 +173,44 @@ class Packer:
         return table if some.all() else table.filter(pa.array(some))
 
 
-def read_times(blob: bytes) -> tuple[Times, int, int | None]:
-    """Read how far time had come as the task of a blob saw it, and when that was.
+@final
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a blob says besides what is in it.
 
-    In a second stage it is the first that says through when all is known; else that is None.
+    Attributes:
+        times: how far time had come as the task saw it.
+        told: how far it had come in streams that say so themselves.
+        packed_at: when that was.
+        through: in a second stage, the instant through which all is known in the first.
     """
-    schema = pa.ipc.open_stream(blob).schema
-    through = schema.metadata.get(_THROUGH)
-    stamp = int(schema.metadata[_STAMP])
-    return _read_times(schema), stamp, None if through is None else int(through)
+
+    times: Times
+    told: Told
+    packed_at: int
+    through: int | None
+
+    @staticmethod
+    def of(blob: bytes) -> Header:
+        schema = pa.ipc.open_stream(blob).schema
+        found = schema.metadata
+        through = found.get(_THROUGH)
+        return Header(
+            _read_times(schema),
+            json.loads(found[_TOLD]),
+            int(found[_STAMP]),
+            None if through is None else int(through),
+        )
 
 
 def _mask(tests: Sequence[str | None], key: str | None) -> int:
     return sum(1 << at for at, each in enumerate(tests) if each == key)
 
 
-def _blob(part: pa.Table | None, times: Times, packed_at: int) -> bytes:
+def _blob(part: pa.Table | None, facts: Mapping[bytes, bytes]) -> bytes:
     if part is None:
         part = pa.schema([pa.field(name, pa.int64()) for name in _COLUMNS]).empty_table()
-    table = part.replace_schema_metadata(
-        {_TIMES: json.dumps(times).encode(), _STAMP: str(packed_at).encode()}
-    )
-    return _stream(table)
+    return _stream(part.replace_schema_metadata(facts))
 
 
 def _stream(table: pa.Table) -> bytes:
@@ -321,7 +350,8 @@ class Sender:
         columns = [pa.array(answers.t), pa.array(answers.sign), *answers.values]
         names = [rows.REPORT, rows.SIGN, *map(str, range(len(answers.values)))]
         table = pa.table(columns, names=names)
-        facts = {_TIMES: b"{}", _STAMP: b"0", _THROUGH: str(shard.through).encode()}
+        facts = {_TIMES: b"{}", _TOLD: b"{}", _STAMP: b"0"}
+        facts[_THROUGH] = str(shard.through).encode()
         if shard.tells_reports:
             facts[_REPORTS] = shard.reported.tobytes()
         table = table.replace_schema_metadata(facts)

@@ -48,6 +48,8 @@ class Feed:
         delay_ms: the allowed delay (S4).
         idle_ms: after how long it is idle; None is never.
         timed_by: the predicate that its event times are read from, if they are.
+        told: whether rows without a triple say how far time has come in it.
+        digest: what its state depends on, if it is made by a query of its own.
     """
 
     iri: str
@@ -55,6 +57,8 @@ class Feed:
     delay_ms: int = 0
     idle_ms: int | None = None
     timed_by: str | None = None
+    told: bool = False
+    digest: str = ""
 
 
 @final
@@ -128,7 +132,9 @@ def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -
             f"some streams go on, and {still} is read to its end",
             hint="Watch its folder (watch = true) or replay it.",
         )
-    return Opened(reduce(lambda one, other: one.unionByName(other), frames), Timing(delays, idles))
+    told = frozenset(iri for iri in delays if feeds[iri].told)
+    frame = reduce(lambda one, other: one.unionByName(other), frames)
+    return Opened(frame, Timing(delays, idles, told))
 
 
 def _complete(frame: DataFrame) -> DataFrame:

@@ -35,14 +35,27 @@ class Fingerprint:
     version: int = VERSION
     schema: str = ""
     layout: str = ""
+    inputs: str = ""
 
     @staticmethod
     def of(
-        plan: QueryPlan, *, shards: int, partitions: int, static: str, schema: str = ""
+        plan: QueryPlan,
+        *,
+        shards: int,
+        partitions: int,
+        static: str,
+        schema: str = "",
+        inputs: str = "",
     ) -> Fingerprint:
         used = shards_used(plan, shards)
         return Fingerprint(
-            render(plan.query), used, partitions, static, schema=schema, layout=layout_of(plan)
+            render(plan.query),
+            used,
+            partitions,
+            static,
+            schema=schema,
+            layout=layout_of(plan),
+            inputs=inputs,
         )
 
     @property
@@ -59,6 +72,7 @@ class Fingerprint:
             "static": self.static,
             "schema": self.schema,
             "layout": self.layout,
+            "inputs": self.inputs,
         }
 
     def guard(self, checkpoint: Path) -> None:
@@ -80,6 +94,7 @@ class Fingerprint:
                     before["version"],
                     before.get("schema", ""),
                     before.get("layout", ""),
+                    before.get("inputs", ""),
                 )
             except (OSError, ValueError, KeyError, TypeError) as error:
                 raise StateError(
@@ -138,6 +153,8 @@ class Fingerprint:
             changed.append("what the query finds in static data is not what it was")
         if known.schema != self.schema:
             changed.append("the schema is not what it was")
+        if known.inputs != self.inputs:
+            changed.append("a query that feeds it is not what it was")
         raise StateError(
             f"the checkpoint {checkpoint} was made for something else",
             detail="; ".join(changed),

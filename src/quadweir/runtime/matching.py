@@ -72,6 +72,10 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         reversed(list(enumerate(streams))),
         F.lit(None).cast("int"),
     )
+    # A row without a triple tells how far time has come, and gets a negative number.
+    is_triple = F.col(rows.PREDICATE).isNotNull()
+    number = F.when(is_triple, number).otherwise(-1 - number)
+    nothing = F.lit(0).cast("bigint")
     tests = [plan.wanted[at : at + BITS] for at in range(0, len(plan.wanted), BITS)] or [()]
     bits = bit_columns(len(plan.wanted))
     read = with_consequences(statements.where(F.col(rows.STREAM).isin(*streams)), plan)
@@ -79,7 +83,12 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         number.alias(STREAM),
         *rows.ELEMENT,
         *_NAMES,
-        *(_passed(each).alias(name) for each, name in zip(tests, bits, strict=True)),
+        *(
+            F.when(is_triple, _passed(each, fixed=not statements.isStreaming))
+            .otherwise(nothing)
+            .alias(name)
+            for each, name in zip(tests, bits, strict=True)
+        ),
     )
 
     def some(which: Callable[[Wanted], bool]) -> Column | None:
@@ -99,7 +108,8 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
             terms.append(F.when(is_needed, _scoped(place, streams)).alias(name))
     heard = some(lambda each: bool(each.elements))
     if heard is not None:
-        terms.append(F.when(heard, F.xxhash64(*_NAMES)).alias(HASH))
+        # Never NULL: with one NULL among them, integers would go through floating-point numbers.
+        terms.append(F.when(heard, F.xxhash64(*_NAMES)).otherwise(nothing).alias(HASH))
     keys = {each.key for each in plan.wanted if each.key is not None and shards > 1}
     named = {
         shard_column(key): F.col(VALUES[key]) if isinstance(key, int) else F.lit(key)
@@ -133,9 +143,11 @@ def _scoped(place: int, streams: tuple[str, ...]) -> Column:
     return F.when(term.startswith("_:"), named).otherwise(term)
 
 
-def _passed(tests: Sequence[Wanted]) -> Column:
+def _passed(tests: Sequence[Wanted], *, fixed: bool) -> Column:
     """Tell which tests a statement passes, as the bits of a number.
 
+    Static data may be reloaded while a query runs, and what is in a window is then joined with the
+    new. Only where it is `fixed` are statements left out because nothing in it joins with them.
     Tests that name its predicate are looked at only where it is that.
     """
     named: dict[str, list[tuple[int, Wanted]]] = {}
@@ -148,20 +160,22 @@ def _passed(tests: Sequence[Wanted]) -> Column:
             named.setdefault(str(predicate), []).append((at, test))
     found = F.lit(0).cast("bigint")
     for spelling, these in named.items():
-        found = F.when(F.col(rows.PREDICATE) == F.lit(spelling), _bits(these)).otherwise(found)
-    return found.bitwiseOR(_bits(other)) if other else found
+        found = F.when(
+            F.col(rows.PREDICATE) == F.lit(spelling), _bits(these, fixed=fixed)
+        ).otherwise(found)
+    return found.bitwiseOR(_bits(other, fixed=fixed)) if other else found
 
 
-def _bits(tests: Iterable[tuple[int, Wanted]]) -> Column:
+def _bits(tests: Iterable[tuple[int, Wanted]], *, fixed: bool) -> Column:
     nothing = F.lit(0).cast("bigint")
     found = [
-        F.when(_condition(test), F.lit(1 << at).cast("bigint")).otherwise(nothing)
+        F.when(_condition(test, fixed=fixed), F.lit(1 << at).cast("bigint")).otherwise(nothing)
         for at, test in tests
     ]
     return reduce(lambda one, more: one.bitwiseOR(more), found)
 
 
-def _condition(test: Wanted) -> Column:
+def _condition(test: Wanted, *, fixed: bool) -> Column:
     """Tell whether a statement passes a test: its constants, and its terms that stand twice."""
     conditions = [F.col(rows.STREAM) == test.stream]
     if test.way is not None:
@@ -175,7 +189,7 @@ def _condition(test: Wanted) -> Column:
         if constant is not None and not is_known:
             conditions.append(seen[place] == F.lit(str(constant)))
     conditions += [seen[one] == seen[other] for one, other in test.equal]
-    of_use = _of_use(test)
+    of_use = _of_use(test, fixed=fixed)
     return reduce(and_, [*conditions, of_use] if of_use is not None else conditions)
 
 
@@ -183,12 +197,13 @@ def _part(part: Part) -> Column:
     return F.col(_NAMES[part]) if isinstance(part, int) else F.lit(part)
 
 
-def _of_use(test: Wanted) -> Column | None:
+def _of_use(test: Wanted, *, fixed: bool) -> Column | None:
     """Tell whether what passes may change an answer; None where that cannot be told."""
     ways = []
     for bound, condition in test.conditions:
         terms = {variable: _part(part) for variable, part in bound}
-        parts = [terms[variable].isin(*values) for variable, values in condition.values]
+        asked = condition.values if fixed else ()
+        parts = [terms[variable].isin(*values) for variable, values in asked]
         parts += [
             found
             for found in (may_hold(each, terms) for each in condition.expressions)

@@ -24,10 +24,14 @@ _FOREVER: Final = 2**60
 @final
 @dataclass(frozen=True)
 class Timing:
-    """How late elements of each stream may be, and after how long without any a stream is idle."""
+    """How late elements of each stream may be, and after how long without any a stream is idle.
+
+    Streams that are `told` say themselves how far time has come in them.
+    """
 
     delay_ms: dict[str, int]
     idle_ms: dict[str, int | None]
+    told: frozenset[str] = frozenset()
 
 
 @final
@@ -38,20 +42,25 @@ class Times:
     highest: dict[str, int] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
     through: int = _ALWAYS
+    told: dict[str, int] = field(default_factory=dict)
 
     def note(self, blobs: Iterable[bytes]) -> int:
         """Take the times of blobs; gives when the last of them was packed."""
-        from quadweir.runtime.exchange import read_times
+        from quadweir.runtime.exchange import Header
 
         now = 0
         for blob in blobs:
-            times, packed_at, through = read_times(blob)
-            now = max(now, packed_at)
-            if through is not None:
-                self.through = max(self.through, through)
-            for stream, (_, last) in times.items():
+            header = Header.of(blob)
+            now = max(now, header.packed_at)
+            if header.through is not None:
+                self.through = max(self.through, header.through)
+            for stream, (_, last) in header.times.items():
                 self.highest[stream] = max(last, self.highest.get(stream, last))
-                self.heard[stream] = max(packed_at, self.heard.get(stream, packed_at))
+            for stream, through in header.told.items():
+                self.told[stream] = max(through, self.told.get(stream, through))
+            for stream in (*header.times, *header.told):
+                known = self.heard.get(stream, header.packed_at)
+                self.heard[stream] = max(header.packed_at, known)
         return now
 
     def advance(self, streams: Iterable[str], timing: Timing, now: int) -> None:
@@ -66,6 +75,11 @@ class Times:
             idle = timing.idle_ms.get(stream)
             if idle is not None and now - self.heard.setdefault(stream, now) > idle:
                 continue
+            if stream in timing.told:
+                if stream not in self.told:
+                    return
+                known.append(self.told[stream])
+                continue
             if stream not in self.highest:
                 return
             delay = timing.delay_ms.get(stream, 0)
@@ -75,7 +89,7 @@ class Times:
             self.through = max(self.through, min(known))
 
     def as_text(self) -> str:
-        return json.dumps([self.highest, self.heard, self.through])
+        return json.dumps([self.highest, self.heard, self.through, self.told])
 
     @staticmethod
     def of(text: str) -> Times:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -18,11 +19,11 @@ from quadweir.entailment.close import refuse_transitive, static_closure
 from quadweir.entailment.needs import needs_of
 from quadweir.entailment.schema import Schema
 from quadweir.entailment.table import Table
-from quadweir.errors import NotImplementedYetError, UnsupportedError, UsageError
+from quadweir.errors import UnsupportedError, UsageError
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.describe import describe, shards_used
 from quadweir.plan.query import plan_query
-from quadweir.runtime.answers import as_statements
+from quadweir.runtime.answers import as_statements, present, with_times
 from quadweir.runtime.bounded import ShardSpec, answer_bounded
 from quadweir.runtime.continuous import answer_continuously
 from quadweir.runtime.feeds import METRICS as INPUT_METRICS
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from quadweir.sinks.start import Sink
 
 ANSWERS: Final = "urn:quadweir:answers"
+_TAGS: Final = itertools.count(1)
 
 
 @final
@@ -124,21 +126,38 @@ class RegisteredQuery:
         return self._answers(spool, run="")
 
     def statements(self, stream: str = ANSWERS, *, spool: Path | None = None) -> DataFrame:
-        """The triples of a CONSTRUCT's answers over bounded streams, as statements of a stream (A5).
+        """The triples of a CONSTRUCT's answers as statements of a stream (A5).
+
+        If its streams go on, there are rows without a triple among them: they say through which
+        instant all is known, for `Engine.provide` to make a stream of.
 
         Raises:
             UsageError: the query is no CONSTRUCT.
-            NotImplementedYetError: its streams go on; the times of the one would have to reach the
-                other also where there are no answers.
         """
-        answers = self._answers(spool, run="")
-        if answers.isStreaming:
-            raise NotImplementedYetError(
-                "a query over the answers of one that goes on, in one run",
-                hint="Write the answers as timed lines to a folder or topic "
-                "(start(..., statements=IRI)) and declare that as a stream.",
-            )
-        return self._as_statements(answers, stream)
+        self._check_construct()
+        # Of several queries in one run each has metrics of its own.
+        raw, is_streaming = self._raw(spool, run=stream, tag=f"_{next(_TAGS)}")
+        if is_streaming:
+            return with_times(raw, self.plan.query, self._spec.shape, stream)
+        return as_statements(present(raw, self.plan.query, self._spec.shape), stream)
+
+    def as_feed(self, stream: str) -> Feed:
+        """The triples of a CONSTRUCT's answers as a stream that another query can read.
+
+        Raises:
+            UsageError: the query is no CONSTRUCT.
+        """
+        self._check_construct()
+
+        def open_answers(predicate: str | None, spool: Path | None) -> DataFrame:
+            if predicate is not None:
+                raise UsageError(
+                    f"<{stream}> is made by a query, which gives its elements their times",
+                    hint=f"Leave out the event time <{predicate}> in the window over it.",
+                )
+            return self.statements(stream, spool=spool)
+
+        return Feed(stream, open_answers, told=True, digest=self.fingerprint.digest)
 
     def dead_letters(self) -> DataFrame:
         """What of bounded streams cannot be used, as rows of `rows.DEAD_LETTER_SCHEMA`."""
@@ -185,7 +204,8 @@ class RegisteredQuery:
             )
         self.fingerprint.guard(checkpoint)
         if statements is not None:
-            answers = self._as_statements(answers, statements)
+            self._check_construct()
+            answers = as_statements(answers, statements)
         self._running = start(
             answers,
             Whole(sink),
@@ -256,6 +276,7 @@ class RegisteredQuery:
             shards=self.shards,
             partitions=self.partitions,
             static=self._prepared.digest,
+            inputs=self._inputs(),
             schema=self._schema.digest if self._schema is not None else "",
         )
 
@@ -351,10 +372,17 @@ class RegisteredQuery:
     # --- inside ---
 
     def _answers(self, spool: Path | None, *, run: str, record: Path | None = None) -> DataFrame:
+        raw, _ = self._raw(spool, run=run, record=record)
+        return present(raw, self.plan.query, self._spec.shape)
+
+    def _raw(
+        self, spool: Path | None, *, run: str, tag: str = "", record: Path | None = None
+    ) -> tuple[DataFrame, bool]:
+        """Give the answers as the shards do, and whether there is no end to them."""
         opened = open_feeds(self.plan, self._feeds, spool)
         if opened is None:
             empty = self._spark.createDataFrame([], rows.STATEMENT_SCHEMA)
-            return answer_bounded(empty, self._spec, shards=1)
+            return answer_bounded(empty, self._spec, shards=1), False
         counts = (
             F.count(F.when(F.col(rows.REASON).isNull(), 1)).alias("statements"),
             F.count(rows.REASON).alias("dead_letters"),
@@ -363,24 +391,31 @@ class RegisteredQuery:
             # Without a name of its own: queries over the answers of queries have several.
             self._observation = Observation()
             told = Opened(opened.frame.observe(self._observation, *counts), opened.timing)
-            return answer_bounded(told.statements, self._spec, shards=self.shards)
-        told = Opened(opened.frame.observe(INPUT_METRICS, *counts), opened.timing)
+            return answer_bounded(told.statements, self._spec, shards=self.shards), False
+        told = Opened(opened.frame.observe(INPUT_METRICS + tag, *counts), opened.timing)
         statements = told.statements
         if record is not None:
             record.mkdir(parents=True, exist_ok=True)
             recorder = Recorder(str(record.absolute()))
             statements = statements.mapInArrow(recorder, rows.STATEMENT_SCHEMA)
-        return answer_continuously(
+        found = answer_continuously(
             statements,
             self._spec,
             opened.timing,
             shards=self.shards,
             name=run,
+            tag=tag,
         )
+        return found, True
 
-    def _as_statements(self, answers: DataFrame, stream: str) -> DataFrame:
+    def _inputs(self) -> str:
+        """Name the queries that feed this one."""
+        read = {source.stream for source in self.plan.sources}
+        fed = [self._feeds[iri].digest for iri in sorted(read & self._feeds.keys())]
+        return " ".join(filter(None, fed))
+
+    def _check_construct(self) -> None:
         if not isinstance(self.query.form, ConstructForm):
             raise UsageError(
                 "only the answers of a CONSTRUCT are triples", hint="Take to_dataframe()."
             )
-        return as_statements(answers, stream)

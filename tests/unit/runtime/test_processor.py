@@ -8,13 +8,14 @@ from collections.abc import Sequence
 import pytest
 
 from quadweir.runtime import hosting
-from quadweir.runtime.matching import stream_prefix
+from quadweir.runtime.matching import END, stream_prefix
 from quadweir.runtime.processor import Times, Timing
 from quadweir.sources.streamfiles import Element
 from quadweir.testing import Answer, Oracle, blank_label, diff_answers
 from query_hosts import Host
 from streaming import quads
 
+LAST = Element(END, 0, 0, quads("a p b"))
 PAIRS = """SELECT ?x ?y ?z {
   STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 30ms] { ?y <urn:q> ?z } }"""
 CLOSES = """SELECT ?x (COUNT(*) AS ?n) FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT0.02S STEP PT0.01S]
@@ -90,16 +91,16 @@ def test_a_copy_of_a_batch_that_failed_is_not_used():
     host.push(feed[:16])
     states = {
         key: (
-            host.testers[0].peekValueState("header", key),
-            dict(host.testers[0].peekMapState("log", key)),
+            host.tester.peekValueState("header", key),
+            dict(host.tester.peekMapState("log", key)),
         )
         for key in range(2)
     }
     given = list(host.answers)
     host.push(feed[16:24])
     for key, (header, log) in states.items():
-        host.testers[0].updateValueState("header", key, header)
-        host.testers[0].updateMapState("log", key, log)
+        host.tester.updateValueState("header", key, header)
+        host.tester.updateMapState("log", key, log)
     host.answers = given
     host.replayed = 0
     host.push(feed[16:24])
@@ -154,6 +155,39 @@ def test_the_oldest_copies_are_dropped(monkeypatch):
     for name in ("one", "two"):
         Host(PAIRS, name=name).push(make_feed(4))
     assert {name for name, _ in hosting._COPIES} == {"two.0"}
+
+
+MADE = """CONSTRUCT { ?x <urn:r> ?z } {
+  STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 30ms] { ?y <urn:q> ?z } }"""
+COUNTED = """SELECT ?x (COUNT(*) AS ?n) FROM NAMED WINDOW <urn:w> ON <urn:made> [RANGE PT0.02S STEP PT0.01S]
+{ WINDOW <urn:w> { ?x <urn:r> ?z } } GROUP BY ?x"""
+
+
+def test_a_query_that_reads_another_is_told_how_far_time_has_come():
+    """Answers that leave early do not make those late that leave after them."""
+    feed = make_feed(60)
+    arrived = list(feed)
+    random.Random(3).shuffle(arrived)
+    makes = Host(MADE, delay_ms=1000, name="makes")
+    counts = Host(COUNTED, streams=["urn:made"], told=frozenset({"urn:made"}), name="counts")
+
+    def elements(answers: Sequence[Answer]) -> list[Element]:
+        return [
+            Element("urn:made", each.t, number, tuple(each.graph or ()))
+            for number, each in enumerate(answers)
+        ]
+
+    given = 0
+    for start in range(0, len(arrived) + 1, 10):
+        makes.push(arrived[start : start + 10] or [LAST])
+        assert makes.through is not None
+        made = elements(makes.answers)[given:]
+        given += len(made)
+        counts.push(made, told={"urn:made": makes.through})
+    assert counts.late == 0
+    wanted = Oracle(COUNTED).answers(elements(expected(MADE, feed)))
+    assert wanted
+    assert diff_answers(wanted, counts.answers) == ""
 
 
 def test_time_waits_for_streams_that_are_not_idle():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.terms import Quad
 from quadweir.testing import Answer, Oracle, diff_answers
-from query_hosts import Host
+from query_hosts import Host, run_bounded
+from streaming import stream
 
 QUERIES = Path(__file__).parents[3] / "src/quadweir/bench/queries/lsbench"
 DELAY_MS = 400
@@ -53,6 +55,28 @@ def arrivals(delay_ms: int) -> list[Element]:
     return sorted(feed(), key=lambda each: each.event_time + dice.randrange(delay_ms // 2))
 
 
+COUNTED = """SELECT ?x ?z {
+  STREAM <urn:s> [TRIPLES 5] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 20ms] { ?y <urn:q> ?z } }"""
+GROUPED = """SELECT ?z (COUNT(*) AS ?n) {
+  STREAM <urn:s> [RANGE 15ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 20ms] { ?y <urn:q> ?z } }
+GROUP BY ?z"""
+
+
+@pytest.mark.parametrize("text", [COUNTED, GROUPED])
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_files_read_by_several_tasks_give_the_answers_of_the_oracle(text, tasks):
+    """Tasks see other times, and parts of elements; what is read goes on from instant to instant."""
+    elements = [
+        *stream(*[(1000 + 7 * n, f"a{n % 3} p b{n % 2} . a{n % 3} o b") for n in range(20)]),
+        *stream(*[(1003 + 5 * n, f"b{n % 2} q c{n % 4}") for n in range(24)], name="t"),
+    ]
+    pieces = [replace(each, quads=(quad,)) for each in elements for quad in each.quads]
+    found = run_bounded(text, pieces, tasks=tasks, shards=2)
+    wanted = Oracle(text).answers(elements)
+    assert wanted
+    assert diff_answers(wanted, found) == ""
+
+
 @pytest.mark.parametrize("dialect", ["cqels", "csparql", "rspql"])
 @pytest.mark.parametrize("number", range(1, 13))
 def test_shards_batches_disorder_and_restarts_change_no_answer(number, dialect):
@@ -65,7 +89,7 @@ def test_shards_batches_disorder_and_restarts_change_no_answer(number, dialect):
         elements = arrivals(DELAY_MS)
         for start in range(0, len(elements), size):
             if restarts:
-                hosting._COPIES.clear()
+                run.restart()
             run.push(elements[start : start + size], tasks=2)
         run.finish()
         assert run.late == 0

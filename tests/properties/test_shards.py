@@ -1,0 +1,50 @@
+"""Shards and stages of generated queries give the oracle's answers (P1): any cut, order, restart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from properties.dense import Feed, dense_questions, feeds, static_data
+from properties.strategies import ALLOW, EVERYTHING
+from properties.test_kernel import arrivals
+from quadweir.algebra.query import DescribeForm
+from quadweir.algebra.streams import OutputOperator
+from quadweir.syntax import parse
+from quadweir.terms import Quad
+from quadweir.testing import Oracle, diff_answers
+from query_hosts import Host
+
+
+@pytest.mark.parametrize("dialect", ["rspql", "csparql", "cqels"])
+@given(data=st.data(), feed=feeds(), static=static_data())
+def test_shards_give_the_answers_of_the_oracle(
+    dialect: str, data: st.DataObject, feed: Feed, static: list[Quad]
+) -> None:
+    question = data.draw(dense_questions(dialect, kinds=EVERYTHING - {"path"}, slices=True))
+    query = parse(question.text(dialect), dialect=dialect, allow=ALLOW)
+    assume(not isinstance(query.form, DescribeForm))
+    query = replace(query, output=data.draw(st.sampled_from(list(OutputOperator))))
+    delay = data.draw(st.integers(0, 12))
+    arrived = data.draw(arrivals(feed, delay))
+    host = Host(
+        query,
+        static=static,
+        streams=sorted({each.stream for each in feed}),
+        shards=data.draw(st.sampled_from([2, 5])),
+        delay_ms=delay,
+        direct=True,
+    )
+    assume(host.shards > 1)
+    size = data.draw(st.integers(1, 7))
+    restarts, tasks = data.draw(st.booleans()), data.draw(st.integers(1, 3))
+    for start in range(0, len(arrived), size):
+        host.push(arrived[start : start + size], tasks=tasks)
+        if restarts:
+            host.restart()
+    host.finish()
+    assert host.late == 0
+    assert diff_answers(Oracle(query, static=static).answers(feed), host.answers) == ""
