@@ -90,6 +90,17 @@ def measure(
     }
 
 
+def wrong(result: Mapping[str, Any]) -> list[str]:
+    """The names of the pieces that failed, or in which answers are not the oracle's."""
+    found: Found = result["sections"]
+    names = [name for name, _ in _of(found, FAILED)]
+    names += [name for name, each in _of(found, "functionality") if each["mismatch"] > 0]
+    for name, rows in _of(found, "correctness"):
+        if any(_worst(row) > 0 or row["size"] != row["other_size"] for row in rows):
+            names.append(name)
+    return names
+
+
 def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = ()) -> Report:
     """Put a result into words, tables and charts."""
     found: Found = result["sections"]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quadweir.commands.output import print_json, stderr_console
-from quadweir.errors import UsageError
+from quadweir.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from quadweir.bench.peer_process import ProcessPeer
@@ -47,6 +47,8 @@ def report(
 ) -> None:
     """LSBench and its kin: which queries run, whether answers are right, how fast, beside others.
 
+    A wrong answer, or a piece that fails, ends with exit code 4 once the page is written.
+
     Results are kept in OUT piece by piece: a run that was interrupted goes on where it stopped, as
     long as the commit and the machine are the same.
     """
@@ -54,7 +56,7 @@ def report(
 
     from quadweir.bench.markdown import write_markdown
     from quadweir.bench.page import write
-    from quadweir.bench.report import SECTIONS, Plan, all_pieces, make_report, measure
+    from quadweir.bench.report import SECTIONS, Plan, all_pieces, make_report, measure, wrong
 
     for section in sections or ():
         if section not in SECTIONS:
@@ -95,6 +97,11 @@ def report(
     else:
         print(made.summary)
         print(f"{page}\n{data}")
+    if problems := wrong(result):
+        raise DataError(
+            f"{len(problems)} of the pieces failed or gave wrong answers: {problems[0]}",
+            hint=f"{page} tells all of them.",
+        )
 
 
 def _given(quick: bool, sections: list[str] | None, others: list[str] | None) -> list[str]:

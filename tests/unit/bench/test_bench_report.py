@@ -13,7 +13,7 @@ from command_line import main
 from quadweir.bench import report
 from quadweir.bench.markdown import write_markdown
 from quadweir.bench.page import write
-from quadweir.bench.report import Plan, all_pieces, make_report
+from quadweir.bench.report import Plan, all_pieces, make_report, wrong
 from quadweir.errors import UsageError
 
 COMMANDS = [["quadweir", "bench", "report", "bench-report"]]
@@ -88,9 +88,12 @@ def test_only_what_was_measured_is_told() -> None:
 
 def test_what_failed_is_told_first() -> None:
     whole = result()
+    assert wrong(whole) == []
+    assert wrong(result(worst=0.1)) == ["LSBench Q4"]
     whole["sections"]["failed"] = [{"name": "performance: Q7", "result": "no memory"}]
     made = make_report(whole)
     assert made.sections[0].title == "What failed"
+    assert wrong(whole) == ["performance: Q7"]
     assert made.summary.startswith("Could not be measured: 1.")
 
 
