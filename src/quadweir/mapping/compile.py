@@ -18,7 +18,7 @@ from quadweir import rows
 from quadweir.errors import MappingError
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.generate import Generator, Made, needs_type
-from quadweir.mapping.joinframes import OBJECT, Side, both, join_keys, time_of
+from quadweir.mapping.joinframes import LETTER, OBJECT, REASONS, Side, both, join_keys, time_of
 from quadweir.mapping.joins import (
     Host,
     JoinInput,
@@ -133,8 +133,12 @@ class Compiled:
         The rows have the columns of both schemas (and `TARGET` if there are targets); a row with a
         reason is a dead letter.
         """
-        frames = [group.tagged(bool(self.targets)) for group in self.groups]
-        frames += [explode(join.terms(), join.entries, bool(self.targets)) for join in self.joins]
+        # What is only joined, tells of its dead letters as it goes into the join.
+        told = {id(side) for join in self.joins for side in join.telling}
+        frames = [
+            group.tagged(bool(self.targets)) for group in self.groups if id(group) not in told
+        ]
+        frames += [join.tagged(bool(self.targets)) for join in self.joins]
         return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
     def observations(self) -> list[Observation]:
@@ -201,7 +205,7 @@ def compile_mapping(
             {t: n for n, t in enumerate(targets)},
         )
     joins: list[_Join | _WindowJoin] = []
-    hosting = _Hosting(host, stream_time, run)
+    hosting = _Hosting(mapping, host, stream_time, run)
     for triples_map in mapping.triples_maps:
         joins.extend(groups[triples_map.source].add(triples_map, mapping, groups, hosting))
     return Compiled(list(groups.values()), joins, targets)
@@ -491,13 +495,13 @@ class _Group:
         hosting: _Hosting,
     ) -> _WindowJoin:
         window = hosting.check(triples_map, item)
-        # Groups of their own, which make only the terms that pairs need.
-        mine, theirs = self._alone(), other._alone()
+        # What has other uses is joined as a group of its own, which makes only what pairs need.
+        mine, theirs = (
+            each if hosting.is_only_joined(each.logical) else each._alone()
+            for each in (self, other)
+        )
         makers = mine.generator(triples_map), theirs.generator(parent)
         keys = [join_keys(condition, item, *makers) for condition in item.conditions]
-        entries = list(mine._pairs(triples_map, pair, item, Terms(F.col(OBJECT))))
-        found = theirs.subject(parent)
-        guard = makers[0].condition(item.condition) if item.condition is not None else None
         times = []
         for number, (group, told) in enumerate(((mine, self), (theirs, other))):
             known = hosting.stream_time(group.logical)
@@ -508,17 +512,18 @@ class _Group:
         return _WindowJoin(
             child=mine,
             parent=theirs,
-            found=found,
+            found=theirs.subject(parent),
             keys=keys,
-            guard=guard,
+            guard=makers[0].condition(item.condition) if item.condition is not None else None,
             times=(times[0], times[1]),
             window=window,
             hosting=hosting,
-            entries=entries,
+            entries=list(mine._pairs(triples_map, pair, item, Terms(F.col(OBJECT)))),
             name=hosting.name(),
             how=f"join of {self.records.shown} with {other.records.shown} in a window: "
             f"{window_of(window)}, "
             + (f"on {len(keys)} conditions" if keys else "without conditions: every pair"),
+            telling=tuple(one for one in (mine, theirs) if one in (self, other)),
         )
 
     def _alone(self) -> _Group:
@@ -557,24 +562,26 @@ class _Group:
             *[one.alias(name) for name, one in zip(names, self._problems, strict=True)],
             *[column.alias(name) for name, column in self._columns.items()],
         )
-        unusable = F.col(_REASON).isNotNull()
-        told = F.when(unusable, F.array(F.col(_REASON))).otherwise(
-            F.array_distinct(F.array_compact(F.array(*names).cast("array<string>")))
-        )
-        letters = F.transform(told, lambda one: letter(one, with_target))
-        quads = quad_array(self.entries, with_target, tagged=True)
-        if quads is not None:
-            letters = F.concat(F.when(~unusable, quads).otherwise(F.array()), letters)
-        exploded = frame.select(rows.PLACE, rows.RECORD, F.explode(letters).alias("quad"))
-        is_letter = F.col(rows.REASON).isNotNull()
-        flat = exploded.select(rows.PLACE, rows.RECORD, "quad.*").where(is_letter | is_whole())
-        return flat.select(
-            *rows.TERMS,
-            *([TARGET] if with_target else []),
-            F.when(is_letter, F.lit(records.shown)).alias(rows.SOURCE),
-            F.when(is_letter, F.col(rows.PLACE)).alias(rows.PLACE),
-            rows.REASON,
-            F.when(is_letter, F.col(rows.RECORD)).alias(rows.RECORD),
+        told = _told(names)
+        usable = F.col(_REASON).isNull()
+        return _flat(frame, told, usable, self.entries, with_target, F.lit(records.shown))
+
+    def with_letters(self) -> DataFrame:
+        """The records, and of those that cannot be used, or not wholly, what there is to tell."""
+        records = self.records
+        names = [f"_quadweir_problem{number}" for number in range(len(self._problems))]
+        reason = records.reason if records.reason is not None else F.lit(None)
+        problems = dict(zip(names, self._problems, strict=True))
+        frame = self.frame.withColumns({**problems, _REASON: reason.cast("string")})
+        told = _told(names)
+        frame = frame.withColumn(REASONS, F.when(F.size(told) > 0, told)).drop(*names)
+        is_bad = F.col(REASONS).isNotNull()
+        return frame.withColumns(
+            {
+                rows.SOURCE: F.when(is_bad, F.lit(records.shown)),
+                rows.PLACE: F.when(is_bad, F.coalesce(records.place, F.lit(""))),
+                rows.RECORD: F.when(is_bad, F.substring(records.text, 1, rows.DEAD_LETTER_TEXT)),
+            }
         )
 
     def dead_letters(self) -> DataFrame:
@@ -606,6 +613,11 @@ class _Join:
     guard: Column | None
     entries: list[Entry]
     how: str
+    telling: tuple[_Group, ...] = ()
+
+    def tagged(self, with_target: bool) -> DataFrame:
+        """The quads of all pairs."""
+        return explode(self.terms(), self.entries, with_target)
 
     def terms(self, carry: Sequence[str] = ()) -> DataFrame:
         """The terms of each pair of records that belong together."""
@@ -644,10 +656,29 @@ class _Join:
 class _Hosting:
     """Who joins streams, and what is known of them."""
 
+    mapping: RmlMapping
     host: Host | None
     stream_time: StreamTimes
     run: str
     _count: int = 0
+
+    def is_only_joined(self, logical: LogicalSource) -> bool:
+        """Tell whether all that is made of a source is one join's."""
+        joins = 0
+        for triples_map in self.mapping.triples_maps:
+            is_own = triples_map.source == logical
+            if is_own and triples_map.subject.classes:
+                return False
+            for pair in triples_map.predicate_objects:
+                for item in pair.objects:
+                    parent = item.parent if isinstance(item, RefObjectMap) else None
+                    sources = [triples_map.source]
+                    if parent is not None:
+                        sources.append(self.mapping.triples_map(parent).source)
+                    if is_own and (parent is None or sources[0] == sources[1]):
+                        return False
+                    joins += logical in sources
+        return joins == 1
 
     def name(self) -> str:
         """Name a join; the same join has the same name whenever the mapping is compiled."""
@@ -694,18 +725,29 @@ class _WindowJoin:
     entries: list[Entry]
     name: str
     how: str
+    telling: tuple[_Group, ...] = ()
+
+    def tagged(self, with_target: bool) -> DataFrame:
+        """The quads of all pairs, and the dead letters of the sides that tell of them here."""
+        frame = self._joined({}, with_letters=True)
+        told = F.coalesce(F.col(REASONS), F.array().cast("array<string>"))
+        usable = F.col(REASONS).isNull()
+        return _flat(frame, told, usable, self.entries, with_target, F.col(rows.SOURCE))
 
     def terms(self, carry: Sequence[str] = ()) -> DataFrame:
         """The terms of each pair of records that meet, and what of `carry` the child has."""
-        left = self.child.frame
+        brought = {name: F.col(name) for name in carry if name != rows.EVENT_TIME}
+        return self._joined(brought, with_letters=False)
+
+    def _joined(self, brought: Mapping[str, Column], *, with_letters: bool) -> DataFrame:
+        left, right = (
+            each.with_letters() if with_letters and each in self.telling else each.frame
+            for each in (self.child, self.parent)
+        )
         if self.guard is not None:
             left = left.where(self.guard)
-        brought = {name: F.col(name) for name in carry if name != rows.EVENT_TIME}
-        parent = self.parent.frame.withColumns(self.parent._columns)
-        if self.found.many:
-            parent = parent.withColumn(OBJECT, F.explode(self.found.column))
-        else:
-            parent = parent.withColumn(OBJECT, self.found.column)
+        found = self.found.column if self.found.many else F.array(self.found.column)
+        right = right.withColumns(self.parent._columns).withColumn(OBJECT, F.explode_outer(found))
         child = Side(
             frame=left,
             keys=[mine for mine, _ in self.keys],
@@ -713,7 +755,7 @@ class _WindowJoin:
             carried={**brought, **self.child._columns},
         )
         other = Side(
-            frame=parent,
+            frame=right,
             keys=[theirs for _, theirs in self.keys],
             time=self.times[1],
             carried={OBJECT: F.col(OBJECT)},
@@ -728,11 +770,45 @@ class _WindowJoin:
                 timing=timing_of(self.window, *streams),
                 child=tuple(child.carried),
                 parent=(OBJECT,),
+                passed=LETTER,
                 is_keyed=bool(self.keys),
                 name=self.name,
                 run=self.hosting.run,
             )
         )
+
+
+def _told(problems: Sequence[str]) -> Column:
+    """Why a record cannot be used, or not wholly, as an array."""
+    return F.when(F.col(_REASON).isNotNull(), F.array(F.col(_REASON))).otherwise(
+        F.array_distinct(F.array_compact(F.array(*problems).cast("array<string>")))
+    )
+
+
+def _flat(
+    frame: DataFrame,
+    told: Column,
+    usable: Column,
+    entries: Sequence[Entry],
+    with_target: bool,
+    source: Column,
+) -> DataFrame:
+    """Rows of terms as quads and dead letters, in one pass."""
+    letters = F.transform(told, lambda one: letter(one, with_target))
+    quads = quad_array(entries, with_target, tagged=True)
+    if quads is not None:
+        letters = F.concat(F.when(usable, quads).otherwise(F.array()), letters)
+    kept = (source.alias(rows.SOURCE), rows.PLACE, rows.RECORD)
+    exploded = frame.select(*kept, F.explode(letters).alias("quad"))
+    is_letter = F.col(rows.REASON).isNotNull()
+    flat = exploded.select(rows.SOURCE, rows.PLACE, rows.RECORD, "quad.*")
+    return flat.where(is_letter | is_whole()).select(
+        *rows.TERMS,
+        *([TARGET] if with_target else []),
+        *[F.when(is_letter, F.col(name)).alias(name) for name in (rows.SOURCE, rows.PLACE)],
+        rows.REASON,
+        F.when(is_letter, F.col(rows.RECORD)).alias(rows.RECORD),
+    )
 
 
 def _has_own_node(term: TermMap) -> bool:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 OBJECT: Final = "_quadweir_object"
 """The column of the subject that a parent brings."""
+REASONS: Final = "_quadweir_reasons"
+"""Why a record cannot be used, or not wholly; NULL if it can."""
+LETTER: Final = (REASONS, rows.SOURCE, rows.PLACE, rows.RECORD)
+"""What there is to tell of a record that cannot be used."""
 _PART: Final = "_quadweir_key"
 _ONLY_KEY: Final = "all records"
 
@@ -106,15 +110,22 @@ def both(child: Side, parent: Side) -> DataFrame:
             _arrival(side.frame).alias(rows.ARRIVAL),
             *[key.column.alias(f"{_PART}{place}") for place, key in enumerate(side.keys)],
             *[column.alias(name) for name, column in side.carried.items()],
+            *_letter(side.frame),
         )
         for place, key in enumerate(side.keys):
             if key.many:
-                frame = frame.withColumn(f"{_PART}{place}", F.explode(f"{_PART}{place}"))
-        frame = frame.withColumn(KEY, _key(len(side.keys))).where(
-            F.col(rows.EVENT_TIME).isNotNull()
-        )
+                frame = frame.withColumn(f"{_PART}{place}", F.explode_outer(f"{_PART}{place}"))
+        is_wanted = F.col(rows.EVENT_TIME).isNotNull() | F.col(REASONS).isNotNull()
+        frame = frame.withColumn(KEY, _key(len(side.keys))).where(is_wanted)
         frames.append(frame.drop(*[f"{_PART}{place}" for place in range(len(side.keys))]))
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+
+
+def _letter(frame: DataFrame) -> list[Column]:
+    if REASONS in frame.columns:
+        return [F.col(name) for name in LETTER]
+    types = ["array<string>", *["string"] * 3]
+    return [F.lit(None).cast(kind).alias(name) for name, kind in zip(LETTER, types, strict=True)]
 
 
 def _arrival(frame: DataFrame) -> Column:

@@ -61,6 +61,9 @@ class JoinInput:
         timing: how late they may be.
         child: the columns that a child brings into a pair.
         parent: those that a parent brings.
+        passed: the columns of what is told about single records: a record in which the first of
+            them is not NULL comes out with these, besides being joined. Without a time it is only
+            told of.
         is_keyed: whether there are different keys; if not, all records belong to one shard.
         name: what tells this join from others of the mapping.
         run: what tells this run from others of the mapping, such as its checkpoint.
@@ -71,6 +74,7 @@ class JoinInput:
     timing: JoinTiming
     child: tuple[str, ...]
     parent: tuple[str, ...]
+    passed: tuple[str, ...]
     is_keyed: bool
     name: str
     run: str = ""

@@ -144,7 +144,8 @@ class HostingProcessor(StatefulProcessor):
         copy = self._copy(shard, token, version, parts, first, note)
         version += 1
         for batch in copy.hosted.take(blobs, f"{shard}.{version}", copy.replayed):
-            yield batch.to_pandas()
+            # As Arrow's own columns: Spark takes them over without making objects of texts.
+            yield batch.to_pandas(types_mapper=pd.ArrowDtype)
         copy.replayed = 0
         copy.token = secrets.token_hex(8)
         entry = _packed(copy.hosted.mark(), blobs)

@@ -14,7 +14,7 @@ import struct
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ from quadweir.runtime.hosting import HostingProcessor
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from quadweir.kernel.streamjoin import StreamJoin
+    from quadweir.kernel.streamjoin import Pairs, StreamJoin
 
 METRICS: Final = "quadweir_join_"
 """Under this name and a number Spark's progress tells how a join fares."""
@@ -68,15 +68,15 @@ def host_join(asked: JoinInput) -> DataFrame:
             "there are no shuffle partitions", hint="Set spark.sql.shuffle.partitions."
         )
     shards = partitions if asked.is_keyed else 1
-    spec = JoinSpec(asked.window, asked.timing, asked.child, asked.parent, shards)
+    spec = JoinSpec(asked.window, asked.timing, asked.child, asked.parent, asked.passed, shards)
     to = F.coalesce(F.pmod(F.xxhash64(KEY), F.lit(shards)), F.lit(0)).cast("int")
-    packer = JoinPacker(shard_keys(spark, shards, partitions), spec.carried)
+    packer = JoinPacker(shard_keys(spark, shards, partitions), spec.columns)
     blobs = frame.withColumn(_SHARD, to).mapInArrow(packer, BLOB_SCHEMA)
     types = {field.name: field for field in frame.schema.fields}
     schema = StructType(
         [
             StructField(rows.EVENT_TIME, LongType()),
-            *(types[name] for name in spec.carried),
+            *(types[name] for name in spec.columns),
             *(StructField(name, LongType()) for name in _FACTS),
             StructField(_WINDOWS, StringType()),
         ]
@@ -108,12 +108,18 @@ class JoinSpec:
     timing: JoinTiming
     child: tuple[str, ...]
     parent: tuple[str, ...]
+    passed: tuple[str, ...]
     shards: int
 
     @property
     def carried(self) -> tuple[str, ...]:
-        """The columns that records carry."""
+        """The columns that records bring into pairs."""
         return self.child + self.parent
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that come out of the join again."""
+        return self.carried + self.passed
 
     def host(self) -> HostedJoin:
         return HostedJoin(self)
@@ -166,11 +172,11 @@ class JoinPacker:
 
     Attributes:
         keys: the shuffle keys of the shards, in their order.
-        carried: the columns that records carry.
+        columns: the columns that come out of the join again.
     """
 
     keys: tuple[int, ...]
-    carried: tuple[str, ...]
+    columns: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
@@ -190,8 +196,10 @@ class JoinPacker:
             arrived = int(arrival[-1])
             sequence = np.arange(done, done + batch.num_rows, dtype=np.int64)
             done += batch.num_rows
-            side = batch.column(SIDE).to_numpy()
-            profile.note(sequence, side, batch.column(rows.EVENT_TIME).to_numpy(), arrival)
+            side, at = batch.column(SIDE).to_numpy(), batch.column(rows.EVENT_TIME)
+            timed = at.is_valid().to_numpy(zero_copy_only=False)
+            at = at.fill_null(0).to_numpy()
+            profile.note(sequence[timed], side[timed], at[timed], arrival[timed])
             table = pa.Table.from_batches([batch]).drop_columns([rows.ARRIVAL])
             table = table.append_column(rows.ARRIVAL, pa.array(arrival))
             waiting.append(table.append_column(_SEQUENCE, pa.array(sequence)))
@@ -205,7 +213,7 @@ class JoinPacker:
     def _pack(self, task: int, waiting: list[pa.Table], heard: np.ndarray) -> pa.RecordBatch:
         table = pa.concat_tables(waiting).combine_chunks()
         to = table.column(_SHARD).to_numpy()
-        table = table.select([KEY, *_NUMBERS, *self.carried])
+        table = table.select([KEY, *_NUMBERS, *self.columns])
         blobs = []
         for shard in range(len(self.keys)):
             part = table if len(self.keys) == 1 else table.filter(pa.array(to == shard))
@@ -270,14 +278,16 @@ class HostedJoin:
 
     def take(self, blobs: list[bytes], step: str, replayed: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - pairs need no names
         began = time.monotonic()
-        for pairs in self._step(blobs):
+        table, order, heard = _unpacked(blobs)
+        told = self._told(table)
+        if told.num_rows:
+            columns = [each.combine_chunks() for each in told.columns]
+            yield self._row_batch(told.num_rows, passed=columns)
+        for pairs in self._step(table, order, heard):
             assert pairs.child_carried is not None and pairs.parent_carried is not None
             carried = (*pairs.child_carried.columns, *pairs.parent_carried.columns)
-            yield self._row_batch(
-                len(pairs),
-                pa.array(pairs.time),
-                [column.combine_chunks() for column in carried],
-            )
+            columns = [column.combine_chunks() for column in carried]
+            yield self._row_batch(len(pairs), pa.array(pairs.time), columns)
         facts = {
             **self._join.facts(),
             "through": self._join.watermark,
@@ -290,7 +300,7 @@ class HostedJoin:
         return 0
 
     def replay(self, blobs: list[bytes], mark: int) -> None:  # noqa: ARG002 - times are in the blobs
-        for _ in self._step(blobs):
+        for _ in self._step(*_unpacked(blobs)):
             pass
 
     def note(self) -> str:
@@ -313,10 +323,17 @@ class HostedJoin:
     def _fingerprint(self) -> str:
         return f"{self._join.fingerprint.hex()}/{self._spec.shards}"
 
-    def _step(self, blobs: list[bytes]) -> Iterator[Any]:
+    def _told(self, table: pa.Table) -> pa.Table:
+        """What is told of single records."""
+        passed = table.select(list(self._spec.passed))
+        return passed.filter(passed.column(0).is_valid()) if passed.columns else passed
+
+    def _step(self, table: pa.Table, order: Ints, heard: Heard) -> Iterator[Pairs]:
         from quadweir.kernel.streamjoin import Arrivals
 
-        table, order, heard = _unpacked(blobs)
+        timed = table.column(rows.EVENT_TIME).is_valid()
+        if table.column(rows.EVENT_TIME).null_count:
+            table, order = table.filter(timed), order[timed.to_numpy()]
         side, at, arrival = (table.column(name).to_numpy() for name in _NUMBERS[:3])
         key = table.column(KEY).combine_chunks()
         arrivals = Arrivals(
@@ -335,19 +352,22 @@ class HostedJoin:
         count: int,
         times: pa.Array | None = None,
         carried: list[pa.Array] | None = None,
+        passed: list[pa.Array] | None = None,
         facts: dict[str, int] | None = None,
     ) -> pa.RecordBatch:
         told = facts or {}
         windows = self._windows() if facts is not None else None
-        texts = carried or [pa.nulls(count, pa.string()) for _ in self._spec.carried]
+        texts = carried or [pa.nulls(count) for _ in self._spec.carried]
+        letters = passed or [pa.nulls(count) for _ in self._spec.passed]
         return pa.RecordBatch.from_arrays(
             [
                 times if times is not None else pa.nulls(count, pa.int64()),
                 *texts,
+                *letters,
                 *(pa.array([told.get(name)] * count, pa.int64()) for name in _FACTS),
                 pa.array([windows] * count, pa.string()),
             ],
-            names=[rows.EVENT_TIME, *self._spec.carried, *_FACTS, _WINDOWS],
+            names=[rows.EVENT_TIME, *self._spec.columns, *_FACTS, _WINDOWS],
         )
 
     def _windows(self) -> str:

@@ -57,9 +57,9 @@ class Cluster:
     """Some tasks that read and some shards that join, fed batch by batch."""
 
     def __init__(self, window: JoinWindow, *, shards: int, name: str = "test") -> None:
-        self.spec = JoinSpec(window, TIMING, ("c",), ("p",), shards)
+        self.spec = JoinSpec(window, TIMING, ("c",), ("p",), (), shards)
         self.shards = shards
-        self.packer = JoinPacker(tuple(range(shards)), self.spec.carried)
+        self.packer = JoinPacker(tuple(range(shards)), self.spec.columns)
         self.tester = TwsTester(HostingProcessor(name, self.spec))
         self.pairs: list[tuple[int, int, int]] = []
         self.facts: dict[int, dict[str, int]] = {}
@@ -137,7 +137,7 @@ def test_any_shards_cuts_and_restarts_give_what_the_model_gives(
 def test_state_of_another_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Cluster(Tumbling(20), shards=1)
     first.batch(make_records(10), monkeypatch)
-    other = JoinSpec(Tumbling(30), TIMING, ("c",), ("p",), 1).host()
+    other = JoinSpec(Tumbling(30), TIMING, ("c",), ("p",), (), 1).host()
     with pytest.raises(StateError, match="another join"):
         other.resume(first.spec.host().note())
 
