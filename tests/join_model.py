@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from quadweir.kernel.joinclock import JoinTiming
-from quadweir.kernel.joinwindows import Dynamic, Interval, JoinWindow, Sliding, Tumbling
+from quadweir.kernel.joinwindows import Dynamic, Interval, JoinTiming, JoinWindow, Sliding, Tumbling
 from quadweir.kernel.policies import Subwindow
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from join_model import Model, Record
-from quadweir.kernel.joinclock import Heard, JoinTiming
-from quadweir.kernel.joinwindows import Dynamic, Interval, JoinWindow, Sliding, Tumbling
+from quadweir.kernel.joinclock import Heard
+from quadweir.kernel.joinwindows import Dynamic, Interval, JoinTiming, JoinWindow, Sliding, Tumbling
 from quadweir.kernel.policies import (
     CarryPolicy,
     CountPolicy,

@@ -16,7 +16,10 @@ import numpy as np
 from numba import njit
 
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
+from quadweir.kernel.joinwindows import JoinTiming
 from quadweir.kernel.oneway import plain
+
+__all__ = ["Heard", "JoinClock", "JoinTiming"]
 
 # Cells of the clock; the two sides follow one another.
 _HIGHEST: Final = 0
@@ -24,21 +27,6 @@ _ARRIVED: Final = 2
 _FIRST: Final = 4
 _WATERMARK: Final = 5
 _CELLS: Final = 6
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class JoinTiming:
-    """How late records of child and parent may be, and when a stream stops holding time back.
-
-    Attributes:
-        delay_ms: for each side, how far below its highest time a record may be.
-        idle_ms: after how long without a record, by times of arrival, a side counts as idle; None
-            is never.
-    """
-
-    delay_ms: tuple[int, int] = (0, 0)
-    idle_ms: int | None = None
 
 
 @final

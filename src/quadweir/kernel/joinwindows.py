@@ -128,6 +128,21 @@ class Dynamic:
         return self.policy.max_size_ms
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class JoinTiming:
+    """How late records of child and parent may be, and when a stream stops holding time back.
+
+    Attributes:
+        delay_ms: for each side, how far below its highest time a record may be.
+        idle_ms: after how long without a record, by times of arrival, a side counts as idle; None
+            is never.
+    """
+
+    delay_ms: tuple[int, int] = (0, 0)
+    idle_ms: int | None = None
+
+
 JoinWindow: TypeAlias = Tumbling | Sliding | Interval | Dynamic
 
 

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from quadweir.errors import StateError
 from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.codec import Kind, fingerprint, read_frame, write_frame
-from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.dictionary import Dictionary, distinct_of
 from quadweir.kernel.dynamic import COUNTS, EVICTIONS, LIMITS, SIZE, DynamicWindows
 from quadweir.kernel.held import Held
-from quadweir.kernel.joinclock import Heard, JoinClock, JoinTiming
-from quadweir.kernel.joinwindows import Dynamic, JoinWindow
+from quadweir.kernel.joinclock import Heard, JoinClock
+from quadweir.kernel.joinwindows import Dynamic, JoinTiming, JoinWindow
 from quadweir.kernel.oneway import COUNT, FIRST_KEY, part, prefixed
 from quadweir.kernel.timed import TimedWindows
 
@@ -172,14 +172,15 @@ class StreamJoin:
 
     def _entries(self, texts: pa.Array) -> Ints:
         """Give the entry of each key; those of new keys are held by the dictionary."""
-        numbers = self._terms.encode(texts)
+        # Each key once: the index makes room for as many as it is given.
+        places, numbers = distinct_of(self._terms.encode(texts))
         entries, became = self._windows.keys.transitions(
             numbers.reshape(-1, 1), np.ones(len(numbers), dtype=np.int64)
         )
         self._terms.hold(numbers[became > 0])
         # The counter only says whether there is such a key.
         self._windows.keys.cells[entries, COUNT] = 1
-        return entries
+        return entries[places]
 
     def _pairs(self, slots: NDArray[np.int64]) -> Pairs:
         held = self._held

@@ -17,11 +17,13 @@ from lxml import etree
 from quadweir.errors import MappingError, QuadweirError
 from quadweir.mapping.findings import Finding, Level
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.joins import time_reference, window_of
 from quadweir.mapping.jsonpath import check_path
 from quadweir.mapping.model import (
     Constant,
     Expression,
     FunctionExecution,
+    JoinWindow,
     Mapping,
     Reference,
     RefObjectMap,
@@ -73,6 +75,7 @@ def lint(
         )
         findings.extend(_unused(triples_map, mapping))
         findings.extend(_unbounded(triples_map, mapping))
+        findings.extend(_idle_windows(triples_map, mapping))
         findings.extend(_doubtful(triples_map))
         findings.extend(_chance(triples_map, registry))
         if samples is not None:
@@ -103,6 +106,8 @@ def _errors(
     if source.iterator is not None:
         yield from _path_errors(triples_map, source, source.iterator, "the iterator", source.span)
     for item in triples_map.ref_object_maps():
+        if item.window is not None:
+            yield from _window_errors(triples_map, mapping, item, item.window)
         parent = mapping.triples_map(item.parent)
         live = parent.source.is_stream or triples_map.source.is_stream
         whole = not item.conditions and item.window is None
@@ -114,6 +119,23 @@ def _errors(
                 hint="Add rml:joinCondition and rmls:windowType.",
                 span=item.span or triples_map.span,
             )
+
+
+def _window_errors(
+    triples_map: TriplesMap, mapping: Mapping, item: RefObjectMap, window: JoinWindow
+) -> Iterator[QuadweirError]:
+    """A window that cannot be, or whose times are read from a path that is none."""
+    try:
+        window_of(window)
+    except MappingError as error:
+        error.message = f"triples map {triples_map.name}: {error.message}"
+        error.args = (error.message,)
+        yield error
+    sides = (triples_map, mapping.triples_map(item.parent))
+    for is_parent, side in enumerate(sides):
+        reference = time_reference(window, is_parent=bool(is_parent))
+        if reference is not None:
+            yield from _path_errors(triples_map, side.source, reference, "the time", window.span)
 
 
 def _graph_errors(triples_map: TriplesMap) -> Iterator[QuadweirError]:
@@ -247,6 +269,19 @@ def _unbounded(triples_map: TriplesMap, mapping: Mapping) -> Iterator[Finding]:
                 "cross-join",
                 f"it is joined with {item.parent}, which has another source, without a condition",
                 "Every record meets every other one; add rml:joinCondition if that is not meant.",
+                item,
+            )
+
+
+def _idle_windows(triples_map: TriplesMap, mapping: Mapping) -> Iterator[Finding]:
+    for item in triples_map.ref_object_maps():
+        both = (triples_map.source, mapping.triples_map(item.parent).source)
+        if item.window is not None and not all(source.is_stream for source in both):
+            yield _warn(
+                triples_map,
+                "window-without-streams",
+                f"it is joined with {item.parent} in a window, but not both are streams",
+                "All records of a file are joined, whatever the window; leave it out.",
                 item,
             )
 

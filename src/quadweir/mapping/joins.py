@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 from quadweir.errors import MappingError, PlanError
-from quadweir.kernel.joinclock import JoinTiming
-from quadweir.kernel.joinwindows import Dynamic, Interval, Sliding, Tumbling
+from quadweir.kernel.joinwindows import Dynamic, Interval, JoinTiming, Sliding, Tumbling
 from quadweir.kernel.joinwindows import JoinWindow as Window
 from quadweir.kernel.policies import DEFAULT, Policy, configured, named
 from quadweir.mapping.model import JoinWindow, JoinWindowKind

@@ -38,6 +38,15 @@ _KINDS: Final = {
     "qw:Dynamic": JoinWindowKind.DYNAMIC,
     "qw:Interval": JoinWindowKind.INTERVAL,
 }
+# What can be said of each kind of window, besides the times of records.
+_OF_ALL: Final = frozenset(("timestamp", "parentTimestamp", "delay", "idle"))
+_OF_KIND: Final = {
+    JoinWindowKind.TUMBLING: frozenset(("size",)),
+    JoinWindowKind.CROSS: frozenset(("size",)),
+    JoinWindowKind.SLIDING: frozenset(("size", "slide")),
+    JoinWindowKind.INTERVAL: frozenset(("distance",)),
+}
+_OF_DYNAMIC: Final = JOIN_PARAMETERS - _OF_ALL - {"slide", "distance", "policy"}
 _DURATION: Final = re.compile(
     r"P(?:(?P<days>\d+(?:\.\d+)?)D)?"
     r"(?:T(?:(?P<hours>\d+(?:\.\d+)?)H)?(?:(?P<minutes>\d+(?:\.\d+)?)M)?"
@@ -72,6 +81,7 @@ def read_window(graph: MappingGraph, terms: TermReader, statement: Statement) ->
     window_type: tuple[JoinWindowKind, Span | None] | None = None
     join_type: tuple[JoinWindowKind, Span | None] | None = None
     parameters: dict[str, str] = {}
+    places: dict[str, Span | None] = {}
     policy: str | None = None
     for candidate in nodes:
         for found in graph.about(candidate):
@@ -85,9 +95,18 @@ def read_window(graph: MappingGraph, terms: TermReader, statement: Statement) ->
             elif found.name.removeprefix("qw:") in JOIN_PARAMETERS and found.name[:3] == "qw:":
                 name = found.name.removeprefix("qw:")
                 parameters[name] = _parameter(name, found.value.value, where)
+                places[name] = where
     if configured is None and window_type is None and not parameters and policy is None:
         return None
     kind = _decide(window_type, join_type, parameters, policy, span)
+    known = _OF_ALL | _OF_KIND.get(kind, _OF_DYNAMIC)
+    for name in parameters:
+        if name not in known:
+            raise MappingError(
+                f"qw:{name} says nothing about a {kind} window",
+                hint="It can have " + ", ".join(f"qw:{each}" for each in sorted(known)) + ".",
+                span=places[name],
+            )
     return JoinWindow(
         kind=kind, parameters=tuple(sorted(parameters.items())), policy=policy, span=span
     )
@@ -104,7 +123,6 @@ def _decide(
         return JoinWindowKind.CUSTOM
     if window_type is not None and join_type is not None and window_type[0] != join_type[0]:
         if join_type[0] is JoinWindowKind.CROSS:
-            parameters["join"] = "cross"
             return window_type[0]
         raise MappingError(
             f"a join is {join_type[0]} by its join type and {window_type[0]} by its window type",

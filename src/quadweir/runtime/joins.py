@@ -24,8 +24,8 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from quadweir import rows
 from quadweir.errors import StateError, UsageError
 from quadweir.kernel.arrays import Ints, ints
-from quadweir.kernel.joinclock import Heard, JoinTiming
-from quadweir.kernel.joinwindows import JoinWindow
+from quadweir.kernel.joinclock import Heard
+from quadweir.kernel.joinwindows import JoinTiming, JoinWindow
 from quadweir.mapping.joins import KEY, SIDE, JoinInput, shown_key
 from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, FIRST, SHARD_KEY, shard_keys
 from quadweir.runtime.hosting import HostingProcessor

@@ -14,8 +14,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from join_model import Model, Record
 from quadweir import rows
 from quadweir.errors import StateError
-from quadweir.kernel.joinclock import JoinTiming
-from quadweir.kernel.joinwindows import Dynamic, Interval, JoinWindow, Sliding, Tumbling
+from quadweir.kernel.joinwindows import Dynamic, Interval, JoinTiming, JoinWindow, Sliding, Tumbling
 from quadweir.kernel.policies import CarryPolicy, PaperPolicy
 from quadweir.mapping.joins import KEY, SIDE, shown_key
 from quadweir.runtime import hosting, joins
