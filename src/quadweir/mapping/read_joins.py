@@ -103,7 +103,7 @@ def read_window(graph: MappingGraph, terms: TermReader, statement: Statement) ->
     for name in parameters:
         if name not in known:
             raise MappingError(
-                f"qw:{name} says nothing about a {kind} window",
+                f"qw:{name} has no meaning for a window that is {kind}",
                 hint="It can have " + ", ".join(f"qw:{each}" for each in sorted(known)) + ".",
                 span=places[name],
             )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from quadweir.kernel.policies import Subwindow, named
 from quadweir.mapping.check import lint
 from quadweir.mapping.functions import FUNCTIONS, Function, Kind
 from quadweir.mapping.read import parse_mapping
@@ -14,15 +15,17 @@ from quadweir.mapping.vocabulary import GREL, IDLAB, JOIN_PARAMETERS
 from quadweir.mapping.yarrrml import parse_yarrrml
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "rml.md"
+JOINS = PAGE.with_name("stream-joins.md")
 TABLE = re.compile(r"(<!-- functions:[^\n]*-->\n)(.*?)(<!-- end of functions -->)", re.DOTALL)
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+def blocks(language: str, page: Path = PAGE) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
 
 
 def test_the_examples_are_mappings_without_a_fault():
     examples = [parse_mapping(text) for text in blocks("turtle")]
+    examples += [parse_mapping(text) for text in blocks("turtle", JOINS)]
     examples += [parse_yarrrml(text) for text in blocks("yaml")]
     assert len(examples) == 3
     for mapping in examples:
@@ -81,5 +84,13 @@ def test_every_finding_and_every_parameter_is_on_the_page():
     assert wanted
     for name in wanted:
         assert f"`{name}`" in text, name
+    joins = JOINS.read_text("utf-8")
     for parameter in JOIN_PARAMETERS:
-        assert f"`qw:{parameter}`" in text, parameter
+        assert f"`qw:{parameter}`" in joins, parameter
+
+
+def test_the_policy_of_the_page_about_joins_runs():
+    (code,) = blocks("python", JOINS)
+    exec(code, {})
+    adapted = named("calm").adapt(Subwindow(1_000, (500, 500), (1, 1), 0))
+    assert (adapted.size_ms, adapted.carry_ms) == (1_500, 1_000)
