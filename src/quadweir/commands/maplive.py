@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 from quadweir.commands.interrupts import Interrupts, quieten_gateway
+from quadweir.commands.joinview import JoinView
 from quadweir.commands.output import printable, stderr_console
 from quadweir.errors import EnvironmentProblem, UsageError
 
@@ -71,10 +72,12 @@ def run(mapping: Mapping, options: LiveOptions) -> None:
         quieten_gateway()
         interrupts = stack.enter_context(Interrupts())
         begun = begin(spark, mapping, options, checkpoint, declarations)
+        view = stack.enter_context(JoinView())
         try:
             while not interrupts.seen:
                 if begun.wait(_POLL):
                     break
+                view.update(begun.query)
         finally:
             begun.query.stop()
 

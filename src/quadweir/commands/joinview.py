@@ -1,0 +1,158 @@
+"""Watch the windows of stream joins: a live table on a terminal, or a plain line now and then."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, final
+
+from quadweir.commands.output import printable, stderr_console
+from quadweir.sources.times import format_time
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+    from rich.console import RenderableType
+    from rich.live import Live
+
+METRICS: Final = "quadweir_join_"
+"""As in `runtime.joins`, which brings Spark along."""
+_SECONDS_BETWEEN_LINES: Final = 10.0
+_MOST_KEYS: Final = 10
+# As in the kernel: nothing is known yet.
+_EDGE: Final = 2**59
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class JoinReport:
+    """How a join fares.
+
+    Attributes:
+        name: its number in the mapping.
+        totals: late records, pairs, records held and so on, by name.
+        windows: the windows of the keys that hold most.
+    """
+
+    name: str
+    totals: Mapping[str, int]
+    windows: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def through(self) -> str:
+        """The watermark, for people."""
+        at = self.totals.get("through")
+        return format_time(at) if at is not None and abs(at) < _EDGE else "not yet"
+
+    def line(self) -> str:
+        """Say it in one line, for logs.
+
+        >>> JoinReport("1", {"pairs": 5, "held": 2, "keys": 1, "through": 1000}).line()
+        'join 1: 5 pairs, 2 records held for 1 keys, 0 evictions, 0 late, 0 without a key, through 1970-01-01T00:00:01.000Z'
+        """
+        of = {**dict.fromkeys(("evictions", "late", "without_key"), 0), **self.totals}
+        return (
+            f"join {self.name}: {of['pairs']:,} pairs, {of['held']:,} records held for "
+            f"{of['keys']:,} keys, {of['evictions']:,} evictions, {of['late']:,} late, "
+            f"{of['without_key']:,} without a key, through {self.through}"
+        )
+
+
+def read_reports(progress: Mapping[str, Any]) -> list[JoinReport]:
+    """Find what a progress report of Spark's, as JSON has it, says of joins."""
+    found = []
+    for name, told in sorted(progress.get("observedMetrics", {}).items()):
+        # A batch without rows observes nothing.
+        if name.startswith(METRICS) and told.get("held") is not None:
+            windows = [one for text in told.get("windows") or () for one in json.loads(text)]
+            windows.sort(key=lambda one: -(one["child_records"] + one["parent_records"]))
+            totals = {key: value for key, value in told.items() if isinstance(value, int)}
+            found.append(JoinReport(name.removeprefix(METRICS), totals, windows))
+    return found
+
+
+class JoinView:
+    """Shows how the joins of a mapping fare, on standard error, until told to stop.
+
+    Args:
+        clock: seconds that only grow; tests pass their own.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._console = stderr_console()
+        self._live: Live | None = None
+        self._next_line = clock()
+        self._shown: list[str] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def update(self, query: StreamingQuery) -> None:
+        """Take in the query's newest progress and show it."""
+        progress = query.lastProgress
+        reports = read_reports(json.loads(progress.json)) if progress is not None else []
+        if reports:
+            self.show(reports)
+
+    def show(self, reports: list[JoinReport]) -> None:
+        """Show reports, one for each join."""
+        if self._console.is_terminal:
+            if self._live is None:
+                from rich.live import Live
+
+                self._live = Live(console=self._console, auto_refresh=False)
+                self._live.start()
+            self._live.update(render(reports), refresh=True)
+            return
+        lines = [report.line() for report in reports]
+        if lines != self._shown and self._clock() >= self._next_line:
+            self._next_line = self._clock() + _SECONDS_BETWEEN_LINES
+            self._shown = lines
+            for line in lines:
+                self._console.print(line, markup=False)
+
+
+def render(reports: list[JoinReport]) -> RenderableType:
+    """Make a table of each join: its windows, and how full they are."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for report in reports:
+        table = Table(title=report.line(), title_justify="left", title_style="bold")
+        table.add_column("key", no_wrap=True, max_width=40)
+        for name in ("size", "child of limit", "parent of limit", "evictions"):
+            table.add_column(name, justify="right")
+        for window in report.windows[:_MOST_KEYS]:
+            table.add_row(
+                Text(printable(window["key"])),
+                f"{window['size_ms']:,} ms" if window["size_ms"] is not None else "",
+                _fill(window["child_records"], window["child_limit"]),
+                _fill(window["parent_records"], window["parent_limit"]),
+                f"{window['evictions']:,}" if window["evictions"] is not None else "",
+            )
+        parts.append(table)
+    return Group(*parts)
+
+
+def _fill(count: int, limit: int | None) -> str:
+    """Say how full a list is.
+
+    >>> _fill(150, 1000), _fill(7, None)
+    ('150 of 1,000', '7')
+    """
+    return f"{count:,}" if limit is None else f"{count:,} of {limit:,}"

@@ -1,0 +1,94 @@
+"""The windows of stream joins on a terminal, and in a log."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from quadweir.commands.joinview import JoinView, read_reports, render
+from quadweir.runtime import joins
+
+WINDOW = {
+    "key": "a-\x1b1, 52.5",
+    "size_ms": 4000,
+    "child_limit": 500,
+    "parent_limit": 600,
+    "child_records": 30,
+    "parent_records": 31,
+    "evictions": 2,
+}
+OTHER = {**WINDOW, "key": "fullest", "child_records": 400}
+TOLD = {
+    "late": 1,
+    "without_key": 0,
+    "pairs": 1234,
+    "held": 461,
+    "keys": 2,
+    "evictions": 4,
+    "through": 1_000,
+    "windows": [json.dumps([WINDOW]), json.dumps([OTHER])],
+}
+
+
+def progress(**told: object) -> dict[str, object]:
+    return {"observedMetrics": {"quadweir_join_1": {**TOLD, **told}, "quadweir_answers": {}}}
+
+
+def test_reports_hold_the_fullest_windows_first() -> None:
+    (report,) = read_reports(progress())
+    assert report.totals["held"] == 461
+    assert [window["key"] for window in report.windows] == ["fullest", WINDOW["key"]]
+    assert read_reports(progress(held=None)) == []
+    assert joins.METRICS + "1" in progress()["observedMetrics"]  # type: ignore[operator]
+
+
+def test_the_table_tells_size_limits_fill_and_evictions() -> None:
+    out = io.StringIO()
+    Console(file=out, width=120).print(render(read_reports(progress())))
+    text = out.getvalue()
+    for part in (
+        "1,234 pairs",
+        "461 records held",
+        "4,000 ms",
+        "400 of 500",
+        "31 of 600",
+        "1 late",
+    ):
+        assert part in text
+    # A key comes from data; a terminal must not obey it.
+    assert "\x1b" not in text
+
+
+def test_windows_that_do_not_adapt_tell_only_what_they_hold() -> None:
+    plain = {
+        **WINDOW,
+        "size_ms": None,
+        "child_limit": None,
+        "parent_limit": None,
+        "evictions": None,
+    }
+    out = io.StringIO()
+    Console(file=out, width=120).print(
+        render(read_reports(progress(windows=[json.dumps([plain])])))
+    )
+    assert "30" in out.getvalue()
+    assert "None" not in out.getvalue()
+
+
+def test_off_a_terminal_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    view = JoinView(clock=lambda: now[0])
+    with view:
+        for second in range(25):
+            now[0] = float(second)
+            view.show(read_reports(progress(pairs=second)))
+            view.show(read_reports(progress(pairs=second)))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" pairs")[0] for line in lines] == [
+        "join 1: 0",
+        "join 1: 10",
+        "join 1: 20",
+    ]
