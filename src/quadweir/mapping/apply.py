@@ -10,6 +10,7 @@ from quadweir.errors import UsageError
 from quadweir.mapping.compile import Compiled, compile_mapping
 from quadweir.mapping.frames import from_frame
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.joins import Host
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.records import Records, describe
 from quadweir.mapping.sources import LogicalSource
@@ -24,6 +25,7 @@ def apply(
     *,
     base: str | None = None,
     registry: Registry = FUNCTIONS,
+    host: Host | None = None,
 ) -> DataFrame:
     """Map records to quads (`rows.QUAD_SCHEMA`); what cannot be mapped is left out.
 
@@ -34,12 +36,14 @@ def apply(
             JSON or XML text in each row; the columns of any other frame are the references.
         base: what relative IRIs are put after.
         registry: the functions that the mapping may call.
+        host: joins streaming frames in windows (`quadweir.runtime.joins.host_join`).
 
     Raises:
         MappingError: a reference is no path, or names no column.
         UsageError: there is no frame for a source.
     """
-    return compile_frames(mapping, frames, base=base, registry=registry).quads().select(*rows.TERMS)
+    compiled = compile_frames(mapping, frames, base=base, registry=registry, host=host)
+    return compiled.quads().select(*rows.TERMS)
 
 
 def compile_frames(
@@ -48,6 +52,7 @@ def compile_frames(
     *,
     base: str | None = None,
     registry: Registry = FUNCTIONS,
+    host: Host | None = None,
 ) -> Compiled:
     """Like `apply`, but give what also knows the dead letters and can be explained."""
 
@@ -63,4 +68,4 @@ def compile_frames(
             )
         return from_frame(frames[name], logical, references)
 
-    return compile_mapping(mapping, open_source, base=base, registry=registry)
+    return compile_mapping(mapping, open_source, base=base, registry=registry, host=host)

@@ -702,7 +702,7 @@ class _Hosting:
         if self.host is None:
             raise MappingError(
                 f"triples map {triples_map.name} joins two streams, for which this run has no state",
-                hint="Run it with `quadweir map --live`, or hand in "
+                hint="Run it with `quadweir map --live`, or give quadweir.mapping.apply.apply "
                 "host=quadweir.runtime.joins.host_join.",
                 span=span,
             )
