@@ -746,8 +746,8 @@ class _WindowJoin:
         )
         if self.guard is not None:
             left = left.where(self.guard)
-        found = self.found.column if self.found.many else F.array(self.found.column)
-        right = right.withColumns(self.parent._columns).withColumn(OBJECT, F.explode_outer(found))
+        found = F.explode_outer(self.found.column) if self.found.many else self.found.column
+        right = right.withColumns(self.parent._columns).withColumn(OBJECT, found)
         child = Side(
             frame=left,
             keys=[mine for mine, _ in self.keys],

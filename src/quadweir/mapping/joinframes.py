@@ -39,7 +39,7 @@ class Side:
     Attributes:
         frame: its records.
         keys: the texts that are compared, one for each condition.
-        time: event times; a record without one is left out.
+        time: event times; a record without one meets nothing.
         carried: the columns that it brings into a pair.
     """
 
@@ -115,8 +115,9 @@ def both(child: Side, parent: Side) -> DataFrame:
         for place, key in enumerate(side.keys):
             if key.many:
                 frame = frame.withColumn(f"{_PART}{place}", F.explode_outer(f"{_PART}{place}"))
-        is_wanted = F.col(rows.EVENT_TIME).isNotNull() | F.col(REASONS).isNotNull()
-        frame = frame.withColumn(KEY, _key(len(side.keys))).where(is_wanted)
+        # No record is left out here: Spark would move the filter below the parsing, and parse again
+        # for each column that it asks for.
+        frame = frame.withColumn(KEY, _key(len(side.keys)))
         frames.append(frame.drop(*[f"{_PART}{place}" for place in range(len(side.keys))]))
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 

@@ -55,14 +55,14 @@ class JoinInput:
 
     Attributes:
         frame: the records of both, with `SIDE` (0 is the child), `KEY` (a text, or NULL for a
-            record that meets nothing), `rows.EVENT_TIME`, `rows.ARRIVAL`, and what they carry.
+            record that meets nothing), `rows.EVENT_TIME` (NULL likewise), `rows.ARRIVAL`, and what
+            they carry.
         window: which records may meet.
         timing: how late they may be.
         child: the columns that a child brings into a pair.
         parent: those that a parent brings.
         passed: the columns of what is told about single records: a record in which the first of
-            them is not NULL comes out with these, besides being joined. Without a time it is only
-            told of.
+            them is not NULL comes out with these, besides being joined.
         is_keyed: whether there are different keys; if not, all records belong to one shard.
         name: what tells this join from others of the mapping.
         run: what tells this run from others of the mapping, such as its checkpoint.

@@ -129,7 +129,10 @@ class Value:
         match self.form:
             case Form.TEXT | Form.TEXTS:
                 return self.text().map(lambda text: _keyed(F.lit(self.datatype is None), text))
-            case Form.VARIANT | Form.VARIANTS:
+            case Form.VARIANT:
+                is_string = F.schema_of_variant(self.column) == "STRING"
+                return Terms(_keyed(is_string, self.text().column))
+            case Form.VARIANTS:
                 terms = Terms(self.column, self.many).map(
                     lambda value: _keyed(
                         F.schema_of_variant(value) == "STRING", _variant_text(value)
