@@ -1,4 +1,4 @@
-"""Joins of two streams on Spark: records go to shards as blobs, pairs come back as rows.
+"""Joins of two streams on Spark: records go to shards as blobs, and so do pairs come back.
 
 Records of one key meet in one shard. Each task sends every shard its own records and, of all
 records, when time went on (`kernel.joinclock`), so that every shard finds the same watermark at the
@@ -12,14 +12,14 @@ import hashlib
 import json
 import struct
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from quadweir import rows
 from quadweir.errors import StateError, UsageError
@@ -46,6 +46,17 @@ _NUMBERS: Final = (SIDE, rows.EVENT_TIME, rows.ARRIVAL, _SEQUENCE)
 _MOST_ROWS: Final = 1 << 19
 _MOST_WINDOWS: Final = 20
 _HEAD: Final = struct.Struct("<qq")
+_MOST_PAIRS: Final = 1 << 16
+"""So many pairs make a blob."""
+_SHARD_SCHEMA: Final = StructType(
+    [
+        StructField(BLOB, BinaryType()),
+        *(StructField(name, LongType()) for name in _FACTS),
+        StructField(_WINDOWS, StringType()),
+    ]
+)
+"""What comes out of a shard: pairs as blobs, which cost Spark's state operator one row each instead
+of many, and at the end of a batch how the shard fares."""
 
 
 def host_join(asked: JoinInput) -> DataFrame:
@@ -73,18 +84,13 @@ def host_join(asked: JoinInput) -> DataFrame:
     packer = JoinPacker(shard_keys(spark, shards, partitions), spec.columns)
     blobs = frame.withColumn(_SHARD, to).mapInArrow(packer, BLOB_SCHEMA)
     types = {field.name: field for field in frame.schema.fields}
-    schema = StructType(
-        [
-            StructField(rows.EVENT_TIME, LongType()),
-            *(types[name] for name in spec.columns),
-            *(StructField(name, LongType()) for name in _FACTS),
-            StructField(_WINDOWS, StringType()),
-        ]
+    joined = StructType(
+        [StructField(rows.EVENT_TIME, LongType()), *(types[name] for name in spec.columns)]
     )
     name = hashlib.sha256(f"{asked.run}\n{asked.name}\n{spec!r}".encode()).hexdigest()[:16]
     raw = blobs.groupBy(SHARD_KEY).transformWithStateInPandas(
         statefulProcessor=HostingProcessor(name, spec),
-        outputStructType=schema,
+        outputStructType=_SHARD_SCHEMA,
         outputMode="append",
         timeMode="none",
     )
@@ -96,7 +102,7 @@ def host_join(asked: JoinInput) -> DataFrame:
         F.sum("replayed").alias("replayed"),
         F.collect_list(_WINDOWS).alias(_WINDOWS),
     )
-    return told.where(F.col(_FACTS[0]).isNull()).drop(*_FACTS, _WINDOWS)
+    return told.where(F.col(BLOB).isNotNull()).select(BLOB).mapInArrow(JoinUnpacker(joined), joined)
 
 
 @final
@@ -230,12 +236,16 @@ class JoinPacker:
 
 def _blob(task: int, heard: np.ndarray, part: pa.Table) -> bytes:
     """Which task, when time went on, and the records of one shard."""
-    sink = pa.BufferOutputStream()
-    options = pa.ipc.IpcWriteOptions(compression="lz4")
-    with pa.ipc.new_stream(sink, part.schema, options=options) as writer:
-        writer.write_table(part)
     times = np.ascontiguousarray(heard, dtype="<i8").tobytes()
-    return b"".join((_HEAD.pack(task, heard.shape[1]), times, sink.getvalue()))
+    return b"".join((_HEAD.pack(task, heard.shape[1]), times, _written(part, "lz4")))
+
+
+def _written(table: pa.Table, compression: str | None = None) -> bytes:
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
 
 
 def _unpacked(blobs: Sequence[bytes]) -> tuple[pa.Table, Ints, Heard]:
@@ -280,21 +290,20 @@ class HostedJoin:
         began = time.monotonic()
         table, order, heard = _unpacked(blobs)
         told = self._told(table)
-        if told.num_rows:
-            columns = [each.combine_chunks() for each in told.columns]
-            yield self._row_batch(told.num_rows, passed=columns)
+        if told.num_columns and told.num_rows:
+            yield _output(_written(told))
         for pairs in self._step(table, order, heard):
             assert pairs.child_carried is not None and pairs.parent_carried is not None
             carried = (*pairs.child_carried.columns, *pairs.parent_carried.columns)
-            columns = [column.combine_chunks() for column in carried]
-            yield self._row_batch(len(pairs), pa.array(pairs.time), columns)
+            names = [rows.EVENT_TIME, *self._spec.carried]
+            yield _output(_written(pa.table([pa.array(pairs.time), *carried], names=names)))
         facts = {
             **self._join.facts(),
             "through": self._join.watermark,
             "kernel_ms": round((time.monotonic() - began) * 1000),
             "replayed": replayed,
         }
-        yield self._row_batch(1, facts=facts)
+        yield _output(None, facts, self._windows())
 
     def mark(self) -> int:
         return 0
@@ -345,32 +354,54 @@ class HostedJoin:
             order,
             table.select(list(self._spec.carried)),
         )
-        return self._join.step(arrivals, heard)
-
-    def _row_batch(
-        self,
-        count: int,
-        times: pa.Array | None = None,
-        carried: list[pa.Array] | None = None,
-        passed: list[pa.Array] | None = None,
-        facts: dict[str, int] | None = None,
-    ) -> pa.RecordBatch:
-        told = facts or {}
-        windows = self._windows() if facts is not None else None
-        texts = carried or [pa.nulls(count) for _ in self._spec.carried]
-        letters = passed or [pa.nulls(count) for _ in self._spec.passed]
-        return pa.RecordBatch.from_arrays(
-            [
-                times if times is not None else pa.nulls(count, pa.int64()),
-                *texts,
-                *letters,
-                *(pa.array([told.get(name)] * count, pa.int64()) for name in _FACTS),
-                pa.array([windows] * count, pa.string()),
-            ],
-            names=[rows.EVENT_TIME, *self._spec.columns, *_FACTS, _WINDOWS],
-        )
+        return self._join.step(arrivals, heard, most=_MOST_PAIRS)
 
     def _windows(self) -> str:
         """The windows that hold most, as Spark's progress can tell of them."""
         found = self._join.windows(_MOST_WINDOWS).to_pylist()
         return json.dumps([{**each, "key": shown_key(each["key"])} for each in found])
+
+
+# --- from the shards --------------------------------------------------------------------------
+
+
+def _output(
+    blob: bytes | None, facts: Mapping[str, int] | None = None, windows: str | None = None
+) -> pa.RecordBatch:
+    """One row out of a shard: pairs or dead letters, or how it fares."""
+    told = facts or {}
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array([blob], pa.binary()),
+            *(pa.array([told.get(name)], pa.int64()) for name in _FACTS),
+            pa.array([windows], pa.string()),
+        ],
+        names=_SHARD_SCHEMA.names,
+    )
+
+
+@final
+@dataclass(frozen=True)
+class JoinUnpacker:
+    """Makes rows of what shards packed.
+
+    Attributes:
+        schema: the columns of a row; a blob has some of them, the others are NULL.
+    """
+
+    schema: StructType
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        wanted = to_arrow_schema(self.schema)
+        for batch in batches:
+            for blob in batch.column(BLOB):
+                table = pa.ipc.open_stream(blob.as_buffer()).read_all()
+                columns = [
+                    table.column(field.name).cast(field.type)
+                    if field.name in table.column_names
+                    else pa.nulls(table.num_rows, field.type)
+                    for field in wanted
+                ]
+                yield from pa.table(columns, schema=wanted).combine_chunks().to_batches()

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from join_model import Model, Record
 from quadweir import rows
@@ -20,8 +21,17 @@ from quadweir.mapping.joins import KEY, SIDE, shown_key
 from quadweir.runtime import hosting, joins
 from quadweir.runtime.exchange import BLOB, SHARD_KEY
 from quadweir.runtime.hosting import HostingProcessor
-from quadweir.runtime.joins import JoinPacker, JoinSpec
+from quadweir.runtime.joins import JoinPacker, JoinSpec, JoinUnpacker
 
+UNPACKER = JoinUnpacker(
+    StructType(
+        [
+            StructField(rows.EVENT_TIME, LongType()),
+            StructField("c", StringType()),
+            StructField("p", StringType()),
+        ]
+    )
+)
 TIMING = JoinTiming((5, 10), 2_000)
 SMALL = {"size_ms": 20, "min_size_ms": 5, "max_size_ms": 60, "limit": 4, "least_limit": 2}
 WINDOWS = (
@@ -86,11 +96,13 @@ class Cluster:
         for shard, own_blobs in blobs.items():
             frame = pd.DataFrame({BLOB: own_blobs})
             for values in self.tester.testInPandas(shard, frame).to_dict("records"):
-                if values["c"] is not None:
-                    child, parent = int(values["c"][1:]), int(values["p"][1:])
-                    self.pairs.append((child, parent, int(values[rows.EVENT_TIME])))
-                else:
+                if values[BLOB] is None:
                     self.facts[shard] = values
+                    continue
+                packed = pa.RecordBatch.from_pydict({BLOB: [values[BLOB]]})
+                for pair in (each for part in UNPACKER([packed]) for each in part.to_pylist()):
+                    child, parent = int(pair["c"][1:]), int(pair["p"][1:])
+                    self.pairs.append((child, parent, int(pair[rows.EVENT_TIME])))
 
     def total(self, name: str) -> int:
         return sum(int(each[name]) for each in self.facts.values())
