@@ -15,22 +15,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 from pyspark.sql import functions as F
 
 from quadweir import rows
-from quadweir.errors import MappingError
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.generate import Generator, Made, needs_type
-from quadweir.mapping.joinframes import LETTER, OBJECT, REASONS, Side, both, join_keys, time_of
-from quadweir.mapping.joins import (
-    Host,
-    JoinInput,
-    StreamTime,
-    time_reference,
-    timing_of,
-    window_of,
-)
+from quadweir.mapping.joinframes import OBJECT, REASONS, join_keys
+from quadweir.mapping.joins import Host, StreamTime, time_reference
 from quadweir.mapping.model import (
     Constant,
     FunctionExecution,
-    JoinWindow,
     ObjectMap,
     PerRecord,
     PredicateObjectMap,
@@ -48,13 +39,13 @@ from quadweir.mapping.quads import (
     Entry,
     explode,
     explode_lines,
-    is_whole,
-    letter,
-    quad_array,
+    flatten,
+    told,
 )
 from quadweir.mapping.records import Records
 from quadweir.mapping.sources import LogicalSource, LogicalTarget
 from quadweir.mapping.values import Terms
+from quadweir.mapping.windowjoins import Hosting, StreamTimes, WindowJoin
 from quadweir.terms import IRI
 from quadweir.vocab import RDF
 
@@ -70,8 +61,6 @@ _TEXT: Final = "_quadweir_plain"
 
 Explode: TypeAlias = Callable[["DataFrame", Sequence[Entry], bool, Sequence[str]], "DataFrame"]
 """Turns rows of terms into rows of quads."""
-StreamTimes: TypeAlias = Callable[[LogicalSource], StreamTime]
-"""Says where the records of a stream have their times."""
 Open: TypeAlias = Callable[[LogicalSource, Mapping[str, bool]], Records]
 """Opens a source for some references, each with whether the type of its value matters."""
 
@@ -82,7 +71,7 @@ class Compiled:
     """What a mapping becomes."""
 
     groups: list[_Group]
-    joins: list[_Join | _WindowJoin]
+    joins: list[_Join | WindowJoin]
     targets: tuple[LogicalTarget, ...]
 
     def quads(
@@ -204,8 +193,8 @@ def compile_mapping(
             registry,
             {t: n for n, t in enumerate(targets)},
         )
-    joins: list[_Join | _WindowJoin] = []
-    hosting = _Hosting(mapping, host, stream_time, run)
+    joins: list[_Join | WindowJoin] = []
+    hosting = Hosting(mapping, host, stream_time, run)
     for triples_map in mapping.triples_maps:
         joins.extend(groups[triples_map.source].add(triples_map, mapping, groups, hosting))
     return Compiled(list(groups.values()), joins, targets)
@@ -318,6 +307,15 @@ class _Group:
         )
         return F.col(name)
 
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """The terms that were asked for, by the names of their columns."""
+        return self._columns
+
+    def add_problem(self, problem: Column) -> None:
+        """Tell of records for which `problem` gives a reason."""
+        self._problems.append(problem)
+
     # -- terms -----------------------------------------------------------------------------------
 
     def generator(self, triples_map: TriplesMap) -> Generator:
@@ -384,10 +382,10 @@ class _Group:
         triples_map: TriplesMap,
         mapping: RmlMapping,
         groups: Mapping[LogicalSource, _Group],
-        hosting: _Hosting,
-    ) -> list[_Join | _WindowJoin]:
+        hosting: Hosting,
+    ) -> list[_Join | WindowJoin]:
         """Take in a triples map; give the joins that it needs."""
-        joins: list[_Join | _WindowJoin] = []
+        joins: list[_Join | WindowJoin] = []
         subject_map = triples_map.subject
         subject = self.subject(triples_map)
         is_a = constant(IRI(RDF.type))
@@ -410,7 +408,7 @@ class _Group:
                 objects = self._object(item, triples_map, mapping)
                 self.entries.extend(
                     replace(entry, object=objects)
-                    for entry in self._pairs(triples_map, pair, item, objects)
+                    for entry in self.pairs(triples_map, pair, item, objects)
                 )
         return joins
 
@@ -432,9 +430,10 @@ class _Group:
         holds = self._keep(Made(Terms(self.generator(triples_map).condition(condition))))
         return Terms(F.when(holds.column, terms.column), terms.many)
 
-    def _pairs(
+    def pairs(
         self, triples_map: TriplesMap, pair: PredicateObjectMap, item: ObjectMap, objects: Terms
     ) -> Iterable[Entry]:
+        """The triples of a predicate-object map with these objects, in all its graphs."""
         subject_map = triples_map.subject
         subject = self.subject(triples_map)
         graphs = tuple(dict.fromkeys((*subject_map.graphs, *pair.graphs))) or (None,)
@@ -462,12 +461,12 @@ class _Group:
         item: RefObjectMap,
         mapping: RmlMapping,
         groups: Mapping[LogicalSource, _Group],
-        hosting: _Hosting,
-    ) -> _Join | _WindowJoin:
+        hosting: Hosting,
+    ) -> _Join | WindowJoin:
         parent = mapping.triples_map(item.parent)
         other = groups[parent.source]
         if self.records.frame.isStreaming and other.records.frame.isStreaming:
-            return self._window_join(triples_map, pair, item, other, parent, hosting)
+            return hosting.join(self, other, triples_map, pair, item, parent)
         mine = self.generator(triples_map)
         theirs = other.generator(parent)
         keys = [join_keys(condition, item, mine, theirs) for condition in item.conditions]
@@ -480,53 +479,13 @@ class _Group:
             found=found,
             keys=keys,
             guard=guard,
-            entries=list(self._pairs(triples_map, pair, item, placeholder)),
+            entries=list(self.pairs(triples_map, pair, item, placeholder)),
             how=f"join of {self.records.shown} with {other.records.shown} "
             + (f"on {len(keys)} conditions" if keys else "without conditions: every pair"),
         )
 
-    def _window_join(
-        self,
-        triples_map: TriplesMap,
-        pair: PredicateObjectMap,
-        item: RefObjectMap,
-        other: _Group,
-        parent: TriplesMap,
-        hosting: _Hosting,
-    ) -> _WindowJoin:
-        window = hosting.check(triples_map, item)
-        # What has other uses is joined as a group of its own, which makes only what pairs need.
-        mine, theirs = (
-            each if hosting.is_only_joined(each.logical) else each._alone()
-            for each in (self, other)
-        )
-        makers = mine.generator(triples_map), theirs.generator(parent)
-        keys = [join_keys(condition, item, *makers) for condition in item.conditions]
-        times = []
-        for number, (group, told) in enumerate(((mine, self), (theirs, other))):
-            known = hosting.stream_time(group.logical)
-            at, problem = time_of(group.records, window, known, is_parent=bool(number))
-            times.append(at)
-            if problem is not None:
-                told._problems.append(problem)
-        return _WindowJoin(
-            child=mine,
-            parent=theirs,
-            found=theirs.subject(parent),
-            keys=keys,
-            guard=makers[0].condition(item.condition) if item.condition is not None else None,
-            times=(times[0], times[1]),
-            window=window,
-            hosting=hosting,
-            entries=list(mine._pairs(triples_map, pair, item, Terms(F.col(OBJECT)))),
-            name=hosting.name(),
-            how=f"join of {self.records.shown} with {other.records.shown} in a window: "
-            f"{window_of(window)}, "
-            + (f"on {len(keys)} conditions" if keys else "without conditions: every pair"),
-            telling=tuple(one for one in (mine, theirs) if one in (self, other)),
-        )
-
-    def _alone(self) -> _Group:
+    def alone(self) -> _Group:
+        """A group of the same records with nothing in it."""
         return _Group(self.records, self.logical, self.base, self.registry, self.target_numbers)
 
     # -- frames ----------------------------------------------------------------------------------
@@ -562,9 +521,9 @@ class _Group:
             *[one.alias(name) for name, one in zip(names, self._problems, strict=True)],
             *[column.alias(name) for name, column in self._columns.items()],
         )
-        told = _told(names)
         usable = F.col(_REASON).isNull()
-        return _flat(frame, told, usable, self.entries, with_target, F.lit(records.shown))
+        shown = F.lit(records.shown)
+        return flatten(frame, told(_REASON, names), usable, self.entries, with_target, shown)
 
     def with_letters(self) -> DataFrame:
         """The records, and of those that cannot be used, or not wholly, what there is to tell."""
@@ -573,8 +532,8 @@ class _Group:
         reason = records.reason if records.reason is not None else F.lit(None)
         problems = dict(zip(names, self._problems, strict=True))
         frame = self.frame.withColumns({**problems, _REASON: reason.cast("string")})
-        told = _told(names)
-        frame = frame.withColumn(REASONS, F.when(F.size(told) > 0, told)).drop(*names)
+        reasons = told(_REASON, names)
+        frame = frame.withColumn(REASONS, F.when(F.size(reasons) > 0, reasons)).drop(*names)
         is_bad = F.col(REASONS).isNotNull()
         return frame.withColumns(
             {
@@ -649,166 +608,6 @@ class _Join:
             [F.col(f"child{n}") == F.col(f"parent{n}") for n in range(len(self.keys))],
         )
         return left.join(right, on)
-
-
-@final
-@dataclass(slots=True)
-class _Hosting:
-    """Who joins streams, and what is known of them."""
-
-    mapping: RmlMapping
-    host: Host | None
-    stream_time: StreamTimes
-    run: str
-    _count: int = 0
-
-    def is_only_joined(self, logical: LogicalSource) -> bool:
-        """Tell whether all that is made of a source is one join's."""
-        joins = 0
-        for triples_map in self.mapping.triples_maps:
-            is_own = triples_map.source == logical
-            if is_own and triples_map.subject.classes:
-                return False
-            for pair in triples_map.predicate_objects:
-                for item in pair.objects:
-                    parent = item.parent if isinstance(item, RefObjectMap) else None
-                    sources = [triples_map.source]
-                    if parent is not None:
-                        sources.append(self.mapping.triples_map(parent).source)
-                    if is_own and (parent is None or sources[0] == sources[1]):
-                        return False
-                    joins += logical in sources
-        return joins == 1
-
-    def name(self) -> str:
-        """Name a join; the same join has the same name whenever the mapping is compiled."""
-        self._count += 1
-        return str(self._count)
-
-    def check(self, triples_map: TriplesMap, item: RefObjectMap) -> JoinWindow:
-        """Give the window of a join of streams.
-
-        Raises:
-            MappingError: it has none, or nobody can join.
-        """
-        span = item.span or triples_map.span
-        if item.window is None:
-            raise MappingError(
-                f"triples map {triples_map.name} joins two streams without a window",
-                detail="Every record of both would have to be kept for ever.",
-                hint="Give the object map rmls:windowType, or join a stream with a file.",
-                span=span,
-            )
-        if self.host is None:
-            raise MappingError(
-                f"triples map {triples_map.name} joins two streams, for which this run has no state",
-                hint="Run it with `quadweir map --live`, or give quadweir.mapping.apply.apply "
-                "host=quadweir.runtime.joins.host_join.",
-                span=span,
-            )
-        return item.window
-
-
-@final
-@dataclass(slots=True, kw_only=True)
-class _WindowJoin:
-    """Triples whose objects are the subjects of another triples map, over two streams."""
-
-    child: _Group
-    parent: _Group
-    found: Terms
-    keys: list[tuple[Terms, Terms]]
-    guard: Column | None
-    times: tuple[Column, Column]
-    window: JoinWindow
-    hosting: _Hosting
-    entries: list[Entry]
-    name: str
-    how: str
-    telling: tuple[_Group, ...] = ()
-
-    def tagged(self, with_target: bool) -> DataFrame:
-        """The quads of all pairs, and the dead letters of the sides that tell of them here."""
-        frame = self._joined({}, with_letters=True)
-        told = F.coalesce(F.col(REASONS), F.array().cast("array<string>"))
-        usable = F.col(REASONS).isNull()
-        return _flat(frame, told, usable, self.entries, with_target, F.col(rows.SOURCE))
-
-    def terms(self, carry: Sequence[str] = ()) -> DataFrame:
-        """The terms of each pair of records that meet, and what of `carry` the child has."""
-        brought = {name: F.col(name) for name in carry if name != rows.EVENT_TIME}
-        return self._joined(brought, with_letters=False)
-
-    def _joined(self, brought: Mapping[str, Column], *, with_letters: bool) -> DataFrame:
-        left, right = (
-            each.with_letters() if with_letters and each in self.telling else each.frame
-            for each in (self.child, self.parent)
-        )
-        if self.guard is not None:
-            left = left.where(self.guard)
-        found = F.explode_outer(self.found.column) if self.found.many else self.found.column
-        right = right.withColumns(self.parent._columns).withColumn(OBJECT, found)
-        child = Side(
-            frame=left,
-            keys=[mine for mine, _ in self.keys],
-            time=self.times[0],
-            carried={**brought, **self.child._columns},
-        )
-        other = Side(
-            frame=right,
-            keys=[theirs for _, theirs in self.keys],
-            time=self.times[1],
-            carried={OBJECT: F.col(OBJECT)},
-        )
-        host, known = self.hosting.host, self.hosting.stream_time
-        assert host is not None
-        streams = (known(self.child.logical), known(self.parent.logical))
-        return host(
-            JoinInput(
-                frame=both(child, other),
-                window=window_of(self.window),
-                timing=timing_of(self.window, *streams),
-                child=tuple(child.carried),
-                parent=(OBJECT,),
-                passed=LETTER,
-                is_keyed=bool(self.keys),
-                name=self.name,
-                run=self.hosting.run,
-            )
-        )
-
-
-def _told(problems: Sequence[str]) -> Column:
-    """Why a record cannot be used, or not wholly, as an array."""
-    return F.when(F.col(_REASON).isNotNull(), F.array(F.col(_REASON))).otherwise(
-        F.array_distinct(F.array_compact(F.array(*problems).cast("array<string>")))
-    )
-
-
-def _flat(
-    frame: DataFrame,
-    told: Column,
-    usable: Column,
-    entries: Sequence[Entry],
-    with_target: bool,
-    source: Column,
-) -> DataFrame:
-    """Rows of terms as quads and dead letters, in one pass."""
-    letters = F.transform(told, lambda one: letter(one, with_target))
-    quads = quad_array(entries, with_target, tagged=True)
-    if quads is not None:
-        letters = F.concat(F.when(usable, quads).otherwise(F.array()), letters)
-    kept = (source.alias(rows.SOURCE), rows.PLACE, rows.RECORD)
-    exploded = frame.select(*kept, F.explode(letters).alias("quad"))
-    is_letter = F.col(rows.REASON).isNotNull()
-    flat = exploded.select(rows.SOURCE, rows.PLACE, rows.RECORD, "quad.*")
-    return flat.where(is_letter | is_whole()).select(
-        *rows.TERMS,
-        *([TARGET] if with_target else []),
-        *[F.when(is_letter, F.col(name)).alias(name) for name in (rows.SOURCE, rows.PLACE)],
-        rows.REASON,
-        F.when(is_letter, F.col(rows.RECORD)).alias(rows.RECORD),
-    )
 
 
 def _has_own_node(term: TermMap) -> bool:

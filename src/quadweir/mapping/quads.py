@@ -175,3 +175,45 @@ def _product(
         return F.flatten(F.transform(part.to_array(), each))
 
     return level(0, list(parts))
+
+
+def told(reason: str, problems: Sequence[str]) -> Column:
+    """Why a record cannot be used (a column), or not wholly (several), as an array."""
+    return F.when(F.col(reason).isNotNull(), F.array(F.col(reason))).otherwise(
+        F.array_distinct(F.array_compact(F.array(*problems).cast("array<string>")))
+    )
+
+
+def flatten(
+    frame: DataFrame,
+    reasons: Column,
+    usable: Column,
+    entries: Sequence[Entry],
+    with_target: bool,
+    source: Column,
+) -> DataFrame:
+    """Turn rows of terms into rows of quads and dead letters, in one pass.
+
+    Args:
+        frame: the terms, and of records that cannot be used their places and texts.
+        reasons: an array of why they cannot.
+        usable: whether a row has quads at all.
+        entries: the quads.
+        with_target: whether they have targets.
+        source: what the source of a dead letter is called.
+    """
+    letters = F.transform(reasons, lambda one: letter(one, with_target))
+    quads = quad_array(entries, with_target, tagged=True)
+    if quads is not None:
+        letters = F.concat(F.when(usable, quads).otherwise(F.array()), letters)
+    kept = (source.alias(rows.SOURCE), rows.PLACE, rows.RECORD)
+    exploded = frame.select(*kept, F.explode(letters).alias("quad"))
+    is_letter = F.col(rows.REASON).isNotNull()
+    flat = exploded.select(rows.SOURCE, rows.PLACE, rows.RECORD, "quad.*")
+    return flat.where(is_letter | is_whole()).select(
+        *rows.TERMS,
+        *([TARGET] if with_target else []),
+        *[F.when(is_letter, F.col(name)).alias(name) for name in (rows.SOURCE, rows.PLACE)],
+        rows.REASON,
+        F.when(is_letter, F.col(rows.RECORD)).alias(rows.RECORD),
+    )

@@ -1,0 +1,200 @@
+"""Joins of two streams among a mapping's frames: who joins, and the quads of what met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, final
+
+from pyspark.sql import functions as F
+
+from quadweir import rows
+from quadweir.errors import MappingError
+from quadweir.mapping.joinframes import LETTER, OBJECT, REASONS, Side, both, join_keys, time_of
+from quadweir.mapping.joins import Host, JoinInput, StreamTime, timing_of, window_of
+from quadweir.mapping.model import (
+    JoinWindow,
+    PredicateObjectMap,
+    RefObjectMap,
+    TriplesMap,
+)
+from quadweir.mapping.model import Mapping as RmlMapping
+from quadweir.mapping.quads import Entry, flatten
+from quadweir.mapping.sources import LogicalSource
+from quadweir.mapping.values import Terms
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from quadweir.mapping.compile import _Group as Group
+
+StreamTimes: TypeAlias = Callable[[LogicalSource], StreamTime]
+"""Says where the records of a stream have their times."""
+
+
+@final
+@dataclass(slots=True)
+class Hosting:
+    """Who joins streams, and what is known of them."""
+
+    mapping: RmlMapping
+    host: Host | None
+    stream_time: StreamTimes
+    run: str
+    _count: int = 0
+
+    def _is_only_joined(self, logical: LogicalSource) -> bool:
+        """Tell whether all that is made of a source is one join's."""
+        joins = 0
+        for triples_map in self.mapping.triples_maps:
+            is_own = triples_map.source == logical
+            if is_own and triples_map.subject.classes:
+                return False
+            for pair in triples_map.predicate_objects:
+                for item in pair.objects:
+                    parent = item.parent if isinstance(item, RefObjectMap) else None
+                    sources = [triples_map.source]
+                    if parent is not None:
+                        sources.append(self.mapping.triples_map(parent).source)
+                    if is_own and (parent is None or sources[0] == sources[1]):
+                        return False
+                    joins += logical in sources
+        return joins == 1
+
+    def join(
+        self,
+        child: Group,
+        other: Group,
+        triples_map: TriplesMap,
+        pair: PredicateObjectMap,
+        item: RefObjectMap,
+        parent: TriplesMap,
+    ) -> WindowJoin:
+        """Join two streams in the window that a referencing object map names."""
+        window = self._check(triples_map, item)
+        # What has other uses is joined as a group of its own, which makes only what pairs need.
+        mine, theirs = (
+            each if self._is_only_joined(each.logical) else each.alone() for each in (child, other)
+        )
+        makers = mine.generator(triples_map), theirs.generator(parent)
+        keys = [join_keys(condition, item, *makers) for condition in item.conditions]
+        times = []
+        for number, (group, told) in enumerate(((mine, child), (theirs, other))):
+            known = self.stream_time(group.logical)
+            at, problem = time_of(group.records, window, known, is_parent=bool(number))
+            times.append(at)
+            if problem is not None:
+                told.add_problem(problem)
+        return WindowJoin(
+            child=mine,
+            parent=theirs,
+            found=theirs.subject(parent),
+            keys=keys,
+            guard=makers[0].condition(item.condition) if item.condition is not None else None,
+            times=(times[0], times[1]),
+            window=window,
+            hosting=self,
+            entries=list(mine.pairs(triples_map, pair, item, Terms(F.col(OBJECT)))),
+            name=self._name(),
+            how=f"join of {child.records.shown} with {other.records.shown} in a window: "
+            f"{window_of(window)}, "
+            + (f"on {len(keys)} conditions" if keys else "without conditions: every pair"),
+            telling=tuple(one for one in (mine, theirs) if one in (child, other)),
+        )
+
+    def _name(self) -> str:
+        """Name a join; the same join has the same name whenever the mapping is compiled."""
+        self._count += 1
+        return str(self._count)
+
+    def _check(self, triples_map: TriplesMap, item: RefObjectMap) -> JoinWindow:
+        """Give the window of a join of streams.
+
+        Raises:
+            MappingError: it has none, or nobody can join.
+        """
+        span = item.span or triples_map.span
+        if item.window is None:
+            raise MappingError(
+                f"triples map {triples_map.name} joins two streams without a window",
+                detail="Every record of both would have to be kept for ever.",
+                hint="Give the object map rmls:windowType, or join a stream with a file.",
+                span=span,
+            )
+        if self.host is None:
+            raise MappingError(
+                f"triples map {triples_map.name} joins two streams, for which this run has no state",
+                hint="Run it with `quadweir map --live`, or give quadweir.mapping.apply.apply "
+                "host=quadweir.runtime.joins.host_join.",
+                span=span,
+            )
+        return item.window
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class WindowJoin:
+    """Triples whose objects are the subjects of another triples map, over two streams."""
+
+    child: Group
+    parent: Group
+    found: Terms
+    keys: list[tuple[Terms, Terms]]
+    guard: Column | None
+    times: tuple[Column, Column]
+    window: JoinWindow
+    hosting: Hosting
+    entries: list[Entry]
+    name: str
+    how: str
+    telling: tuple[Group, ...] = ()
+
+    def tagged(self, with_target: bool) -> DataFrame:
+        """The quads of all pairs, and the dead letters of the sides that tell of them here."""
+        frame = self._joined({}, with_letters=True)
+        reasons = F.coalesce(F.col(REASONS), F.array().cast("array<string>"))
+        usable = F.col(REASONS).isNull()
+        return flatten(frame, reasons, usable, self.entries, with_target, F.col(rows.SOURCE))
+
+    def terms(self, carry: Sequence[str] = ()) -> DataFrame:
+        """The terms of each pair of records that meet, and what of `carry` the child has."""
+        brought = {name: F.col(name) for name in carry if name != rows.EVENT_TIME}
+        return self._joined(brought, with_letters=False)
+
+    def _joined(self, brought: Mapping[str, Column], *, with_letters: bool) -> DataFrame:
+        left, right = (
+            each.with_letters() if with_letters and each in self.telling else each.frame
+            for each in (self.child, self.parent)
+        )
+        if self.guard is not None:
+            left = left.where(self.guard)
+        found = F.explode_outer(self.found.column) if self.found.many else self.found.column
+        right = right.withColumns(dict(self.parent.columns)).withColumn(OBJECT, found)
+        child = Side(
+            frame=left,
+            keys=[mine for mine, _ in self.keys],
+            time=self.times[0],
+            carried={**brought, **self.child.columns},
+        )
+        other = Side(
+            frame=right,
+            keys=[theirs for _, theirs in self.keys],
+            time=self.times[1],
+            carried={OBJECT: F.col(OBJECT)},
+        )
+        host, known = self.hosting.host, self.hosting.stream_time
+        assert host is not None
+        streams = (known(self.child.logical), known(self.parent.logical))
+        return host(
+            JoinInput(
+                frame=both(child, other),
+                window=window_of(self.window),
+                timing=timing_of(self.window, *streams),
+                child=tuple(child.carried),
+                parent=(OBJECT,),
+                passed=LETTER,
+                is_keyed=bool(self.keys),
+                name=self.name,
+                run=self.hosting.run,
+            )
+        )
