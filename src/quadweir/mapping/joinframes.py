@@ -82,7 +82,7 @@ def time_of(
         columns = [
             name for name in (rows.EVENT_TIME, rows.ARRIVAL) if name in records.frame.columns
         ]
-        if not columns:
+        if not columns or not known.is_told:
             raise MappingError(
                 f"the records of {records.shown} have no time to be joined in a window by",
                 hint="Name the reference that holds it with qw:timestamp.",

@@ -92,11 +92,13 @@ class StreamTime:
         reference: the reference that holds the time; None if the source itself says it.
         delay_ms: how late they may be; None if nothing says so.
         idle_ms: after how long without any the stream counts as idle; None if nothing says so.
+        is_told: whether the source itself says a time where no reference does; files do not.
     """
 
     reference: str | None = None
     delay_ms: int | None = None
     idle_ms: int | None = None
+    is_told: bool = True
 
 
 def window_of(window: JoinWindow) -> Window:

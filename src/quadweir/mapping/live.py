@@ -111,7 +111,7 @@ class Streams:
         if isinstance(logical.source, DeclaredStream):
             declared = self.declarations.get(logical.source.iri)
         if declared is None:
-            return StreamTime()
+            return StreamTime(is_told=not isinstance(logical.source, FileStream))
         # A replay reads the times itself; it plays by them.
         is_told = isinstance(declared.time, FromColumn)
         is_told = is_told and not isinstance(declared.source, ReplaySource)
