@@ -17,10 +17,14 @@ from brokers import KafkaBroker, until
 from join_model import Model, Record
 from ndw_mappings import kafka, mapping, reading
 from quadweir.commands.maplive import LiveOptions, begin
+from quadweir.errors import MappingError
 from quadweir.kernel.joinwindows import Dynamic, JoinTiming, Tumbling
 from quadweir.mapping.files import Folders
+from quadweir.mapping.joins import Host
+from quadweir.mapping.live import Streams, compile_live
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.run import Job, run_bounded
+from quadweir.runtime.joins import host_join
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -148,6 +152,28 @@ class Topics:
 @pytest.fixture
 def kafka_topics(kafka: KafkaBroker) -> Topics:
     return Topics(kafka)
+
+
+@pytest.mark.parametrize(
+    ("join", "host", "told"),
+    [
+        ("rmls:TumblingJoin", host_join, "have no time"),
+        ("", host_join, "without a window"),
+        ('rmls:TumblingJoin ; qw:timestamp "timestamp"', None, "no state"),
+    ],
+)
+def test_what_cannot_be_joined(
+    spark: SparkSession, tmp_path: Path, join: str, host: Host | None, told: str
+) -> None:
+    for name in ("speed", "flow"):
+        (tmp_path / name).mkdir()
+    sources = [f'[ a rmls:FileStream ; rmls:path "{name}" ]' for name in ("speed", "flow")]
+    found = parse_mapping(mapping(*sources, join=join))
+    folders = Folders(mapping=tmp_path, working=tmp_path)
+    streams = Streams(spark=spark, folders=folders, spool=tmp_path / "spool")
+    with pytest.raises(MappingError, match=told) as refused:
+        compile_live(found, streams, host=host)
+    assert refused.value.span is not None
 
 
 # --- kill -9 ----------------------------------------------------------------------------------
