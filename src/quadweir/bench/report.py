@@ -205,7 +205,7 @@ def _functionality(found: Found) -> list[Part]:
         rows.append(cells)
     heading = ["query", "asks", "RSP-QL", "C-SPARQL", "CQELS-QL", *workloads.RUNS_ELSEWHERE]
     note = (
-        "The twelve queries of LSBench in each dialect, over about 600 triples at 100 a second, by "
+        "The twelve queries of LSBench in each dialect, over some hundred triples at 100 a second, by "
         "the kernel alone; reached means that there are answers and all are the oracle's."
     )
     return [Table(title="LSBench in three dialects", heading=heading, rows=rows, note=note)]
