@@ -38,7 +38,7 @@ class Plan:
     def of(*, quick: bool) -> Plan:
         """The default, or something that takes minutes."""
         if quick:
-            return Plan(method.QUICK, scaling.QUICK, 3)
+            return Plan(method.QUICK, scaling.QUICK, 2)
         return Plan(method.Effort(), scaling.Range(), 15)
 
 

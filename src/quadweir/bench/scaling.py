@@ -179,7 +179,7 @@ def _grouped(text: str, count: int, span: Range) -> Callable[[Workbench], Any]:
     def run(bench: Workbench) -> dict[str, Any]:
         bench.without_spark()
         # Enough users that no two instances ask for the same one.
-        parameters = of_users(max(workloads.LARGE.users, count))
+        parameters = of_users(max(workloads.LARGE.users, count), span.elements)
         network = make_network(parameters)
         question = workloads.lsbench()["Q3"]
         streams = workloads.lsbench_streams(network, question)

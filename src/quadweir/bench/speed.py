@@ -6,13 +6,14 @@ answers are right (`method.py`).
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, final
+from typing import Any, Final, final
 
 from quadweir.bench import workloads
 from quadweir.bench.continuous import latencies
@@ -41,6 +42,10 @@ def performance(effort: Effort) -> Iterator[Piece]:
     yield Piece(
         "performance", "taxi", inputs_of(question, effort), _measured_whole(question, effort)
     )
+
+
+_TRIPLES_OF_LARGE: Final = 1_000_000
+"""So many triples any of the queries finds in the large network, at least."""
 
 
 @final
@@ -105,10 +110,10 @@ def lsbench_input(
     users: int | None = None,
 ) -> Input:
     """The streams of a question from the large network, made once for all who read the same."""
-    parameters = of_users(users if users is not None else workloads.LARGE.users)
     batches = WARM_BATCHES + effort.counted
     streams = sorted(question.streams)
     triples = round(batches * effort.triples * question.share)
+    parameters = of_users(users if users is not None else workloads.LARGE.users, triples)
     inputs = {
         "parameters": parameters.as_json(), "streams": streams, "batches": batches,
         "triples": triples, "density": effort.density,
@@ -124,11 +129,11 @@ def lsbench_input(
     return Input(found, [static])
 
 
-def of_users(users: int) -> Parameters:
-    """The large network with other users: as many triples of more users in less time."""
+def of_users(users: int, triples: int) -> Parameters:
+    """The large network with other users, for as many days as so many triples take."""
     large = workloads.LARGE
-    days = min(large.days, max(1, large.days * large.users // users))
-    return replace(large, users=users, days=days)
+    days = large.days * large.users * triples / (users * _TRIPLES_OF_LARGE)
+    return replace(large, users=users, days=min(large.days, max(1, math.ceil(days))))
 
 
 def _network_static(bench: Workbench, parameters: Parameters) -> Path:
