@@ -98,7 +98,7 @@ class _Bench:
         )
 
         def run() -> None:
-            compiled.lines().write.format("noop").mode("overwrite").save()
+            compiled.texts().write.format("noop").mode("overwrite").save()
 
         return run
 

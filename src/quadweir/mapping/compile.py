@@ -40,6 +40,7 @@ from quadweir.mapping.quads import (
     explode,
     explode_lines,
     flatten,
+    join_lines,
     told,
 )
 from quadweir.mapping.records import Records
@@ -110,6 +111,22 @@ class Compiled:
             elif observation is not None:
                 frames.append(_nothing(terms, [*names, *([TARGET] if with_target else [])]))
         frames += [how(join.terms(carry), join.entries, with_target, carry) for join in self.joins]
+        return _union(frames)
+
+    def texts(self, observations: Sequence[Observation] = ()) -> DataFrame:
+        """The quads of all sources as texts of one or more lines of N-Quads, without targets.
+
+        Args:
+            observations: one for each of `groups`, to count records and unusable ones with.
+        """
+        if not all(group.is_flat for group in self.groups):
+            return self.lines(observations)
+        frames = [
+            group.texts(observations[number] if observations else None)
+            for number, group in enumerate(self.groups)
+            if group.entries or observations
+        ]
+        frames += [explode_lines(join.terms(), join.entries, False) for join in self.joins]
         return _union(frames)
 
     def dead_letters(self) -> DataFrame:
@@ -288,8 +305,11 @@ class _Group:
     entries: list[Entry] = field(default_factory=list)
     _columns: dict[str, Column] = field(default_factory=dict)
     _made: dict[tuple[object, ...], Terms] = field(default_factory=dict)
+    _alone: list[str] = field(default_factory=list)
+    """The names of columns that are not put together of pieces."""
     _problems: list[Column] = field(default_factory=list)
-    _shared: dict[tuple[str, str], tuple[str, Column]] = field(default_factory=dict)
+    _shared: dict[tuple[str, str], tuple[str, Column, Column]] = field(default_factory=dict)
+    _second: dict[tuple[str, str], tuple[str, Column, Column]] = field(default_factory=dict)
 
     @property
     def frame(self) -> DataFrame:
@@ -297,15 +317,16 @@ class _Group:
         return self._with_shared(self.records.frame)
 
     def _with_shared(self, frame: DataFrame) -> DataFrame:
-        shared = dict(self._shared.values())
-        return frame.withColumns(shared) if shared else frame
+        for kept in (self._shared, self._second):
+            if kept:
+                frame = frame.withColumns({name: column for name, column, _ in kept.values()})
+        return frame
 
-    def share(self, done: str, reference: str, column: Column) -> Column:
-        """Keep what is done to a reference, so that it is done once for all triples maps."""
-        name, _ = self._shared.setdefault(
-            (done, reference), (f"{_SHARED}{len(self._shared)}", column)
-        )
-        return F.col(name)
+    def share(self, done: str, to: str, column: Column, *, is_second: bool = False) -> Column:
+        """Keep what is done to references, so that it is done once for all triples maps."""
+        kept = self._second if is_second else self._shared
+        name = f"{_SHARED}{int(is_second)}_{len(kept)}"
+        return kept.setdefault((done, to), (name, column, F.col(name)))[2]
 
     @property
     def columns(self) -> Mapping[str, Column]:
@@ -349,7 +370,11 @@ class _Group:
         name = f"t{len(self._columns)}"
         self._columns[name] = made.terms.column
         self._problems.extend(made.problems)
-        return Terms(F.col(name), made.terms.many)
+        column, terms = F.col(name), made.terms
+        if not terms.many and not terms.pieces:
+            self._alone.append(name)
+            return Terms(column, pieces=(column,))
+        return Terms(column, terms.many, terms.pieces)
 
     def subject(self, triples_map: TriplesMap) -> Terms:
         """The column of a triples map's subjects; an unusable record has none."""
@@ -362,7 +387,7 @@ class _Group:
             made = self.generator(triples_map).term(term_map)
             # Not a filter on the records: Spark would move it below the parsing, and parse twice.
             guarded = F.when(self.records.reason.isNull(), made.terms.column)
-            self._made[key] = self._keep(replace(made, terms=Terms(guarded, made.terms.many)))
+            self._made[key] = self._keep(replace(made, terms=replace(made.terms, column=guarded)))
         return self._made[key]
 
     def _number(self, *terms: TermMap | RefObjectMap | None) -> tuple[int | None, ...]:
@@ -501,13 +526,39 @@ class _Group:
             is_bad = reason.isNotNull() if reason is not None else F.lit(False)
             counted = _counted(self.records.frame, observation, is_bad)
             return self._with_shared(counted).select(*carry, *columns)
-        reasons = [reason] if reason is not None else []
+        # Counted after the terms are made, so that both come from one evaluation.
+        terms = self.frame.select(*carry, *columns, self._is_bad().alias(_IS_BAD))
+        return _counted(terms, observation, F.col(_IS_BAD))
+
+    def _is_bad(self) -> Column:
+        reasons = [self.records.reason] if self.records.reason is not None else []
         faults = [one.isNotNull() for one in reasons + self._problems]
         # A CASE, not an OR: Spark computes what several parts of an OR share before it needs it.
-        is_bad = reduce(lambda rest, one: F.when(one, True).otherwise(rest), faults, F.lit(False))
-        # Counted after the terms are made, so that both come from one evaluation.
-        terms = self.frame.select(*carry, *columns, is_bad.alias(_IS_BAD))
-        return _counted(terms, observation, F.col(_IS_BAD))
+        return reduce(lambda rest, one: F.when(one, True).otherwise(rest), faults, F.lit(False))
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether every quad has one term in each place, put together of known pieces."""
+        return all(part.pieces for entry in self.entries for part in entry.terms)
+
+    def texts(self, observation: Observation | None) -> DataFrame:
+        """The lines of each record's quads that need no join, as one text; `is_flat` holds."""
+        if not self.entries:
+            return _nothing(self.terms(observation, ()), [rows.LINE])
+        reason = self.records.reason
+        frame = self.records.frame
+        if observation is not None and not self._problems:
+            is_bad = reason.isNotNull() if reason is not None else F.lit(False)
+            frame = _counted(frame, observation, is_bad)
+        frame = self._with_shared(frame)
+        columns = {name: self._columns[name] for name in self._alone}
+        if observation is not None and self._problems:
+            frame = frame.withColumns({**columns, _IS_BAD: self._is_bad()})
+            frame = _counted(frame, observation, F.col(_IS_BAD))
+        elif columns:
+            frame = frame.withColumns(columns)
+        text = join_lines(self.entries, reason.isNull() if reason is not None else None)
+        return frame.select(text.alias(rows.LINE)).where(F.col(rows.LINE) != "")
 
     def tagged(self, with_target: bool) -> DataFrame:
         """The quads that need no join, and the dead letters."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, TypeAlias, assert_never, final
+from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 
 from pyspark.sql import functions as F
 
@@ -21,7 +21,7 @@ from quadweir.mapping import iris
 from quadweir.mapping.functions.compile import Values as FunctionValues
 from quadweir.mapping.functions.compile import compile_condition, compile_function
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
-from quadweir.mapping.literals import escape_text, literal
+from quadweir.mapping.literals import after, escape_text, literal
 from quadweir.mapping.model import (
     Constant,
     Expression,
@@ -34,7 +34,7 @@ from quadweir.mapping.model import (
     TermType,
     TextPart,
 )
-from quadweir.mapping.values import Form, Terms, Value
+from quadweir.mapping.values import Form, Terms, Value, put_together
 from quadweir.terms import IRI, IRI_FORBIDDEN, BlankNode, Literal, Term
 from quadweir.vocab import XSD
 
@@ -46,8 +46,25 @@ _FORBIDDEN: Final = re.compile(f"[{IRI_FORBIDDEN}]")
 _TAG: Final = "^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*+\\z"
 _SHOWN: Final = 200
 
-Share: TypeAlias = Callable[[str, str, "Column"], "Column"]
-"""Takes what is done, the reference it is done to and how; gives the column that holds it."""
+
+
+class Share(Protocol):
+    """Keeps columns that several terms are made of."""
+
+    def __call__(self, done: str, to: str, column: Column, *, is_second: bool = False) -> Column:
+        """Take what is done, to what and how; give the column that holds it.
+
+        Args:
+            done: what is done.
+            to: the reference, or references, that it is done to.
+            column: how.
+            is_second: whether it needs what was shared before.
+        """
+
+
+def _no_share(done: str, to: str, column: Column, *, is_second: bool = False) -> Column:  # noqa: ARG001
+    return column
+
 
 
 class Encoding(StrEnum):
@@ -80,15 +97,14 @@ class Generator:
     label: Column
     """What tells a record of the source from all others, as the label of a blank node."""
     registry: Registry = field(default=FUNCTIONS)
-    share: Share = field(default=lambda _, __, column: column)
+    share: Share = field(default=_no_share)
     """Keeps what is made of a reference alone, for all terms that need it."""
 
     def term(self, term_map: TermMap) -> Made:
         """Spell the terms of a term map."""
         match term_map.expression:
             case Constant(term=term):
-                spelt = spell_constant(term)
-                made = Made(Terms(F.lit(spelt), constant=spelt), term=term)
+                made = Made(put_together(spell_constant(term)), term=term)
             case PerRecord():
                 made = Made(Terms(F.concat(F.lit("_:"), self.label)))
             case _:
@@ -118,6 +134,8 @@ class Generator:
                 return Made(terms, texts.problems)
             case TermType.IRI | TermType.URI | TermType.UNSAFE_IRI | TermType.UNSAFE_URI:
                 plain = self._iri(term_map)
+                if plain.terms.pieces:
+                    return Made(put_together("<", *plain.terms.pieces, ">"), plain.problems)
                 terms = plain.terms.map(lambda iri: F.concat(F.lit("<"), iri, F.lit(">")))
                 return Made(terms, plain.problems)
             case unknown:
@@ -230,7 +248,7 @@ class Generator:
             escaped = terms.column
             if not self.values[expression.reference].is_clean:
                 escaped = self.share("escaped", expression.reference, escape_text(escaped))
-            return Terms(literal(escaped, datatype=datatype, language=language, is_escaped=True))
+            return put_together('"', escaped, after(datatype, language))
         return terms.map(lambda text: literal(text, datatype=datatype, language=language))
 
     # -- texts -----------------------------------------------------------------------------------
@@ -265,9 +283,28 @@ class Generator:
                 problems.extend(_nested(value, part.reference))
                 seen[part.reference] = self._encoded(part.reference, value.text(), encoding)
             parts.append(seen[part.reference])
-        if len(parts) == 1:
-            return Made(parts[0], tuple(problems))
-        return Made(combine(parts, lambda *texts: F.concat(*texts)), tuple(problems))
+        if len(parts) == 1 or any(part.many for part in parts):
+            return Made(combine(parts, lambda *texts: F.concat(*texts)), tuple(problems))
+        return Made(put_together(*self._middle(template, parts, encoding)), tuple(problems))
+
+    def _middle(
+        self, template: Template, parts: Sequence[Terms], encoding: Encoding | None
+    ) -> Iterator[str | Column]:
+        """The pieces of a template: what is between its fixed ends is put together only once."""
+        fixed = [part.text if isinstance(part, TextPart) else None for part in template.parts]
+        varied = [number for number, text in enumerate(fixed) if text is None]
+        first, last = varied[0], varied[-1]
+        before, behind = "".join(filter(None, fixed[:first])), "".join(filter(None, fixed[last:]))
+        if before:
+            yield before
+        if first == last:
+            yield parts[first].column
+        else:
+            made = F.concat(*[part.column for part in parts[first : last + 1]])
+            inner = repr(template.parts[first : last + 1])
+            yield self.share(f"template {encoding}", inner, made, is_second=True)
+        if behind:
+            yield behind
 
     def _encoded(self, reference: str, texts: Terms, encoding: Encoding | None) -> Terms:
         if encoding is None:

@@ -50,17 +50,26 @@ def literal(
 ) -> Column:
     """Spell a literal from plain (or escaped) text, and its datatype's IRI or its language tag."""
     start, inside = F.lit('"'), text if is_escaped else escape_text(text)
-    if isinstance(language, str):
-        return F.concat(start, inside, F.lit(f'"@{language.lower()}'))
-    if language is not None:
+    if language is not None and not isinstance(language, str):
         return F.concat(start, inside, F.lit('"@'), F.lower(language))
-    if datatype is None or isinstance(datatype, str):
-        plain = datatype in (None, XSD.string)
-        return F.concat(start, inside, F.lit('"' if plain else f'"^^<{datatype}>'))
+    if language is not None or datatype is None or isinstance(datatype, str):
+        fixed = datatype if isinstance(datatype, str) else None
+        return F.concat(start, inside, F.lit(after(fixed, language)))
     suffix = F.when(datatype == XSD.string, F.lit('"')).otherwise(
         F.concat(F.lit('"^^<'), datatype, F.lit(">"))
     )
     return F.concat(start, inside, suffix)
+
+
+def after(datatype: str | None, language: str | None) -> str:
+    """What follows the text of a literal.
+
+    >>> after(None, "NL")
+    '"@nl'
+    """
+    if language is not None:
+        return f'"@{language.lower()}'
+    return '"' if datatype in (None, XSD.string) else f'"^^<{datatype}>'
 
 
 def canonical_double(text: Column) -> Column:

@@ -5,14 +5,16 @@ Spec: https://kg-construct.github.io/rml-core/spec/docs/#generated-rdf-dataset
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from pyspark.sql import functions as F
 
 from quadweir import rows
-from quadweir.mapping.values import Terms
+from quadweir.mapping.values import Terms, put_together
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -72,6 +74,49 @@ def explode_lines(
     return exploded.where(F.col(rows.LINE).isNotNull())
 
 
+def join_lines(entries: Sequence[Entry], is_usable: Column | None) -> Column:
+    """The lines of N-Quads of all quads of a record as one text, which is empty if there are none.
+
+    A row for each line would be copied once more, and so would each term.
+
+    Args:
+        entries: the quads; each of their terms has pieces.
+        is_usable: whether the record can be used at all; None if all can.
+    """
+    lines = [[*_pieces(entry.parts), " ."] for entry in entries]
+    columns = {id(one): one for line in lines for one in line if not isinstance(one, str)}
+    conditions = [one.isNotNull() for one in columns.values()]
+    text = _concat([piece for line in lines for piece in ("\n", *line)][1:])
+    if is_usable is not None:
+        conditions.append(is_usable)
+    if conditions:
+        # `concat_ws` leaves out the lines that are NULL.
+        some = F.concat_ws("\n", *map(_concat, lines)) if len(lines) > 1 else F.lit("")
+        if is_usable is not None:
+            some = F.when(is_usable, some).otherwise("")
+        text = F.when(reduce(and_, conditions), text).otherwise(some)
+    # Never true, but not in the optimizer's eyes: it would move a filter on the text below what
+    # makes it, and make every text twice.
+    return F.when(F.spark_partition_id() < 0, F.lit("")).otherwise(text)
+
+
+def _pieces(parts: Parts) -> Iterator[str | Column]:
+    for number, part in enumerate(part for part in parts if part is not None):
+        yield from (" ",) if number else ()
+        yield from part.pieces
+
+
+def _concat(pieces: Sequence[str | Column]) -> Column:
+    """Put pieces together, of which fixed texts in a row count as one."""
+    merged: list[str | Column] = []
+    for piece in pieces:
+        if isinstance(piece, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += piece
+        else:
+            merged.append(piece)
+    return put_together(*merged).column
+
+
 def is_whole() -> Column:
     """Tell a quad from an entry that lacks a term."""
     return (
@@ -120,17 +165,11 @@ def letter(reason: Column, with_target: bool) -> Column:
 
 def _line(parts: Parts, _: int | None) -> Column:
     """A line of N-Quads; NULL if a term is missing."""
-    pieces: list[Column] = []
-    fixed = ""
+    pieces: list[str | Column] = []
     for number, part in enumerate(part for part in parts if part is not None):
-        fixed += " " if number else ""
-        if part.constant is not None:
-            fixed += part.constant
-            continue
-        pieces.extend([F.lit(fixed)] if fixed else [])
-        pieces.append(part.column)
-        fixed = ""
-    return F.concat(*pieces, F.lit(f"{fixed} ."))
+        pieces += [" "] if number else []
+        pieces.append(part.column if part.constant is None else part.constant)
+    return _concat([*pieces, " ."])
 
 
 def _targeted_line(parts: Parts, target: int | None) -> Column:

@@ -114,7 +114,10 @@ def run_bounded(
         registry=job.registry,
     )
     observations = compiled.observations()
-    lines = compiled.lines(observations)
+    if targets or job.distinct:
+        lines = compiled.lines(observations)
+    else:
+        lines = compiled.texts(observations)
     if job.distinct:
         lines = lines.dropDuplicates()
     with tempfile.TemporaryDirectory(prefix="quadweir-map-") as scratch:

@@ -48,8 +48,14 @@ class Terms:
 
     column: Column
     many: bool = False
-    constant: str | None = None
-    """The string, where it is the same for every record."""
+    pieces: tuple[str | Column, ...] = ()
+    """What the string is put together of, where that is known: fixed texts, and columns."""
+
+    @property
+    def constant(self) -> str | None:
+        """The string, where it is the same for every record."""
+        fixed = [piece for piece in self.pieces if isinstance(piece, str)]
+        return "".join(fixed) if fixed and len(fixed) == len(self.pieces) else None
 
     def map(self, each: Callable[[Column], Column]) -> Terms:
         """Apply a column expression to every string."""
@@ -62,6 +68,12 @@ class Terms:
         if self.many:
             return F.array_compact(F.coalesce(self.column, F.array().cast("array<string>")))
         return F.array_compact(F.array(self.column))
+
+
+def put_together(*pieces: str | Column) -> Terms:
+    """A string made of fixed texts and columns; NULL if one of the columns is."""
+    columns = [F.lit(piece) if isinstance(piece, str) else piece for piece in pieces]
+    return Terms(columns[0] if len(columns) == 1 else F.concat(*columns), pieces=pieces)
 
 
 @final
