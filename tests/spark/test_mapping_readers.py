@@ -160,3 +160,56 @@ def _file(spark: SparkSession, folder: Path, text: str) -> list[str]:
     job = Job(folders=Folders(mapping=folder), driver_characters=0, output=folder / "out.nq")
     run_bounded(parse_mapping(text), spark, job)
     return sorted((folder / "out.nq").read_text(encoding="utf-8").splitlines())
+
+
+XML = """
+    @prefix rml: <http://w3id.org/rml/> . @prefix ex: <http://ex.org/> .
+    ex:m rml:logicalSource [
+        rml:source [ a rml:RelativePathSource; rml:root rml:MappingDirectory; rml:path "a.xml" ];
+        rml:referenceFormulation [ a rml:XPathReferenceFormulation; rml:namespace
+          [ a rml:Namespace; rml:namespacePrefix "n"; rml:namespaceURL "urn:n" ] ];
+        rml:iterator "/n:list/n:item" ];
+      rml:subjectMap [ rml:template "http://ex.org/{n:id}/{n:v}" ];
+      rml:predicateObjectMap [ rml:predicate ex:v; rml:objectMap [ rml:reference "n:v" ] ];
+      rml:predicateObjectMap [ rml:predicate ex:w;
+        rml:objectMap [ rml:reference "n:w/text()"; rml:language "en" ] ];
+      rml:predicateObjectMap [ rml:predicate ex:k; rml:objectMap [ rml:reference "@k" ] ];
+      rml:predicateObjectMap [ rml:predicate ex:none; rml:objectMap [ rml:reference "v" ] ] .
+    """
+
+
+@pytest.mark.parametrize(
+    ("body", "is_plain"),
+    [
+        ("<item><id>{0}</id><v>{0} & b{0}</v><w></w></item>".replace("&", "&amp;&lt;"), True),
+        ('<item l=" k " k="{0}"><id>{0}</id>\n<v>é={0} k="x"</v></item>', True),
+        (
+            '<item k="{0}"><w>w</w><v>1</v><id>{0}</id></item>\n<item l="&quot;"><id>{0}</id></item>',
+            True,
+        ),
+        ('<item><id>{0}</id><v>1"\\</v></item>\r\n<item><v>\t2</v><id>{0}</id></item>', True),
+        ("<item><id>{0}</id><v>1</v><v>2</v><w/></item>", False),
+        ('<item><id k="1">{0}</id><v>1<b>2</b></v><!-- </item> --></item>', False),
+        ("<item><id>{0}</id><v><![CDATA[</item>]]></v></item><other/>", False),
+    ],
+)
+def test_plain_xml_is_cut_like_any_other(
+    spark: SparkSession, tmp_path: Path, body: str, is_plain: bool
+) -> None:
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<list xmlns="urn:n" k="0"><!-- <list> -->\n'
+    records = "\n".join(body.format(number) for number in range(40))
+    (tmp_path / "a.xml").write_text(f"{head}{records}\n</list>\n", encoding="utf-8")
+    # Small pieces, so that one begins in every part of a record.
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "499")
+    spark.conf.set("spark.sql.files.openCostInBytes", "0")
+    try:
+        large, reasons, how = run(spark, tmp_path, XML, 0)
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+        spark.conf.unset("spark.sql.files.openCostInBytes")
+    small, driver_reasons, _ = run(spark, tmp_path, XML, 2**24)
+    assert ("XPaths are Spark expressions" in how) == is_plain
+    assert is_plain or "XPaths run in Python: its records are not all lists" in how
+    assert large == small
+    assert len(small) >= 40
+    assert reasons == driver_reasons == []

@@ -25,13 +25,14 @@ _PREFIXES: Final = f"""
 @prefix ql: <http://semweb.mmlab.be/ns/ql#> . @prefix ex: <http://ex.org/> .
 @prefix xsd: <{_XSD}> .
 """
-_SOURCES: Final = {
+_SOURCES: Final[dict[str, str]] = {
     "jsonl": 'rml:source "records.jsonl"; rml:referenceFormulation ql:JSONPath; rml:iterator "$"',
     "json": 'rml:source "records.json"; rml:referenceFormulation ql:JSONPath; rml:iterator "$[*]"',
     "csv": 'rml:source "records.csv"; rml:referenceFormulation ql:CSV',
     "xml": 'rml:source "records.xml"; rml:referenceFormulation ql:XPath; '
     'rml:iterator "/records/record"',
 }
+_SOURCES["attributes.xml"] = _SOURCES["xml"].replace("records.xml", "records.attributes.xml")
 TRIPLES: Final = len(_OBJECTS)
 """How many triples a record gives."""
 
@@ -53,14 +54,18 @@ def rows(count: int, seed: int = 1) -> Iterator[tuple[Any, ...]]:
 
 
 def write_records(folder: Path, count: int, form: str) -> None:
-    """Write `count` records in one of the formats `jsonl`, `json`, `csv` and `xml`."""
+    """Write `count` records in one of the formats `jsonl`, `json`, `csv` and `xml`.
+
+    `attributes.xml` is XML in which children have attributes that nobody asks for.
+    """
     with (folder / f"records.{form}").open("w", encoding="utf-8") as file:
         found = rows(count)
         if form == "csv":
             file.write(",".join(NAMES) + "\n")
             file.writelines(",".join(map(str, row)) + "\n" for row in found)
-        elif form == "xml":
-            shape = "".join(f"<{name}>%s</{name}>" for name in NAMES)
+        elif form.endswith("xml"):
+            unit = ' unit="x"' if form == "attributes.xml" else ""
+            shape = "".join(f"<{name}{unit}>%s</{name}>" for name in NAMES)
             file.write("<records>\n")
             file.writelines(f"<record>{shape % row}</record>\n" for row in found)
             file.write("</records>\n")

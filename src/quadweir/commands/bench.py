@@ -54,15 +54,21 @@ def ntriples(
 def mapping(
     records: Annotated[int, typer.Option(min=1000, help="How many records to map.")] = 2_000_000,
     rounds: Annotated[int, typer.Option(min=1, help="How many measured rounds.")] = 3,
+    sections: Annotated[
+        list[str] | None, typer.Option("--section", help="Measure only this; may be repeated.")
+    ] = None,
     install_morph: Annotated[
         bool, typer.Option(help="Fetch Morph-KGC from PyPI into ~/.cache/quadweir.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Records to triples by RML, beside Spark jobs written by hand and beside Morph-KGC."""
-    from quadweir.bench.mapping import report, run
+    from quadweir.bench.mapping import SECTIONS, report, run
     from quadweir.runtime.session import build
 
+    for section in sections or ():
+        if section not in SECTIONS:
+            raise typer.BadParameter(f"{section}; there are {', '.join(SECTIONS)}")
     console = stderr_console()
     with console.status("starting Spark") as status:
         spark = build(app_name="quadweir-bench")
@@ -71,6 +77,7 @@ def mapping(
                 spark,
                 records=records,
                 rounds=rounds,
+                sections=sections or tuple(SECTIONS),
                 install_morph=install_morph,
                 on_step=lambda name: status.update(name),
             )

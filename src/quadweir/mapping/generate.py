@@ -47,7 +47,6 @@ _TAG: Final = "^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*+\\z"
 _SHOWN: Final = 200
 
 
-
 class Share(Protocol):
     """Keeps columns that several terms are made of."""
 
@@ -64,7 +63,6 @@ class Share(Protocol):
 
 def _no_share(done: str, to: str, column: Column, *, is_second: bool = False) -> Column:  # noqa: ARG001
     return column
-
 
 
 class Encoding(StrEnum):
@@ -309,7 +307,8 @@ class Generator:
     def _encoded(self, reference: str, texts: Terms, encoding: Encoding | None) -> Terms:
         if encoding is None:
             return texts
-        ascii_only = encoding is Encoding.URI
+        # Where nothing is beyond ASCII, there is nothing that only URIs encode.
+        ascii_only = encoding is Encoding.URI or self.values[reference].is_clean
         if texts.many:
             return texts.map(lambda text: iris.percent_encode(text, ascii_only=ascii_only))
         encoded = iris.percent_encode(texts.column, ascii_only=ascii_only)

@@ -9,7 +9,7 @@ Where the work is done depends on what is asked, and `how` says so for `explain`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from quadweir.mapping.formats.xmlfile import XmlPlan
 
 DRIVER_CHARACTERS: Final = 4 * 2**20
 """Files up to this size are read in the driver."""
@@ -145,20 +147,21 @@ def check_references(logical: LogicalSource, references: Mapping[str, bool]) -> 
                 for reference in references:
                     check_path(reference, "a reference")
             case FormulationKind.XPATH:
-                from quadweir.mapping.formats.xmlfile import XmlPlan, check_plan
+                from quadweir.mapping.formats.xmlfile import check_plan
 
-                check_plan(
-                    XmlPlan(
-                        logical.iterator or "/*",
-                        tuple(references),
-                        logical.formulation.namespaces,
-                    )
-                )
+                check_plan(xml_plan(logical, references))
             case _:
                 pass
     except MappingError as error:
         error.span = error.span or logical.span
         raise
+
+
+def xml_plan(logical: LogicalSource, references: Iterable[str]) -> XmlPlan:
+    """How the elements of a source are found and read."""
+    from quadweir.mapping.formats.xmlfile import XmlPlan
+
+    return XmlPlan(logical.iterator or "/*", tuple(references), logical.formulation.namespaces)
 
 
 def _reading(logical: LogicalSource, references: Mapping[str, bool]) -> Reading:
@@ -255,13 +258,17 @@ def _from_batches(
 
 
 def _read_in_worker(
-    spark: SparkSession, job: FileJob, logical: LogicalSource, references: Mapping[str, bool]
+    spark: SparkSession,
+    job: FileJob,
+    logical: LogicalSource,
+    references: Mapping[str, bool],
+    why: str | None = None,
 ) -> Records:
     def read(_: Iterator[Any]) -> Iterator[Any]:
         return job.batches()
 
     frame = spark.range(0, 1, 1, 1).mapInArrow(read, _ddl(job))
-    return _finish(frame, job, logical, references, "by Python in one worker")
+    return _finish(frame, job, logical, references, "by Python in one worker", why)
 
 
 def _ddl(job: FileJob) -> str:
@@ -284,6 +291,7 @@ def _finish(
     logical: LogicalSource,
     references: Mapping[str, bool],
     where: str,
+    why: str | None = None,
 ) -> Records:
     nulls = logical.nulls or ()
     reason: Column = F.col("reason")
@@ -303,7 +311,7 @@ def _finish(
             reference: Value(F.col(name), form, nulls)
             for reference, name in zip(references, job.columns(), strict=True)
         }
-        how.extend(_why(job, logical, references))
+        how.extend(_why(job, logical, references, why))
     return Records(
         frame=frame,
         values=values,
@@ -315,17 +323,17 @@ def _finish(
     )
 
 
-def _why(job: FileJob, logical: LogicalSource, references: Mapping[str, bool]) -> list[str]:
+def _why(
+    job: FileJob, logical: LogicalSource, references: Mapping[str, bool], why: str | None
+) -> list[str]:
     match job.reading:
         case Reading.JSON_VALUES:
             return [f"JSONPaths run in Python: {why_python(logical, references)}"]
         case Reading.XML:
-            from quadweir.mapping.formats.xmlfile import XmlPlan
-
-            plan = XmlPlan(job.iterator or "/*", job.references, job.namespaces)
-            whole = plan.why_whole()
+            whole = xml_plan(logical, references).why_whole()
+            small = "the file is small, packed or not UTF-8"
             return [
-                "XPaths run in Python: Spark's know no namespaces and expand entities",
+                f"XPaths run in Python: {why or small}",
                 f"the whole document is held: {whole}" if whole else "elements come one by one",
             ]
         case _:
@@ -351,7 +359,34 @@ def _read_by_spark(
                 return _plain_csv(spark, job, logical)
             case CsvShape.ANY:
                 return None
+    if job.reading is Reading.XML:
+        return _plain_xml(spark, job, logical, references)
     return None
+
+
+def _plain_xml(
+    spark: SparkSession, job: FileJob, logical: LogicalSource, references: Mapping[str, bool]
+) -> Records | None:
+    """Cut the records of a file that is no more than a list of them."""
+    # Compiled code is loaded only for a file that is worth it.
+    from quadweir.mapping.formats.xmlscan import PlainXml, look_at_xml
+    from quadweir.mapping.xmlcolumns import plain_values, read_plain
+
+    look = look_at_xml(job.path, xml_plan(logical, references))
+    if not isinstance(look, PlainXml):
+        return _read_in_worker(spark, job, logical, references, why=look)
+    return Records(
+        frame=read_plain(spark, job.path, look),
+        values=plain_values(look, references, logical.nulls or ()),
+        shown=describe(logical),
+        place=_numbered_place(),
+        text=F.col("value"),
+        reason=None,
+        how=(
+            f"{describe(logical)}: XML records of elements with text, cut by Spark in parallel",
+            "XPaths are Spark expressions",
+        ),
+    )
 
 
 def _numbered_place() -> Column:

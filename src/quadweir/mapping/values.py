@@ -91,7 +91,7 @@ class Value:
     plain: Column | None = None
     """Where `text` has been computed already."""
     is_clean: bool = False
-    """Whether no text can hold a character that a literal spells as an escape."""
+    """Whether texts are of ASCII, and none of a character that a literal spells as an escape."""
 
     @property
     def many(self) -> bool:

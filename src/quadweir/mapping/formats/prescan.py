@@ -40,7 +40,7 @@ class Look(NamedTuple, Generic[Shape]):
 
     shape: Shape
     is_clean: bool = False
-    """Whether no value can hold a character that a literal spells as an escape."""
+    """Whether all is ASCII, and no value can hold a character that a literal spells as an escape."""
 
 
 def look_at_json(path: Path) -> Look[bool]:
@@ -108,8 +108,8 @@ def _is_clean(chunk: bytes) -> bool:
     """Tell whether, outside of the ends of lines, nothing stands that literals escape."""
     if not chunk.isascii() or any(one in chunk for one in (b'"', b"\\", b"\x7f")):
         return False
-    controls = np.frombuffer(chunk, np.uint8) < 0x20
-    return int(controls.sum()) == chunk.count(b"\n") + chunk.count(b"\r")
+    controls = np.count_nonzero(np.frombuffer(chunk, np.uint8) < 0x20)
+    return int(controls) == chunk.count(b"\n") + chunk.count(b"\r")
 
 
 def first_line(path: Path) -> str:

@@ -93,6 +93,24 @@ def expand(name: str, namespaces: Mapping[str, str]) -> str:
     return f"{{{namespaces[prefix]}}}{local}"
 
 
+def simple_reference(reference: str) -> str | None:
+    """The name of a child, or `@` and that of an attribute; None if a reference is more than that.
+
+    >>> simple_reference("./lane/text()"), simple_reference("@id"), simple_reference("a/b")
+    ('lane', '@id', None)
+    """
+    text = reference.strip().removeprefix("./")
+    if match := _ATTRIBUTE.fullmatch(text):
+        return f"@{match[1]}"
+    match = _CHILD.fullmatch(text)
+    return match[1] if match else None
+
+
+def asks_text(reference: str) -> bool:
+    """Tell whether a reference asks for an element's text nodes, of which there may be none."""
+    return reference.strip().endswith("text()")
+
+
 def check_plan(plan: XmlPlan) -> None:
     """Raise a MappingError if the iterator or a reference is not an XPath."""
     paths = [("the iterator", plan.iterator), *(("a reference", one) for one in plan.references)]
@@ -195,14 +213,15 @@ def _readers(plan: XmlPlan) -> Callable[[Any], tuple[Values, ...]]:
     children: dict[str, list[tuple[int, bool]]] = {}
     others: list[tuple[int, Reader]] = []
     for number, reference in enumerate(plan.references):
-        text = reference.strip().removeprefix("./")
-        if match := _ATTRIBUTE.fullmatch(text):
-            others.append((number, _attribute(expand(match[1], plan.names))))
-        elif match := _CHILD.fullmatch(text):
-            wanted = children.setdefault(expand(match[1], plan.names), [])
-            wanted.append((number, text.endswith("text()")))
-        else:
+        name = simple_reference(reference)
+        if name is None:
+            text = reference.strip().removeprefix("./")
             others.append((number, _general(_compile(text, plan.names, "a reference"))))
+        elif name.startswith("@"):
+            others.append((number, _attribute(expand(name[1:], plan.names))))
+        else:
+            wanted = children.setdefault(expand(name, plan.names), [])
+            wanted.append((number, asks_text(reference)))
     width = len(plan.references)
 
     def read(element: Any) -> tuple[Values, ...]:

@@ -1,0 +1,79 @@
+"""The records of a plain XML file as Spark expressions: cut at their end tags, and children by tags.
+
+What makes this right is checked before, for the whole file (`formats/xmlscan.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from quadweir.mapping.formats.xmlfile import asks_text
+from quadweir.mapping.formats.xmlscan import PlainXml
+from quadweir.mapping.values import Form, Value
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_CELLS: Final = "_quadweir_cells"
+_REFERENCES: Final = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
+"""The last one last: what it gives may look like one of the others."""
+
+
+def read_plain(spark: SparkSession, path: Path, plain: PlainXml) -> DataFrame:
+    """A row for each record, which holds its text up to its end tag."""
+    text = F.col("value")
+    frame = spark.read.text(str(path), lineSep=f"</{plain.record}>")
+    # What follows the last record comes as a row too.
+    frame = frame.where(text.contains(f"<{plain.record}{_after_name(plain)}"))
+    # No text holds the sign that tags begin with.
+    return frame.withColumn(_CELLS, F.split(text, "<")) if plain.is_regular else frame
+
+
+def plain_values(
+    plain: PlainXml, references: Mapping[str, bool], nulls: tuple[str, ...]
+) -> dict[str, Value]:
+    """What each reference finds in the rows of `read_plain`."""
+    return {
+        reference: Value(
+            _value(plain, found, asks_text(reference)), Form.TEXT, nulls, is_clean=plain.is_clean
+        )
+        for reference, found in zip(references, plain.found, strict=True)
+    }
+
+
+def _after_name(plain: PlainXml) -> str:
+    return " " if plain.has_attributes else ">"
+
+
+def _value(plain: PlainXml, found: str | None, own_text: bool) -> Column:
+    if found is None:
+        return F.lit(None).cast("string")
+    text = F.col("value")
+    if found.startswith("@"):
+        tag = F.substring_index(_behind(text, f"<{plain.record}"), ">", 1)
+        start = f' {found[1:]}="'
+        value = F.when(tag.contains(start), F.substring_index(_behind(tag, start), '"', 1))
+    elif plain.is_regular:
+        # Counted from the end: before the first record there is more than before the others.
+        place = 2 * (plain.children.index(found) - len(plain.children))
+        value = F.substr(F.try_element_at(_CELLS, F.lit(place)), F.lit(len(found) + 2))
+    else:
+        start = f"<{found}>"
+        value = F.when(text.contains(start), F.substring_index(_behind(text, start), "<", 1))
+    if plain.has_references:
+        value = F.when(value.contains("&"), _resolved(value)).otherwise(value)
+    return F.nullif(value, F.lit("")) if own_text else value
+
+
+def _behind(text: Column, start: str) -> Column:
+    return F.substring_index(text, start, -1)
+
+
+def _resolved(text: Column) -> Column:
+    for reference, character in _REFERENCES.items():
+        text = F.replace(text, F.lit(reference), F.lit(character))
+    return text
