@@ -188,6 +188,8 @@ XML = """
             True,
         ),
         ('<item><id>{0}</id><v>1"\\</v></item>\r\n<item><v>\t2</v><id>{0}</id></item>', True),
+        ('<item><id u="1" k="2">{0}</id><v>é{0}</v><w u="">x</w></item>', True),
+        ('<item><id u="1">{0}</id><v u="2"/></item><item><v>{0}</v><id>1</id><w/></item>', True),
         ("<item><id>{0}</id><v>1</v><v>2</v><w/></item>", False),
         ('<item><id k="1">{0}</id><v>1<b>2</b></v><!-- </item> --></item>', False),
         ("<item><id>{0}</id><v><![CDATA[</item>]]></v></item><other/>", False),

@@ -32,7 +32,7 @@ _SOURCES: Final[dict[str, str]] = {
     "xml": 'rml:source "records.xml"; rml:referenceFormulation ql:XPath; '
     'rml:iterator "/records/record"',
 }
-_SOURCES["attributes.xml"] = _SOURCES["xml"].replace("records.xml", "records.attributes.xml")
+_SOURCES["comments.xml"] = _SOURCES["xml"].replace("records.xml", "records.comments.xml")
 TRIPLES: Final = len(_OBJECTS)
 """How many triples a record gives."""
 
@@ -56,7 +56,7 @@ def rows(count: int, seed: int = 1) -> Iterator[tuple[Any, ...]]:
 def write_records(folder: Path, count: int, form: str) -> None:
     """Write `count` records in one of the formats `jsonl`, `json`, `csv` and `xml`.
 
-    `attributes.xml` is XML in which children have attributes that nobody asks for.
+    `comments.xml` is XML with a comment in each record.
     """
     with (folder / f"records.{form}").open("w", encoding="utf-8") as file:
         found = rows(count)
@@ -64,8 +64,8 @@ def write_records(folder: Path, count: int, form: str) -> None:
             file.write(",".join(NAMES) + "\n")
             file.writelines(",".join(map(str, row)) + "\n" for row in found)
         elif form.endswith("xml"):
-            unit = ' unit="x"' if form == "attributes.xml" else ""
-            shape = "".join(f"<{name}{unit}>%s</{name}>" for name in NAMES)
+            shape = "".join(f"<{name}>%s</{name}>" for name in NAMES)
+            shape += "<!-- -->" if form == "comments.xml" else ""
             file.write("<records>\n")
             file.writelines(f"<record>{shape % row}</record>\n" for row in found)
             file.write("</records>\n")

@@ -60,10 +60,17 @@ def _value(plain: PlainXml, found: str | None, own_text: bool) -> Column:
     elif plain.is_regular:
         # Counted from the end: before the first record there is more than before the others.
         place = 2 * (plain.children.index(found) - len(plain.children))
-        value = F.substr(F.try_element_at(_CELLS, F.lit(place)), F.lit(len(found) + 2))
+        cell = F.try_element_at(_CELLS, F.lit(place))
+        has_name_only = plain.ends == (">",)
+        value = F.substr(cell, F.lit(len(found) + 2)) if has_name_only else _behind(cell, ">")
     else:
-        start = f"<{found}>"
-        value = F.when(text.contains(start), F.substring_index(_behind(text, start), "<", 1))
+        starts = [f"<{found}{end}" for end in plain.ends]
+        parts = [
+            F.when(text.contains(start), F.substring_index(_behind(text, start), "<", 1))
+            for start in starts
+        ]
+        # Behind a space come attributes; neither they nor texts hold the sign that ends a tag.
+        value = _behind(F.coalesce(*parts), ">") if len(parts) > 1 else parts[0]
     if plain.has_references:
         value = F.when(value.contains("&"), _resolved(value)).otherwise(value)
     return F.nullif(value, F.lit("")) if own_text else value

@@ -3,7 +3,7 @@
 Most files are a list of records, and a record a list of elements with text. In such a file a
 record ends at each of its end tags, and a child's text stands between two fixed tags. The look is
 compiled, goes over every byte once, and checks all that makes this true: tags that match, at most
-one child of a name, nothing inside of children, no comments, CDATA, declarations or references but
+one child of a name, nothing but text inside of children, no comments, CDATA, declarations or references but
 the five that every XML has. Whatever it does not know, it leaves to lxml.
 
 Spec: https://www.w3.org/TR/xml/
@@ -40,8 +40,11 @@ _DECLARATION: Final = re.compile(
 )
 _NOT_CHARACTERS: Final = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
 
-CHILDREN, ATTRIBUTES, BARE, WITH_ATTRIBUTES, REFERENCES, UNCLEAN, VARIED, WIDTH = range(8)
-"""What the places of `seen` count or flag."""
+CHILDREN, ATTRIBUTES, INNER, BARE, WITH_ATTRIBUTES, REFERENCES, UNCLEAN, VARIED, WIDTH, EMPTY = (
+    range(10)
+)
+"""What the places of `seen` count or flag: names of children, of records' attributes and of children's,
+and then what was seen at all."""
 
 
 @final
@@ -53,6 +56,8 @@ class PlainXml:
     """The record's tag as it is spelt."""
     has_attributes: bool
     """Whether all of the records have attributes; else none has."""
+    ends: tuple[str, ...]
+    """What may follow the name in the start tag of a child: `>`, a space, `/>`."""
     children: tuple[str, ...]
     """The tags of children, in the order in which they came first."""
     is_regular: bool
@@ -88,9 +93,9 @@ def _look(file: IO[bytes], plan: XmlPlan) -> PlainXml | str:
     head, buffer = buffer[: opening.start()], buffer[opening.start() :]
     if head.lstrip().startswith(b"<?xml") and not _DECLARATION.match(head):
         return "it says that it is not XML 1.0 in UTF-8"
-    tables = np.zeros((2, _MOST_NAMES, _LONGEST_NAME), np.uint8)
-    sizes = np.zeros((2, _MOST_NAMES), np.int64)
-    seen = np.zeros(8, np.int64)
+    tables = np.zeros((3, _MOST_NAMES, _LONGEST_NAME), np.uint8)
+    sizes = np.zeros((3, _MOST_NAMES), np.int64)
+    seen = np.zeros(10, np.int64)
     name = np.frombuffer(tag, np.uint8)
     closing = b"</" + tag + b">"
     while True:
@@ -150,19 +155,24 @@ def _judge(
     seen: Ints,
 ) -> PlainXml | str:
     """Let lxml read one record of all that was seen, to learn which reference finds what."""
-    children, attributes = (
+    children, attributes, inner = (
         [tables[kind, n, : sizes[kind, n]].tobytes() for n in range(seen[kind])]
-        for kind in (CHILDREN, ATTRIBUTES)
+        for kind in (CHILDREN, ATTRIBUTES, INNER)
     )
     if seen[BARE] and seen[WITH_ATTRIBUTES]:
         return "some records have attributes and others have none"
-    if any(one.startswith(b"xmlns") for one in attributes):
+    if any(one.startswith(b"xmlns") for one in attributes + inner):
         return "its records declare namespaces"
-    if any(b"<" + one + b">" in head for one in children) or b"</" + tag + b">" in head:
+    early = [b"<" + one + end for one in children for end in (b">", b" ", b"/>")]
+    if any(one in head for one in (*early, b"</" + tag + b">")):
         return "there is much before its first record"
     told = "".join(f' {one.decode()}="a{number}"' for number, one in enumerate(attributes))
-    inner = "".join(f"<{n.decode()}>c{k}</{n.decode()}>" for k, n in enumerate(children))
-    record = f"<{tag.decode()}{told}>{inner}</{tag.decode()}>".encode()
+    # All attributes of children in one of them: that their prefixes are declared is what matters.
+    own = "".join(f' {one.decode()}=""' for one in inner)
+    more = [f"{children[0].decode()}{own}"] if inner else []
+    starts = [*more, *(one.decode() for one in children[len(more) :])]
+    body = "".join(f"<{s}>c{k}</{s.partition(' ')[0]}>" for k, s in enumerate(starts))
+    record = f"<{tag.decode()}{told}>{body}</{tag.decode()}>".encode()
     rows = list(read_elements(io.BytesIO(head + record + tail), plan, None))
     if len(rows) != 1 or rows[0].values is None:
         return "what is around its records is more than their parents"
@@ -174,6 +184,7 @@ def _judge(
     return PlainXml(
         record=tag.decode(),
         has_attributes=bool(seen[WITH_ATTRIBUTES]),
+        ends=(">", *([" "] if inner else []), *(["/>"] if seen[EMPTY] else [])),
         children=tuple(one.decode() for one in children),
         is_regular=not seen[VARIED],
         found=found,
@@ -304,7 +315,7 @@ def _skip(data: Bytes, at: int) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _attributes(data: Bytes, at: int, tables: Bytes, sizes: Ints, seen: Ints) -> int:
+def _attributes(data: Bytes, at: int, kind: int, tables: Bytes, sizes: Ints, seen: Ints) -> int:
     """Give where the attributes of a start tag end; -1 if they are not plain."""
     used = np.int64(0)
     guess = 0
@@ -313,7 +324,7 @@ def _attributes(data: Bytes, at: int, tables: Bytes, sizes: Ints, seen: Ints) ->
         at = _name(data, start)
         if at == start or data[at] != _EQUALS or data[at + 1] != _QUOTE:
             return -1
-        number = _number_of(data, start, at, guess, ATTRIBUTES, tables, sizes, seen)
+        number = _number_of(data, start, at, guess, kind, tables, sizes, seen)
         if number < 0 or used >> number & 1:
             return -1
         used |= np.int64(1) << number
@@ -338,7 +349,7 @@ def _scan(data: Bytes, end: int, tag: Bytes, tables: Bytes, sizes: Ints, seen: I
         at += 1 + tag.size
         if data[at] == _SPACE:
             seen[WITH_ATTRIBUTES] = 1
-            at = _attributes(data, at, tables, sizes, seen)
+            at = _attributes(data, at, ATTRIBUTES, tables, sizes, seen)
             if at < 0:
                 return False
         else:
@@ -356,8 +367,9 @@ def _scan(data: Bytes, end: int, tag: Bytes, tables: Bytes, sizes: Ints, seen: I
             if data[start] == _SLASH:
                 break
             at = _name(data, start)
-            if at == start or data[at] != _GREATER:
+            if at == start:
                 return False
+            size = at - start
             number = _number_of(data, start, at, place, CHILDREN, tables, sizes, seen)
             if number < 0 or used >> number & 1:
                 return False
@@ -365,7 +377,16 @@ def _scan(data: Bytes, end: int, tag: Bytes, tables: Bytes, sizes: Ints, seen: I
                 seen[VARIED] = 1
             used |= np.int64(1) << number
             place += 1
-            size = at - start
+            if data[at] == _SPACE:
+                at = _attributes(data, at, INNER, tables, sizes, seen)
+                if at < 0:
+                    return False
+            if data[at] == _SLASH and data[at + 1] == _GREATER:
+                seen[EMPTY] = seen[VARIED] = 1
+                at += 2
+                continue
+            if data[at] != _GREATER:
+                return False
             at = _text(data, at + 1, _LESS, seen)
             if at < 0 or data[at + 1] != _SLASH or not _same(data, at + 2, data, start, size):
                 return False
