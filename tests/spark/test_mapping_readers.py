@@ -215,3 +215,45 @@ def test_plain_xml_is_cut_like_any_other(
     assert large == small
     assert len(small) >= 40
     assert reasons == driver_reasons == []
+
+
+TWO_MAPS = """
+    @prefix rml: <http://w3id.org/rml/> . @prefix ex: <http://ex.org/> .
+    ex:m rml:logicalSource ex:source;
+      rml:subjectMap [ rml:template "http://ex.org/{id}/{v}"; rml:class ex:Thing ];
+      rml:predicateObjectMap [ rml:predicate ex:v; rml:objectMap [ rml:reference "v" ] ];
+      rml:predicateObjectMap [ rml:predicateMap [ rml:template "http://ex.org/{id}" ];
+        rml:objectMap [ rml:reference "v"; rml:language "en" ];
+        rml:graphMap [ rml:template "http://ex.org/graph/{g}" ] ] .
+    ex:n rml:logicalSource ex:source;
+      rml:subjectMap [ rml:reference "g"; rml:termType rml:BlankNode ];
+      rml:predicateObjectMap [ rml:predicate ex:iri; rml:objectMap [ rml:reference "v";
+        rml:termType rml:IRI ] ];
+      rml:predicateObjectMap [ rml:predicate ex:other;
+        rml:objectMap [ rml:parentTriplesMap ex:m ] ] .
+    ex:source rml:source [ a rml:RelativePathSource; rml:root rml:MappingDirectory;
+        rml:path "a.json" ]; rml:referenceFormulation rml:JSONPath; rml:iterator "$" .
+    """
+
+
+def test_one_text_for_a_record_holds_the_lines_that_there_are(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    records = [
+        {"id": 1, "v": "urn:x", "g": "a b"},
+        {"id": 2, "v": 'not an "IRI"\n', "g": "g"},
+        {"id": 3, "v": "urn:y"},
+        {"id": 4, "g": "g"},
+        {"v": "urn:z", "g": None},
+        {"id": 5, "v": ["urn:y"], "g": "g"},
+        {},
+    ]
+    lines = [json.dumps(one) for one in records]
+    (tmp_path / "a.json").write_text("\n".join([*lines, "broken", ""]), encoding="utf-8")
+    found, reasons, _ = run(spark, tmp_path, TWO_MAPS, 0)
+    out = io.BytesIO()
+    job = Job(folders=Folders(mapping=tmp_path), driver_characters=0, distinct=True)
+    run_bounded(parse_mapping(TWO_MAPS), spark, job, out)
+    assert found == sorted(out.getvalue().decode().splitlines())
+    assert len(found) == 13 and all(line.endswith(" .") for line in found)
+    assert len(reasons) == 4
