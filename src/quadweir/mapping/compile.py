@@ -76,21 +76,21 @@ class Compiled:
     targets: tuple[LogicalTarget, ...]
 
     def quads(
-        self, observations: Sequence[Observation] = (), carry: Sequence[str] = ()
+        self, observations: Sequence[Observation | None] = (), carry: Sequence[str] = ()
     ) -> DataFrame:
         """The quads of all sources as `rows.QUAD_SCHEMA`, with `TARGET` if there are targets.
 
         Args:
-            observations: one for each of `groups`, to count records and unusable ones with.
+            observations: what `observations` gave, to count records and unusable ones with.
             carry: columns of the records, such as `rows.ARRIVAL`, to keep in front of the quads.
         """
         return self._exploded(explode, rows.TERMS, observations, carry)
 
-    def lines(self, observations: Sequence[Observation] = ()) -> DataFrame:
+    def lines(self, observations: Sequence[Observation | None] = ()) -> DataFrame:
         """The quads of all sources as lines of N-Quads, with `TARGET` if there are targets.
 
         Args:
-            observations: one for each of `groups`, to count records and unusable ones with.
+            observations: what `observations` gave, to count records and unusable ones with.
         """
         return self._exploded(explode_lines, (rows.LINE,), observations, ())
 
@@ -98,7 +98,7 @@ class Compiled:
         self,
         how: Explode,
         names: Sequence[str],
-        observations: Sequence[Observation],
+        observations: Sequence[Observation | None],
         carry: Sequence[str],
     ) -> DataFrame:
         with_target = bool(self.targets)
@@ -111,23 +111,27 @@ class Compiled:
             elif observation is not None:
                 frames.append(_nothing(terms, [*names, *([TARGET] if with_target else [])]))
         frames += [how(join.terms(carry), join.entries, with_target, carry) for join in self.joins]
+        if not frames:
+            names = [*names, *([TARGET] if with_target else [])]
+            frames = [_nothing(self.groups[0].terms(None, carry), names)]
         return _union(frames)
 
-    def texts(self, observations: Sequence[Observation] = ()) -> DataFrame:
+    def texts(self, observations: Sequence[Observation | None] = ()) -> DataFrame:
         """The quads of all sources as texts of one or more lines of N-Quads, without targets.
 
         Args:
-            observations: one for each of `groups`, to count records and unusable ones with.
+            observations: what `observations` gave, to count records and unusable ones with.
         """
         if not all(group.is_flat for group in self.groups):
             return self.lines(observations)
+        counted = observations or [None] * len(self.groups)
         frames = [
-            group.texts(observations[number] if observations else None)
-            for number, group in enumerate(self.groups)
-            if group.entries or observations
+            group.texts(observation)
+            for group, observation in zip(self.groups, counted, strict=True)
+            if group.entries or observation is not None
         ]
         frames += [explode_lines(join.terms(), join.entries, False) for join in self.joins]
-        return _union(frames)
+        return _union(frames) if frames else self.lines()
 
     def dead_letters(self) -> DataFrame:
         """The records that could not be used, or not wholly, as `rows.DEAD_LETTER_SCHEMA`."""
@@ -147,11 +151,25 @@ class Compiled:
         frames += [join.tagged(bool(self.targets)) for join in self.joins]
         return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
-    def observations(self) -> list[Observation]:
-        """Observations to hand to `quads`."""
+    def observations(self) -> list[Observation | None]:
+        """What counts the records of each group; None where they have been counted already."""
         from pyspark.sql import Observation
 
-        return [Observation(f"quadweir-{number}") for number in range(len(self.groups))]
+        return [
+            None if group.is_counted else Observation(f"quadweir-{number}")
+            for number, group in enumerate(self.groups)
+        ]
+
+    def counts(self, observations: Iterable[Observation | None]) -> tuple[int, int]:
+        """Add up the records, and those that were bad, after `observations` were made."""
+        records, bad = 0, 0
+        for group, observation in zip(self.groups, observations, strict=True):
+            if observation is None:
+                records += group.records.count or 0
+            else:
+                found = observation.get
+                records, bad = records + found[_GOOD], bad + found[_BAD]
+        return records, bad
 
     @property
     def is_streaming(self) -> bool:
@@ -168,12 +186,6 @@ class Compiled:
             lines.append(f"  {len(group.entries)} quads for each record, in one pass")
         lines.extend(join.how for join in self.joins)
         return "\n".join(lines)
-
-
-def counts(observations: Iterable[Observation]) -> tuple[int, int]:
-    """Add up what observations counted: records, and those that were bad."""
-    found = [observation.get for observation in observations]
-    return sum(one[_GOOD] for one in found), sum(one[_BAD] for one in found)
 
 
 def compile_mapping(
@@ -535,6 +547,11 @@ class _Group:
         faults = [one.isNotNull() for one in reasons + self._problems]
         # A CASE, not an OR: Spark computes what several parts of an OR share before it needs it.
         return reduce(lambda rest, one: F.when(one, True).otherwise(rest), faults, F.lit(False))
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known how many records there are, and that all can be used."""
+        return self.records.count is not None and not self._problems
 
     @property
     def is_flat(self) -> bool:

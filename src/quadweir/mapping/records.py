@@ -20,7 +20,7 @@ from quadweir.errors import MappingError, UnsupportedError
 from quadweir.mapping.files import BROKEN as UNREADABLE
 from quadweir.mapping.files import Folders, missing, open_members, open_text
 from quadweir.mapping.formats.filejob import FileJob, Reading
-from quadweir.mapping.formats.prescan import CsvShape, first_line, look_at_csv, look_at_json
+from quadweir.mapping.formats.prescan import CsvShape, Look, first_line, look_at_csv, look_at_json
 from quadweir.mapping.jsoncolumns import (
     BROKEN,
     POSITION,
@@ -75,6 +75,8 @@ class Records:
     """Whether the records were read into the driver."""
     uses_python: bool = False
     """Whether Python workers take part."""
+    count: int | None = None
+    """How many there are, where that is known already, and that all can be used."""
 
 
 def describe(logical: LogicalSource) -> str:
@@ -351,10 +353,10 @@ def _read_by_spark(
     if job.reading is Reading.JSON_TEXTS and _is_json_lines(job.path):
         return _json_lines(spark, job, logical, references)
     if job.reading is Reading.CSV and _is_plain(job.dialect):
-        look = look_at_csv(job.path, job.dialect.quote)
+        look = look_at_csv(job.path, job.dialect.quote, job.dialect.delimiter)
         match look.shape:
             case CsvShape.PLAIN:
-                return _split_csv(spark, job, logical, look.is_clean)
+                return _split_csv(spark, job, logical, look)
             case CsvShape.LINES:
                 return _plain_csv(spark, job, logical)
             case CsvShape.ANY:
@@ -382,6 +384,7 @@ def _plain_xml(
         place=_numbered_place(),
         text=F.col("value"),
         reason=None,
+        count=look.records,
         how=(
             f"{describe(logical)}: XML records of elements with text, cut by Spark in parallel",
             "XPaths are Spark expressions",
@@ -506,7 +509,7 @@ def _header(job: FileJob) -> list[str]:
 
 
 def _split_csv(
-    spark: SparkSession, job: FileJob, logical: LogicalSource, is_clean: bool
+    spark: SparkSession, job: FileJob, logical: LogicalSource, look: Look[CsvShape]
 ) -> Records:
     """Cut the lines of a file that has no quotes; only its first line is the header."""
     import re
@@ -526,7 +529,7 @@ def _split_csv(
             F.get(cells, names.index(reference)),
             Form.TEXT,
             logical.nulls or (),
-            is_clean=is_clean,
+            is_clean=look.is_clean,
         )
         for reference in job.references
     }
@@ -536,7 +539,11 @@ def _split_csv(
         shown=describe(logical),
         place=_numbered_place(),
         text=line,
-        reason=F.when(F.size(cells) != len(names), F.lit(_other_width(names))),
+        # Where all rows are as wide as the header, no row has to be asked.
+        reason=F.when(F.size(cells) != len(names), F.lit(_other_width(names)))
+        if look.records is None
+        else None,
+        count=look.records,
         how=(f"{describe(logical)}: CSV without quotes, cut by Spark in parallel",),
     )
 

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Final, final
 from pyspark.sql import functions as F
 
 from quadweir.errors import DataError, UsageError
-from quadweir.mapping.compile import Compiled, Open, compile_mapping, counts
+from quadweir.mapping.compile import Compiled, Open, compile_mapping
 from quadweir.mapping.files import Folders
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.live import Streams
@@ -127,7 +127,7 @@ def run_bounded(
             if is_small
             else _spill(lines, bool(targets), Path(scratch))
         )
-        records, bad = counts(observations)
+        records, bad = compiled.counts(observations)
         if bad:
             _tell(compiled, job, bad, records)
         # Written here, while the parts are still there.

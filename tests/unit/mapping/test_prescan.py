@@ -72,6 +72,36 @@ def test_csv(tmp_path: Path, content: bytes, shape: CsvShape, is_clean: bool) ->
     assert (look.shape, look.is_clean) == (shape, is_clean)
 
 
+@pytest.mark.usefixtures("chunk")
+@pytest.mark.parametrize(
+    ("content", "records"),
+    [
+        (b"id,v\n1,a\n2,b\n", 2),
+        (b"id,v\n1,a\n2,b", 2),
+        (b"id,v\n1,\n,b\n,\n", 3),
+        (b"id,v\n", 0),
+        (b"id\n1\n2\n", None),
+        (b"id\n1\n\n2\n", None),
+        (b"id\n1,2\n", None),
+        (b"id,v\n1,a,x\n2\n", None),
+        (b"id,v\n2\n1,a,x\n", None),
+        (b"id,v\n1,a\n\n2,b\n", None),
+        (b"id,v\n1,a\n2", None),
+        (b"id,v\r\n1,a\r\n", None),
+    ],
+)
+def test_rows_are_counted_if_all_are_as_wide_as_the_header(
+    tmp_path: Path, content: bytes, records: int | None
+) -> None:
+    look = look_at_csv(write(tmp_path, content), '"', ",")
+    assert (look.shape, look.records) == (CsvShape.PLAIN, records)
+
+
+def test_a_delimiter_of_several_bytes_is_not_counted(tmp_path: Path) -> None:
+    look = look_at_csv(write(tmp_path, "id§v\n1§2\n".encode()), '"', "§")
+    assert (look.shape, look.records) == (CsvShape.PLAIN, None)
+
+
 def test_a_file_that_is_too_large_is_not_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

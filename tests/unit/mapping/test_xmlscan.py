@@ -31,7 +31,7 @@ def plain(folder: Path, text: str, plan: XmlPlan = PLAN) -> PlainXml:
 
 def test_a_list_of_records_is_plain(tmp_path: Path) -> None:
     found = plain(tmp_path, "<l>\n<r><a>1</a><b></b></r></l>")
-    assert found == PlainXml("r", False, (">",), ("a", "b"), True, ("a", "b", None), False, True)
+    assert found == PlainXml("r", False, (">",), ("a", "b"), True, ("a", "b", None), False, True, 1)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_what_is_called_plain_is_so_for_lxml(
     records = root.findall("r")
     assert records and not [one for one in root.iter() if one.tag is etree.Comment]
     pieces = text.split("</r>")
-    assert len(pieces) == len(records) + 1
+    assert len(pieces) == len(records) + 1 == found.records + 1
     for record, piece in zip(records, pieces, strict=False):
         names = [child.tag for child in record]
         assert len(set(names)) == len(names) and not any(len(child) for child in record)

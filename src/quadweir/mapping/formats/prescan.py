@@ -10,7 +10,7 @@ import codecs
 from collections.abc import Iterator
 from enum import Enum, auto
 from pathlib import Path
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class Look(NamedTuple, Generic[Shape]):
     shape: Shape
     is_clean: bool = False
     """Whether all is ASCII, and no value can hold a character that a literal spells as an escape."""
+    records: int | None = None
+    """How many records there are, where all of them are sure to be as the header says."""
 
 
 def look_at_json(path: Path) -> Look[bool]:
@@ -76,23 +78,25 @@ def look_at_json(path: Path) -> Look[bool]:
     return Look(True, is_clean)
 
 
-def look_at_csv(path: Path, quote: str | None) -> Look[CsvShape]:
-    """Tell how the rows of a CSV file can be found."""
+def look_at_csv(path: Path, quote: str | None, delimiter: str = ",") -> Look[CsvShape]:
+    """Tell how the rows of a CSV file can be found, and whether all are as wide as its header."""
     mark = ord(quote or '"')
     if mark > 127:
         return Look(CsvShape.ANY)
     header = _first_line(path)
     is_plain = bool(header) and not header.startswith(_BOM)
     odd, seen, tail, is_clean = 0, 0, b"", True
+    rows = _Rows(delimiter, header)
     for chunk in _utf8_chunks(path):
         if chunk is None:
             return Look(CsvShape.ANY)
         if is_plain:
-            joined = tail + chunk
-            seen += joined.count(header)
-            tail = joined[-len(header) + 1 :] if len(header) > 1 else b""
+            # Once inside of the chunk, and once across its start.
+            seen += chunk.count(header) + (tail + chunk[: len(header) - 1]).count(header)
+            tail = (tail + chunk[-len(header) :])[-len(header) + 1 :] if len(header) > 1 else b""
             is_plain = seen < 2
             is_clean = is_clean and _is_clean(chunk)
+            rows.take(chunk)
         if mark not in chunk and not odd:
             continue
         is_plain = False
@@ -101,15 +105,52 @@ def look_at_csv(path: Path, quote: str | None) -> Look[CsvShape]:
         if (before[data == _NEWLINE] == 1).any():
             return Look(CsvShape.ANY)
         odd = int(before[-1])
-    return Look(CsvShape.PLAIN, is_clean) if is_plain else Look(CsvShape.LINES)
+    return Look(CsvShape.PLAIN, is_clean, rows.count()) if is_plain else Look(CsvShape.LINES)
+
+
+@final
+class _Rows:
+    """Counts the rows of a CSV file without quotes, as long as all are as wide as its header."""
+
+    def __init__(self, delimiter: str, header: bytes) -> None:
+        mark = delimiter.encode()
+        # One column has no delimiters to count.
+        self._is_same = len(mark) == 1 and mark not in b"\r\n" and mark in header
+        self._row = mark * header.count(mark) + b"\n"
+        self._others = bytes(byte for byte in range(256) if byte not in self._row)
+        self._rows = 0
+        self._rest = b""
+        self._is_ended = False
+
+    def take(self, chunk: bytes) -> None:
+        """Look at a chunk: without all other bytes it has to be the same again and again."""
+        # Spark also ends lines at a carriage return.
+        self._is_same = self._is_same and _RETURN not in chunk
+        if not self._is_same:
+            return
+        kept = self._rest + chunk.translate(None, self._others)
+        rows = len(kept) // len(self._row)
+        whole = rows * len(self._row)
+        self._is_same = kept[:whole] == self._row * rows
+        self._is_ended = chunk.endswith(b"\n")
+        self._rows += rows
+        self._rest = kept[whole:]
+
+    def count(self) -> int | None:
+        """How many rows there are besides the header; None if they are not all as wide as it."""
+        # The last row may do without a line's end, but not without delimiters.
+        if not self._is_same or self._rest != (b"" if self._is_ended else self._row[:-1]):
+            return None
+        return self._rows - 1 if self._is_ended else self._rows
 
 
 def _is_clean(chunk: bytes) -> bool:
     """Tell whether, outside of the ends of lines, nothing stands that literals escape."""
     if not chunk.isascii() or any(one in chunk for one in (b'"', b"\\", b"\x7f")):
         return False
-    controls = np.count_nonzero(np.frombuffer(chunk, np.uint8) < 0x20)
-    return int(controls) == chunk.count(b"\n") + chunk.count(b"\r")
+    data = np.frombuffer(chunk, np.uint8)
+    ends = np.count_nonzero(data == _NEWLINE) + (chunk.count(b"\r") if _RETURN in chunk else 0)
+    return bool(np.count_nonzero(data < 0x20) == ends)
 
 
 def first_line(path: Path) -> str:

@@ -40,9 +40,19 @@ _DECLARATION: Final = re.compile(
 )
 _NOT_CHARACTERS: Final = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")
 
-CHILDREN, ATTRIBUTES, INNER, BARE, WITH_ATTRIBUTES, REFERENCES, UNCLEAN, VARIED, WIDTH, EMPTY = (
-    range(10)
-)
+(
+    CHILDREN,
+    ATTRIBUTES,
+    INNER,
+    BARE,
+    WITH_ATTRIBUTES,
+    REFERENCES,
+    UNCLEAN,
+    VARIED,
+    WIDTH,
+    EMPTY,
+    RECORDS,
+) = range(11)
 """What the places of `seen` count or flag: names of children, of records' attributes and of children's,
 and then what was seen at all."""
 
@@ -68,6 +78,8 @@ class PlainXml:
     """Whether some text holds `&amp;` or its like."""
     is_clean: bool
     """Whether all is ASCII, and no value can hold a character that a literal spells as an escape."""
+    records: int
+    """How many records there are."""
 
 
 def look_at_xml(path: Path, plan: XmlPlan) -> PlainXml | str:
@@ -95,7 +107,7 @@ def _look(file: IO[bytes], plan: XmlPlan) -> PlainXml | str:
         return "it says that it is not XML 1.0 in UTF-8"
     tables = np.zeros((3, _MOST_NAMES, _LONGEST_NAME), np.uint8)
     sizes = np.zeros((3, _MOST_NAMES), np.int64)
-    seen = np.zeros(10, np.int64)
+    seen = np.zeros(11, np.int64)
     name = np.frombuffer(tag, np.uint8)
     closing = b"</" + tag + b">"
     while True:
@@ -190,6 +202,7 @@ def _judge(
         found=found,
         has_references=bool(seen[REFERENCES]),
         is_clean=not seen[UNCLEAN] and not seen[REFERENCES],
+        records=int(seen[RECORDS]),
     )
 
 
@@ -347,6 +360,7 @@ def _scan(data: Bytes, end: int, tag: Bytes, tables: Bytes, sizes: Ints, seen: I
         if data[at] != _LESS or not _same(data, at + 1, tag, 0, tag.size):
             return False
         at += 1 + tag.size
+        seen[RECORDS] += 1
         if data[at] == _SPACE:
             seen[WITH_ATTRIBUTES] = 1
             at = _attributes(data, at, ATTRIBUTES, tables, sizes, seen)
