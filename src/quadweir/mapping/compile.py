@@ -317,7 +317,7 @@ class _Group:
     entries: list[Entry] = field(default_factory=list)
     _columns: dict[str, Column] = field(default_factory=dict)
     _made: dict[tuple[object, ...], Terms] = field(default_factory=dict)
-    _alone: list[str] = field(default_factory=list)
+    _entire: list[str] = field(default_factory=list)
     """The names of columns that are not put together of pieces."""
     _problems: list[Column] = field(default_factory=list)
     _shared: dict[tuple[str, str], tuple[str, Column, Column]] = field(default_factory=dict)
@@ -384,7 +384,7 @@ class _Group:
         self._problems.extend(made.problems)
         column, terms = F.col(name), made.terms
         if not terms.many and not terms.pieces:
-            self._alone.append(name)
+            self._entire.append(name)
             return Terms(column, pieces=(column,))
         return Terms(column, terms.many, terms.pieces)
 
@@ -568,7 +568,7 @@ class _Group:
             is_bad = reason.isNotNull() if reason is not None else F.lit(False)
             frame = _counted(frame, observation, is_bad)
         frame = self._with_shared(frame)
-        columns = {name: self._columns[name] for name in self._alone}
+        columns = {name: self._columns[name] for name in self._entire}
         if observation is not None and self._problems:
             frame = frame.withColumns({**columns, _IS_BAD: self._is_bad()})
             frame = _counted(frame, observation, F.col(_IS_BAD))
