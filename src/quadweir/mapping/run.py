@@ -235,16 +235,30 @@ class _Parts(Iterator[bytes]):
     def _files(self) -> Iterator[Path]:
         for part in sorted(self._folder.glob("part-*")):
             yield part
-            part.unlink()
+            part.unlink(missing_ok=True)
 
     def append_to(self, out: IO[bytes]) -> None:
-        """Let the system copy all of it to the end of a plain file, past Python."""
-        out.flush()
-        for part in self._files():
-            with part.open("rb") as file:
-                at = 0
-                while sent := os.sendfile(out.fileno(), file.fileno(), at, _SENT):
-                    at += sent
+        """Let the system put all of it into a plain file that is empty yet, past Python."""
+        path = Path(out.name)
+        files = self._files()
+        for part in files:
+            try:
+                # The first part becomes the file, which saves copying it.
+                part.replace(path)
+            except OSError:
+                _copy(part, path)  # It lies on another disk.
+            break
+        for part in files:
+            _copy(part, path)
+
+
+def _copy(part: Path, path: Path) -> None:
+    # Not opened for appending, into which the system does not copy.
+    with path.open("r+b") as out, part.open("rb") as file:
+        out.seek(0, os.SEEK_END)
+        at = 0
+        while sent := os.sendfile(out.fileno(), file.fileno(), at, _SENT):
+            at += sent
 
 
 def _write(
