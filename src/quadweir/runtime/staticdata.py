@@ -129,7 +129,7 @@ class StaticData:
         if wanted.whole:
             digests.append(_write_quads(source.dataset(), folder / _QUADS))
         if not str(spark.sparkContext.master).startswith("local"):
-            _send(spark, folder)
+            send_files(spark, folder)
         prepared.digest = combined(digests).hex()
         return prepared
 
@@ -182,6 +182,7 @@ class _InSpark:
     ) -> None:
         self._query = query
         self._folder = folder
+        self._check_graphs(frame)
         patterns = None if wanted.whole else _matched(asked.pattern for asked, _ in wanted.asked)
         if patterns is not None:
             frame = frame.where(_any_of(patterns))
@@ -191,7 +192,6 @@ class _InSpark:
         self._is_restricted = bool(
             query.default_graphs or query.named_graphs or query.default_graph_windows
         )
-        self._check_graphs(frame)
         self._loaded: Dataset | None = None
 
     def relation(self, query: ContinuousQuery, variables: tuple[Variable, ...]) -> FixedRelation:
@@ -366,7 +366,7 @@ def _write_quads(data: Dataset, path: Path) -> bytes:
     return digest.digest()
 
 
-def _send(spark: SparkSession, folder: Path) -> None:
+def send_files(spark: SparkSession, folder: Path) -> None:
     """Have Spark copy the files to every machine of a cluster."""
     for file in folder.iterdir():
         if file.is_file():
