@@ -84,9 +84,11 @@ class FixedRelation:
         return FixedRelation.of(variables, columns, len(bag))
 
     def numbers(self, dictionary: Dictionary) -> NDArray[np.int64]:
-        """Give the rows as a shard's numbers of terms, 0 for unbound."""
+        """Give the rows as a shard's numbers of terms, 0 for unbound; the terms are kept for good."""
+        numbers = dictionary.encode(self.terms)
+        dictionary.keep(numbers)
         # One place more, for what is unbound.
-        known = np.append(dictionary.encode(self.terms), 0)
+        known = np.append(numbers, 0)
         found = np.empty((self.count, len(self.variables)), dtype=np.int64)
         for place, codes in enumerate(self.codes):
             found[:, place] = known[codes]

@@ -213,7 +213,6 @@ class Static(Operator):
         cells[:, ENTER] = ALWAYS
         cells[:, LEAVE] = FOREVER
         cells[:, FIRST_VALUE:] = values
-        dictionary.keep(values.ravel())
         self.table = CircularTable(cells.shape[1], max(1, len(cells)))
         self.table.append(cells)
         self._places = {variable: place for place, variable in enumerate(variables)}
