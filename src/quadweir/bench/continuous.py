@@ -98,6 +98,12 @@ def measure(
 # --- sections -----------------------------------------------------------------------------------
 
 
+_TAGGED: Final = """PREFIX sioc: <http://rdfs.org/sioc/ns#>
+PREFIX sib: <http://www.ins.cwi.nl/sib/vocabulary/>
+SELECT ?user ?post ?tag { STREAM <http://www.ins.cwi.nl/sib/stream/posts> [RANGE 15s] {
+  ?user sioc:creator_of ?post . ?post sib:hashtag ?tag } }"""
+
+
 def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
     """Patterns matched and rows shuffled, beside the same filter and shuffle by hand."""
     from pyspark.sql import functions as F
@@ -112,7 +118,7 @@ def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
     statements.count()
     engine = Engine(spark)
     engine.provide(f"{STREAM}posts", statements)
-    registered = engine.query(query_text(_JOIN_HEAVY))
+    registered = engine.query(_TAGGED)
     shards = registered.shards
     creator, hashtag = (
         f"<{name}>"
