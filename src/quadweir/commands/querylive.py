@@ -102,9 +102,10 @@ def run(asked: LiveQuery) -> None:
             server = MetricsServer(lambda: {name: registered.metrics()}, asked.metrics_port)
             stack.callback(server.close)
         board = stack.enter_context(QueryDashboard(name))
-        reloads = stack.enter_context(Reloads())
+        # Without static data a hang-up ends the run, as it would any program.
+        reloads = stack.enter_context(Reloads()) if asked.static else None
         while not interrupts.seen:
-            if reloads.taken():
+            if reloads is not None and reloads.taken():
                 if sampled is None:
                     _reload(registered, board)
                 else:
