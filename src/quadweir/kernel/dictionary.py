@@ -68,6 +68,7 @@ class Dictionary:
     def __init__(self) -> None:
         self.generation = 0  # how often it was restored: constants have to be numbered anew
         self._clear(_FIRST_SLOTS, _FIRST_BYTES)
+        self._granted = ints(0)  # the slots that are kept from the start
         # An adversary who knew the seed could choose terms that all fall on one place of the
         # table. Numbers do not depend on it.
         self._seed = secrets.randbits(62)
@@ -350,9 +351,25 @@ class Dictionary:
 
     # --- snapshots ----------------------------------------------------------------------------
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Give all terms and numbers, for a snapshot; only between steps."""
-        slots = np.flatnonzero(self._cells[: int(self._state[FRESH]), LENGTH])
+    def grant(self) -> None:
+        """Take it that what is kept now, such as the terms of static data, is there in any copy.
+
+        Snapshots leave it out. How often it is held besides does not matter: it is never forgotten.
+        """
+        counts = self._cells[: int(self._state[FRESH]), COUNT]
+        self._granted = np.flatnonzero(counts >= _FOREVER)
+
+    def arrays(self, told: Ints | None = None) -> dict[str, NDArray[Any]]:
+        """Give terms and numbers, for a snapshot; only between steps.
+
+        Args:
+            told: Numbers of terms that are not left out even if they are granted.
+        """
+        is_told = self._cells[: int(self._state[FRESH]), LENGTH] > 0
+        is_told[self._granted] = False
+        if told is not None:
+            is_told[told[(told > 0) & (told < len(is_told))]] = True
+        slots = np.flatnonzero(is_told)
         lengths = self._cells[slots, LENGTH]
         spellings = np.empty(int(lengths.sum()), dtype=np.uint8)
         self._gather(slots, spellings)
@@ -366,17 +383,28 @@ class Dictionary:
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `arrays` gave; every term has the number it had."""
-        slots = np.asarray(arrays["slots"], dtype=np.int64)
-        lengths = np.asarray(arrays["lengths"], dtype=np.int64)
-        spellings = np.asarray(arrays["spellings"], dtype=np.uint8)
-        fresh = int(slots[-1]) + 1 if len(slots) else 1
+        # What is granted and was not told is as it is here.
+        own = np.setdiff1d(self._granted, arrays["slots"])
+        own_lengths = self._cells[own, LENGTH]
+        own_spellings = np.empty(int(own_lengths.sum()), dtype=np.uint8)
+        self._gather(own, own_spellings)
+        slots, lengths, counts, spellings = (
+            np.concatenate((mine, given)).astype(mine.dtype)
+            for mine, given in (
+                (own, arrays["slots"]),
+                (own_lengths, arrays["lengths"]),
+                (self._cells[own, COUNT], arrays["counts"]),
+                (own_spellings, arrays["spellings"]),
+            )
+        )
+        fresh = int(slots.max()) + 1 if len(slots) else 1
         self._clear(
             power_of_two(max(_FIRST_SLOTS, fresh)), power_of_two(max(_FIRST_BYTES, len(spellings)))
         )
         self._store[: len(spellings)] = spellings
         self._cells[slots, START] = np.cumsum(lengths) - lengths
         self._cells[slots, LENGTH] = lengths
-        self._cells[slots, COUNT] = arrays["counts"]
+        self._cells[slots, COUNT] = counts
         self._cells[slots, HASH] = -1
         free = np.flatnonzero(self._cells[1:fresh, LENGTH] == 0)[::-1] + 1
         self._free[: len(free)] = free

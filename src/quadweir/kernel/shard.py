@@ -58,7 +58,7 @@ from quadweir.kernel.instants import Closes, reports_on_close
 from quadweir.kernel.interning import ZERO
 from quadweir.kernel.network import LeafPlan, Network, Source, part
 from quadweir.kernel.recompute import Recomputed
-from quadweir.kernel.relation import Delta, Operator, no_change
+from quadweir.kernel.relation import FIRST_VALUE, Delta, Operator, no_change
 from quadweir.kernel.routing import Router
 from quadweir.kernel.shapes import NotIncrementalError, is_eager, needs_content
 from quadweir.kernel.window import CountedLeaf, Matches, TimedLeaf
@@ -139,6 +139,7 @@ class Shard:
             self._build_incremental()
         if self.why_not is not None:
             self._build_recomputed()
+        self.dictionary.grant()
 
     # --- set-up ---
 
@@ -510,7 +511,15 @@ class Shard:
         }
         found |= {f"network.{name}": each for name, each in self.network.arrays().items()}
         found |= {f"output.{name}": each for name, each in self._output.arrays().items()}
-        found |= {f"dictionary.{name}": each for name, each in self.dictionary.arrays().items()}
+        # Over other static data, windows have to be read without the dictionary's static terms.
+        leaves = [
+            found[f"network.operator.{number}.{name}"][:, FIRST_VALUE:].ravel()
+            for number, (operator, _) in enumerate(self.network.operators)
+            if isinstance(operator, TimedLeaf)
+            for name in ("cells", "waiting")
+        ]
+        told = self.dictionary.arrays(np.concatenate([ints(0), *leaves]))
+        found |= {f"dictionary.{name}": each for name, each in told.items()}
         if self._recomputed is not None:
             found |= {f"held.{name}": each for name, each in self._recomputed.arrays().items()}
         if self._closes is not None:

@@ -249,3 +249,27 @@ def test_other_static_data_takes_the_place_of_the_old_where_that_is_asked_for(te
     assert expected
     assert diff_answers(expected, rest(old)) == ""
     assert old.shard.held() == always.shard.held()
+
+
+def test_a_snapshot_leaves_out_static_data_but_for_what_windows_hold_of_it() -> None:
+    text = "SELECT ?x ?z { STREAM <urn:s> [RANGE 30ms] { ?x <urn:p> ?y } ?y <urn:r> ?z }"
+    few = quads(" . ".join(f"b{n} r c{n}" for n in range(5)))
+    many = quads(" . ".join(f"b{n} r c{n}" for n in range(5_000)))
+    feed = stream(*((100 + 7 * n, f"a{n % 4} p b{n % 3}") for n in range(20)))
+    sizes = []
+    for static in (few, many):
+        whole, half = (ShardFeed(shard_of(text, static)) for _ in range(2))
+        for each in (whole, half):
+            each.push(feed[:10])
+        snapshot = half.shard.snapshot()
+        sizes.append(len(snapshot))
+        half.shard = shard_of(text, static)
+        half.shard.restore(snapshot)
+        expected = as_answers(whole.push(feed[10:]), whole.shard.query)
+        assert expected
+        assert diff_answers(expected, as_answers(half.push(feed[10:]), whole.shard.query)) == ""
+        again = shard_of(text, static)
+        again.restore(half.shard.snapshot())
+        assert again.held() == whole.shard.held()
+        assert len(again.dictionary) == len(whole.shard.dictionary)
+    assert sizes[1] < 2 * sizes[0]
