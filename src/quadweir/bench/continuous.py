@@ -187,7 +187,7 @@ def _told(found: Throughput) -> str:
 
 
 def static_data(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
-    """The same query and as many answers an element, over few and over many static persons."""
+    """The same query over few and over many static persons; of many, fewer are friends."""
     found = {}
     for users in (size.users, size.many_users):
         network, own = Network(users=users), folder / f"static-{users}"
