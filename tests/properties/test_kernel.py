@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from properties.dense import Feed, dense_questions, feeds, static_data
@@ -110,6 +110,8 @@ def test_the_kernel_gives_the_answers_of_the_oracle(
     assert diff_answers(expected, found) == ""
 
 
+# Of the questions drawn, one in five or so is eager.
+@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(data=st.data(), feed=feeds(), static=static_data())
 def test_eager_answers_are_those_of_the_oracle(
     data: st.DataObject, feed: Feed, static: list[Quad]
