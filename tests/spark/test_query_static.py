@@ -11,7 +11,7 @@ from quadweir.errors import DataError, PlanError, SourceError
 from quadweir.kernel.fixed import Wanted
 from quadweir.kernel.shard import Shard
 from quadweir.optimize import optimize
-from quadweir.runtime.staticdata import StaticData, Stored, send_files
+from quadweir.runtime.staticdata import StaticData, Stored
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sources.staticfiles import StaticFile
@@ -84,7 +84,7 @@ def test_a_worker_elsewhere_gets_relations_from_spark(spark, static) -> None:
     Shard(query, static=wanted, streams=("urn:s",))
     ((asked, variables),) = wanted.asked
     prepared = StaticData(static).prepare(spark, query, ("urn:s",))
-    send_files(spark, prepared.folder)
+    prepared.send(spark)
     elsewhere = Stored(f"/not/here/{prepared.folder.name}")
     found = elsewhere.relation(asked, variables)
     assert found.digest == prepared.source.relation(asked, variables).digest

@@ -8,6 +8,7 @@ as Arrow files that they map into memory.
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import shutil
 import tempfile
@@ -129,7 +130,7 @@ class StaticData:
         if wanted.whole:
             digests.append(_write_quads(source.dataset(), folder / _QUADS))
         if not str(spark.sparkContext.master).startswith("local"):
-            send_files(spark, folder)
+            prepared.send(spark)
         prepared.digest = combined(digests).hex()
         return prepared
 
@@ -161,12 +162,26 @@ class Prepared:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.digest = ""
-        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        self._removal = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     @property
     def source(self) -> Stored:
         """What shards read them with."""
         return Stored(str(self.folder))
+
+    def send(self, spark: SparkSession) -> None:
+        """Have Spark copy the files to every machine of a cluster.
+
+        They stay until this process ends: Spark wants every file that it was ever given for every
+        task, and fails those that cannot have it.
+        """
+        for file in [each for each in self.folder.iterdir() if each.is_file()]:
+            # Spark knows files by their names alone.
+            copy = self.folder / f"{self.folder.name}-{file.name}"
+            copy.hardlink_to(file)
+            spark.sparkContext.addFile(str(copy))
+        self._removal.detach()
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
 
 
 class _InSpark:
@@ -364,13 +379,3 @@ def _write_quads(data: Dataset, path: Path) -> bytes:
     for row in found:
         digest.update(repr(row).encode())
     return digest.digest()
-
-
-def send_files(spark: SparkSession, folder: Path) -> None:
-    """Have Spark copy the files to every machine of a cluster."""
-    for file in folder.iterdir():
-        if file.is_file():
-            # Spark knows files by their names alone.
-            copy = folder / f"{folder.name}-{file.name}"
-            copy.hardlink_to(file)
-            spark.sparkContext.addFile(str(copy))
