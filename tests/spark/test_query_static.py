@@ -11,7 +11,7 @@ from quadweir.errors import DataError, PlanError, SourceError
 from quadweir.kernel.fixed import Wanted
 from quadweir.kernel.shard import Shard
 from quadweir.optimize import optimize
-from quadweir.runtime.staticdata import StaticData, Stored
+from quadweir.runtime.staticdata import StaticData
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sources.staticfiles import StaticFile
@@ -76,18 +76,6 @@ def test_from_takes_named_graphs_and_misses_those_that_are_not_there(spark, stat
     assert prepared("urn:g", 0, "none") == prepared("urn:g", 1 << 30, "none")
     with pytest.raises(PlanError, match="urn:none"):
         prepared("urn:none", 0)
-
-
-def test_a_worker_elsewhere_gets_relations_from_spark(spark, static) -> None:
-    query = optimize(parse(f"SELECT * {{ {STREAM} ?y <urn:r> ?z }}", dialect="cqels")).query
-    wanted = Wanted()
-    Shard(query, static=wanted, streams=("urn:s",))
-    ((asked, variables),) = wanted.asked
-    prepared = StaticData(static).prepare(spark, query, ("urn:s",))
-    prepared.send(spark)
-    elsewhere = Stored(f"/not/here/{prepared.folder.name}")
-    found = elsewhere.relation(asked, variables)
-    assert found.digest == prepared.source.relation(asked, variables).digest
 
 
 def test_a_fault_in_large_data_is_named(spark, tmp_path) -> None:
