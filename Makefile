@@ -15,7 +15,7 @@ demo: $(INSTALLED) ## watch motorway sensors become an RDF stream, live, in abou
 	@$(BIN)/quadweir demo $(ARGS)
 
 test: $(INSTALLED) brokers ## run every test; those without their broker or suite skip and say why
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python scripts/test.py $(ARGS)
 
 check: $(INSTALLED) ## lint, formatting, types, the import contract
 	@$(BIN)/ruff check src tests scripts
