@@ -37,7 +37,7 @@ class Throughput:
         triples_per_second: input, over the batches that count.
         answers: in these batches.
         batch_ms: the mean time of a batch.
-        kernel_ms: the part of it in shards, as long as the slowest took.
+        kernel_ms: the part of it in shards, as long as the slowest took in each stage.
         memory_mib: the most that all processes held together.
         split_ms: the mean time of a batch by what Spark says it did.
     """
@@ -100,17 +100,18 @@ def measure_query(
 
 
 def _throughput(registered: RegisteredQuery, memory: int) -> Throughput:
-    from quadweir.runtime.continuous import METRICS
+    from quadweir.runtime.continuous import FIRST_METRICS, METRICS
 
     batches = [each for each in registered.recentProgress if each.numInputRows]
     counted = batches[WARM_BATCHES:]
     spent = sum(each.batchDuration for each in counted) / 1000
     told = [each.observedMetrics[METRICS] for each in counted]
+    first = [each.observedMetrics.get(FIRST_METRICS) for each in counted]
     return Throughput(
         triples_per_second=sum(each.numInputRows for each in counted) / spent,
         answers=sum(each["answers"] for each in told),
         batch_ms=1000 * spent / len(counted),
-        kernel_ms=sum(each["kernel_ms"] or 0 for each in told) / len(counted),
+        kernel_ms=sum(each["kernel_ms"] or 0 for each in (*told, *first) if each) / len(counted),
         memory_mib=memory,
         split_ms={
             name: sum(each.durationMs.get(name, 0) for each in counted) / len(counted)
