@@ -138,6 +138,20 @@ def test_late_elements_change_nothing_and_are_counted():
     assert diff_answers(expected(PAIRS, feed), host.answers) == ""
 
 
+CHAIN = """SELECT ?x ?z ?w WHERE { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y }
+  STREAM <urn:t> [RANGE 30ms] { ?y <urn:q> ?z } STREAM <urn:u> [RANGE 30ms] { ?z <urn:r> ?w } }"""
+
+
+def test_a_late_element_that_every_shard_gets_is_counted_once():
+    triples = {"urn:s": "a0 p b0", "urn:t": "b0 q c0", "urn:u": "c0 r d0"}
+    host = Host(CHAIN)
+    for time in (1000, 1100):
+        host.push([Element(name, time, time, quads(text)) for name, text in triples.items()])
+    for place, (name, text) in enumerate(triples.items()):
+        host.push([Element(name, 900, place, quads(text))])
+    assert host.late == len(triples)
+
+
 def test_within_the_delay_the_order_of_arrival_is_of_no_account():
     feed = make_feed(40)
     host = Host(PAIRS, delay_ms=1000)
