@@ -281,7 +281,7 @@ class Generator:
                 problems.extend(_nested(value, part.reference))
                 seen[part.reference] = self._encoded(part.reference, value.text(), encoding)
             parts.append(seen[part.reference])
-        if len(parts) == 1 or any(part.many for part in parts):
+        if not seen or any(part.many for part in parts):
             return Made(combine(parts, lambda *texts: F.concat(*texts)), tuple(problems))
         return Made(put_together(*self._middle(template, parts, encoding)), tuple(problems))
 
