@@ -222,6 +222,8 @@ TWO_MAPS = """
     ex:m rml:logicalSource ex:source;
       rml:subjectMap [ rml:template "http://ex.org/{id}/{v}"; rml:class ex:Thing ];
       rml:predicateObjectMap [ rml:predicate ex:v; rml:objectMap [ rml:reference "v" ] ];
+      rml:predicateObjectMap [ rml:predicate ex:empty;
+        rml:objectMap [ rml:template ""; rml:termType rml:Literal ] ];
       rml:predicateObjectMap [ rml:predicateMap [ rml:template "http://ex.org/{id}" ];
         rml:objectMap [ rml:reference "v"; rml:language "en" ];
         rml:graphMap [ rml:template "http://ex.org/graph/{g}" ] ] .
@@ -255,5 +257,5 @@ def test_one_text_for_a_record_holds_the_lines_that_there_are(
     job = Job(folders=Folders(mapping=tmp_path), driver_characters=0, distinct=True)
     run_bounded(parse_mapping(TWO_MAPS), spark, job, out)
     assert found == sorted(out.getvalue().decode().splitlines())
-    assert len(found) == 11 and all(line.endswith(" .") for line in found)
+    assert len(found) == 14 and all(line.endswith(" .") for line in found)
     assert len(reasons) == 3
