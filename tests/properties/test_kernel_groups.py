@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from properties.dense import Feed, dense_questions, feeds, static_data
+from properties.dense import Feed, arrivals, dense_questions, feeds, static_data
 from properties.strategies import ALLOW, MONOTONIC, NEGATION
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.query import ContinuousQuery
@@ -103,28 +103,28 @@ def of_query(answers: Answers, number: int, query: ContinuousQuery) -> list[Answ
 
 def check(
     queries: list[ContinuousQuery],
-    feed: Feed,
+    arrived: Feed,
     static: list[Quad],
     steps: list[int],
     *,
+    delay_ms: int,
     restarts: bool = False,
 ) -> None:
-    """Compare a group with a shard for each query."""
+    """Compare a group with a shard for each query; all of them read the same streams."""
     data = Dataset.of(scoped_static(static))
-    streams = sorted({element.stream for element in feed})
-    in_order = sorted(feed, key=lambda element: element.event_time)
+    streams = sorted({element.stream for element in arrived})
 
     def group() -> Group:
         return Group(queries, static=data, streams=streams)
 
     found: list[Answers] = []
-    fed = ShardFeed(group())
+    fed = ShardFeed(group(), delay_ms=delay_ms)
     snapshot: bytes | None = None
     deltas: list[bytes] = []
     start = turn = 0
-    while start < len(in_order):
+    while start < len(arrived):
         size = steps[turn % len(steps)]
-        found.append(fed.push(in_order[start : start + size]))
+        found.append(fed.push(arrived[start : start + size]))
         start, turn = start + size, turn + 1
         if restarts:
             deltas.append(fed.shard.delta())
@@ -134,10 +134,10 @@ def check(
                 fed.shard = group()
                 fed.shard.restore(snapshot, deltas)
     found.append(fed.finish())
-    assert fed.late == 0
     for number, query in enumerate(queries):
-        alone = ShardFeed(Shard(query, static=data, streams=streams))
-        expected = as_answers(alone.push(in_order), query) + as_answers(alone.finish(), query)
+        alone = ShardFeed(Shard(query, static=data, streams=streams), delay_ms=delay_ms)
+        expected = as_answers(alone.push(arrived), query) + as_answers(alone.finish(), query)
+        assert alone.late == fed.late
         shared = [answer for each in found for answer in of_query(each, number, query)]
         assert diff_answers(expected, shared) == "", number
 
@@ -153,7 +153,10 @@ def test_a_query_answers_the_same_alone_and_in_a_group(
         for text in texts
     ]
     steps = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
-    check(queries, feed, static, steps, restarts=data.draw(st.booleans()))
+    delay = data.draw(st.integers(0, 8))
+    arrived = data.draw(arrivals(feed, delay))
+    restarts = data.draw(st.booleans())
+    check(queries, arrived, static, steps, delay_ms=delay, restarts=restarts)
 
 
 @given(data=st.data(), feed=feeds(), static=static_data())
@@ -172,4 +175,6 @@ def test_any_question_with_other_constants_and_lengths(
         own = re.sub(r"RANGE \d+ms\]", f"RANGE {length}ms]", own)
         query = parse(own, dialect=dialect, allow=ALLOW)
         queries.append(optimize(replace(query, output=output)).query)
-    check(queries, feed, static, data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
+    steps = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    delay = data.draw(st.integers(0, 8))
+    check(queries, data.draw(arrivals(feed, delay)), static, steps, delay_ms=delay)

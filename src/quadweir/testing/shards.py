@@ -52,14 +52,18 @@ class ShardFeed:
         self.dead = 0
 
     @property
-    def through(self) -> int:
-        """How far time has come: no element until this instant is still to be taken."""
+    def watermark(self) -> int:
+        """The lowest of the streams' highest times, less the delay."""
         readers = {(source.stream, source.event_time) for source in self.shard.sources}
         if not readers or any(reader not in self._highest for reader in readers):
             return ALWAYS
-        watermark = min(self._highest[reader] for reader in readers) - self.delay_ms
+        return min(self._highest[reader] for reader in readers) - self.delay_ms
+
+    @property
+    def through(self) -> int:
+        """How far time has come: no element until this instant is still to be taken."""
         # Without any delay the newest instant of a stream is not over before a later one is seen.
-        return watermark if self.delay_ms > 0 else watermark - 1
+        return self.watermark if self.delay_ms > 0 else max(self.watermark - 1, ALWAYS)
 
     def push(self, elements: Iterable[Element]) -> Answers:
         """Take elements in the order in which they arrive, and give the answers that are final."""
@@ -73,10 +77,12 @@ class ShardFeed:
                 except DataError:
                     self.dead += 1
                     continue
-                if time <= self.through:
+                highest = self._highest.get(reader, time)
+                # Elements of a stream's newest instant come together, without any delay, too.
+                if time <= self.watermark and not time == highest == self.watermark:
                     self.late += 1
                     continue
-                self._highest[reader] = max(time, self._highest.get(reader, time))
+                self._highest[reader] = max(time, highest)
                 for place, source in enumerate(self.shard.sources):
                     if (source.stream, source.event_time) == reader:
                         taken[place].append((time, element))
