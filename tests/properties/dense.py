@@ -86,14 +86,15 @@ def static_data() -> st.SearchStrategy[list[Quad]]:
 
 
 @st.composite
-def arrivals(draw: st.DrawFn, feed: Feed, delay_ms: int) -> Feed:
+def arrivals(draw: st.DrawFn, feed: Feed, delay_ms: int, *, late: bool = True) -> Feed:
     """An order of arrival: most elements are held up by less than the delay, some by far more.
 
-    Of those some are late; the oracle says which.
+    Of those some are `late`; the oracle says which.
     """
-    in_time = st.integers(0, max(0, delay_ms - 1))
-    held_up = st.just(in_time) | st.just(in_time | st.integers(delay_ms, delay_ms + 20))
-    late_by = draw(st.lists(draw(held_up), min_size=len(feed), max_size=len(feed)))
+    held_up = in_time = st.integers(0, max(0, delay_ms - 1))
+    if late and draw(st.booleans()):
+        held_up = in_time | st.integers(delay_ms, delay_ms + 20)
+    late_by = draw(st.lists(held_up, min_size=len(feed), max_size=len(feed)))
     pairs = sorted(zip(feed, late_by, strict=True), key=lambda pair: pair[0].event_time + pair[1])
     return [element for element, _ in pairs]
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from properties.dense import Feed, dense_questions, feeds, static_data
+from properties.dense import Feed, arrivals, dense_questions, feeds, static_data
 from properties.strategies import ALLOW, EVERYTHING
-from properties.test_kernel import arrivals
 from quadweir.algebra.query import DescribeForm
 from quadweir.algebra.streams import OutputOperator
 from quadweir.syntax import parse
@@ -29,17 +28,17 @@ def test_shards_give_the_answers_of_the_oracle(
     assume(not isinstance(query.form, DescribeForm))
     query = replace(query, output=data.draw(st.sampled_from(list(OutputOperator))))
     delay = data.draw(st.integers(0, 12))
-    arrived = data.draw(arrivals(feed, delay))
+    arrived = data.draw(arrivals(feed, delay, late=False))
     host = Host(
         query,
         static=static,
         streams=sorted({each.stream for each in feed}),
-        shards=data.draw(st.sampled_from([2, 5])),
+        shards=data.draw(st.sampled_from([2, 3, 5])),
         delay_ms=delay,
         direct=True,
     )
     assume(host.shards > 1)
-    size = data.draw(st.integers(1, 7))
+    size = data.draw(st.integers(1, 7) | st.just(1_000))
     restarts, tasks = data.draw(st.booleans()), data.draw(st.integers(1, 3))
     for start in range(0, len(arrived), size):
         host.push(arrived[start : start + size], tasks=tasks)
