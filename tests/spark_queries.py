@@ -74,6 +74,15 @@ def engine_over(spark: SparkSession, folder: Path) -> Engine:
     return engine
 
 
+def lines_of(folder: Path) -> list[Any]:
+    """Read lines of JSON back that a sink has written."""
+    return [
+        json.loads(line)
+        for file in sorted(folder.glob("*.jsonl"))
+        for line in file.read_text().splitlines()
+    ]
+
+
 def written(folder: Path) -> list[Answer]:
     """Read answers back."""
     found = []

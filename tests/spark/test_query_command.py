@@ -166,9 +166,12 @@ def test_a_line_that_is_too_long_is_told_of_and_the_rest_is_answered(ask, tmp_pa
     ]
     lines.append('1300 <urn:d> <urn:p> "2" .')
     (tmp_path / "s.stream").write_text("\n".join(lines) + "\n")
-    code, out, err = ask(SELECT)
+    code, out, err = ask(SELECT, "--dead-letters", str(tmp_path / "dead.jsonl"))
     assert code == 0, err
     assert [json.loads(line)["t"] for line in out.splitlines()] == [1000, 1300]
+    letters = [json.loads(line) for line in (tmp_path / "dead.jsonl").read_text().splitlines()]
+    assert [letter["place"] for letter in letters] == ["line 2", "line 3"]
+    assert letters[1]["record"] == lines[2]
     assert "2 records could not be read" in err
     assert "line 2: " in err
     assert len(err) < 2_000

@@ -12,8 +12,11 @@ from brokers import KafkaBroker, MqttBroker, until
 from quadweir import Engine
 from quadweir.commands.queryoutput import Target
 from quadweir.commands.querystreams import Named, declare
+from quadweir.sinks.files import FileSink
+from quadweir.sinks.lines import LineFormat
 from quadweir.testing import Oracle, diff_answers
 from quadweir.testing.answers import answers_from_json
+from spark_queries import lines_of
 from streaming import stream
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.mqtt, pytest.mark.timeout(600)]
@@ -53,7 +56,8 @@ def test_streams_from_everywhere_and_what_is_wrong_in_them(
             engine.declare(declare(named, {}, live=True, delay=None, idle=None))
         registered = engine.query(QUERY)
         sink = Target(f"kafka:{kafka.address}/{to}", "jsonl").sink("everywhere")
-        registered.start(sink, checkpoint=tmp_path / "checkpoint")
+        dead = FileSink(tmp_path / "dead", LineFormat.JSONL)
+        registered.start(sink, checkpoint=tmp_path / "checkpoint", dead_letters=dead)
         try:
             query = registered.streaming
             log = mqtt.folder / "log"
@@ -67,13 +71,16 @@ def test_streams_from_everywhere_and_what_is_wrong_in_them(
                 until(
                     lambda: registered.metrics()["answers"] >= len(expected), "answers", query=query
                 )
-                # An hour late: counted, and of no effect.
+                # An hour late: counted, kept, and of no effect.
                 mqtt.publish(("c/2", b"5 <urn:c0> <urn:r> <urn:late> ."))
                 until(lambda: registered.metrics()["late"] == 1, "the late element", query=query)
             metrics = registered.metrics()
         finally:
             registered.stop()
     assert metrics["dead_letters"] == 2
+    letters = {each["record"]: each["reason"] for each in lines_of(tmp_path / "dead")}
+    assert letters.keys() == {"no statement", "1000 <urn:cut", "<urn:c0> <urn:r> <urn:late>"}
+    assert letters["<urn:c0> <urn:r> <urn:late>"].startswith("late: it is of 5, and time had come")
     assert metrics["answers"] == len(expected)
     messages = {row.key: row.value for row in kafka.consume(spark, to).collect()}
     assert diff_answers(expected, answers_from_json(messages.values())) == ""

@@ -17,6 +17,7 @@ from quadweir.cli import main
 from quadweir.runtime.fingerprint import NAME
 from quadweir.testing.answers import answers_from_json
 from quadweir.testing.sampling import Sampled
+from spark_queries import lines_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -113,13 +114,19 @@ def test_static_data_is_reloaded_and_prometheus_answered(live, tmp_path) -> None
         os.kill(os.getpid(), signal.SIGHUP)
         until(lambda: note.read_text() != before, "the checkpoint is that of the new data")
         until(lambda: 'batches_total{query="query"}' in metrics(), "metrics")
+        (tmp_path / "in" / "bad.stream").write_text("no statement\n")
         arrive(tmp_path / "in", 2)
         until(lambda: len(names(out)) == 6, "the answers after that")
         until(lambda: 'answers_total{query="query"} 6' in metrics(), "six answers in the metrics")
         told.append(metrics())
 
-    code, err = live(visit, "--metrics-port", str(port), "--checkpoint", str(tmp_path / "check"))
+    dead = tmp_path / "dead"
+    code, err = live(
+        visit, "--metrics-port", str(port), "--checkpoint", str(tmp_path / "check"),
+        "--dead-letters", str(dead),
+    )  # fmt: skip
     assert code == 0, err
+    assert [each["record"] for each in lines_of(dead)] == ["no statement"]
     assert names(out) == ["old"] * 3 + ["new"] * 3
     assert "the static data is another from this batch on" in err
     assert 'quadweir_input_statements_total{query="query"} 6' in told[0]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from quadweir.commands.interrupts import Interrupts, quieten_gateway
 from quadweir.commands.joinview import JoinView
+from quadweir.commands.letters import KAFKA, kafka_sink, letter_sink
 from quadweir.commands.output import printable, stderr_console
 from quadweir.errors import EnvironmentProblem, UsageError
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _ALL_ROWS: Final = 2**31 - 2
 _POLL: Final = timedelta(seconds=1)
-_KAFKA: Final = "kafka:"
 _DEAD: Final = "-dead-letters"
 
 
@@ -138,7 +138,7 @@ def begin(
         check_realtime(mapping, compiled, declarations)
         _check_slots(spark, mapping, declarations)
         return Run(start_realtime(compiled, *_topics(own, options), checkpoint))
-    letters = Letters(_letter_sink(options), options.strict, _tell)
+    letters = Letters(letter_sink(options.dead_letters, name="map"), options.strict, _tell)
     return start_batches(compiled, own, checkpoint, folders=options.folders, letters=letters)
 
 
@@ -160,31 +160,9 @@ def _sink(options: LiveOptions) -> Sink:
     target = options.output
     if target is None or target == "-":
         return ConsoleSink(form, _ALL_ROWS, sys.stdout)
-    if target.startswith(_KAFKA):
-        return _kafka(target, options.form)
+    if target.startswith(KAFKA):
+        return kafka_sink(target, options.form, name="map")
     return FileSink(Path(target), form, compress=False)
-
-
-def _letter_sink(options: LiveOptions) -> Sink | None:
-    from quadweir.sinks.files import FileSink
-    from quadweir.sinks.lines import LineFormat
-
-    target = options.dead_letters
-    if target is None:
-        return None
-    if target.startswith(_KAFKA):
-        return _kafka(target, LineFormat.JSONL)
-    return FileSink(Path(target), LineFormat.JSONL)
-
-
-def _kafka(target: str, form: str) -> KafkaSink:
-    from quadweir.sinks.kafka import KafkaSink
-    from quadweir.sinks.lines import LineFormat
-
-    servers, _, topic = target.removeprefix(_KAFKA).rpartition("/")
-    if not servers or not topic:
-        raise UsageError(f"not a Kafka topic: {target}", hint="Write kafka:HOST:PORT/TOPIC.")
-    return KafkaSink(servers, topic, LineFormat(form), name="map")
 
 
 def _topics(own: Sink, options: LiveOptions) -> tuple[KafkaSink, str]:
@@ -199,7 +177,7 @@ def _topics(own: Sink, options: LiveOptions) -> tuple[KafkaSink, str]:
             printable(f"records that cannot be used go to the topic {topic}"), markup=False
         )
         return own, topic
-    dead = _letter_sink(options)
+    dead = letter_sink(options.dead_letters, name="map")
     if not isinstance(dead, KafkaSink) or dead.servers != own.servers:
         raise UsageError(
             "real-time mode writes to one Kafka only, dead letters included",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO, final
 
 import typer
 
+from quadweir.commands.letters import KAFKA
 from quadweir.commands.querytext import (
     ContentOption,
     DialectOption,
@@ -149,6 +150,14 @@ def query(
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail if a record cannot be read.")
     ] = False,
+    dead_letters: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep what cannot be read, and of a live run what is late, as JSON Lines: a file; "
+            "with --live a folder, or kafka:BROKERS/TOPIC.",
+        ),
+    ] = None,
 ) -> None:
     """Answer a continuous query over RDF streams.
 
@@ -185,6 +194,7 @@ def query(
         max_reports=max_reports,
         strict=strict,
         why=why,
+        dead_letters=dead_letters,
     )
     _check_streams(asked)
     if why:
@@ -218,6 +228,7 @@ def query(
                 every=parse_option("--every", every) if every is not None else None,
                 master=master,
                 metrics_port=metrics_port,
+                dead_letters=dead_letters,
                 oracle=_oracle(asked, None, tell=False) if verify else None,
             )
         )
@@ -230,7 +241,16 @@ def query(
     ):
         if given is not None:
             raise UsageError(f"{name} is of use to a run that goes on", hint="Add --live.")
+    if dead_letters is not None and dead_letters.startswith(KAFKA):
+        raise UsageError(
+            "dead letters of a run that has an end go to a file",
+            hint="Name a file, or add --live.",
+        )
     if oracle:
+        if dead_letters is not None:
+            raise UsageError(
+                "the oracle keeps no dead letters", hint="Leave --oracle or --dead-letters out."
+            )
         _answer_by_oracle(asked)
     elif not _answer_bounded(asked, verify=verify):
         raise typer.Exit(1)
@@ -258,6 +278,7 @@ class _Asked:
     max_reports: int
     strict: bool
     why: bool
+    dead_letters: str | None
 
     def declarations(self, *, live: bool) -> list[StreamDeclaration]:
         from quadweir.commands.querystreams import declare, predicates
@@ -416,12 +437,12 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
         if asked.why:
             # Sorted, so that each report's windows are looked at once.
             given = sorted(answers_from_rows(answers.toLocalIterator()), key=lambda each: each.t)
-            _tell_of_letters(registered, strict=asked.strict)
+            _tell_of_letters(registered, asked)
             _write_answers(asked, given)
         else:
             written = write_bounded(asked.target, registered, answers=answers)
             try:
-                _tell_of_letters(registered, strict=asked.strict)
+                _tell_of_letters(registered, asked)
                 written.publish()
             finally:
                 written.discard()
@@ -432,13 +453,20 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
         spark.stop()
 
 
-def _tell_of_letters(registered: RegisteredQuery, *, strict: bool) -> None:
+def _tell_of_letters(registered: RegisteredQuery, asked: _Asked) -> None:
+    """Count what could not be read, name some of it, and keep all of it where that is wanted."""
     count = registered.input_counts()["dead_letters"]
-    if not count:
+    # The streams are read once more for them, and only if there is something to be found.
+    letters = registered.dead_letters() if count else None
+    if asked.dead_letters is not None:
+        with _opened(asked.dead_letters) as out:
+            for letter in letters.toLocalIterator() if letters is not None else ():
+                out.write(json.dumps(letter.asDict(), ensure_ascii=False) + "\n")
+    if letters is None:
         return
-    first = registered.dead_letters().take(_MOST_NAMED)
+    first = letters.take(_MOST_NAMED)
     named = [f"{letter['source']} {letter['place']}: {letter['reason']}" for letter in first]
-    if strict:
+    if asked.strict:
         raise DataError(f"{count} records cannot be used; one of them: {named[0]}")
     _summarise("record could not be read", named, count)
 

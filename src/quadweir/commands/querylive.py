@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 import typer
 
 from quadweir.commands.interrupts import Interrupts, quieten_gateway
+from quadweir.commands.letters import letter_sink
 from quadweir.commands.querydashboard import QueryDashboard
 from quadweir.commands.schemas import tell_of
 from quadweir.errors import DataError, SourceError, UnsupportedError, UsageError
@@ -47,6 +48,7 @@ class LiveQuery:
     every: timedelta | None = None
     master: str | None = None
     metrics_port: int | None = None
+    dead_letters: str | None = None
     oracle: Oracle | None = None
 
 
@@ -95,6 +97,7 @@ def run(asked: LiveQuery) -> None:
             every=asked.every,
             statements=ANSWERS if asked.target.statements else None,
             record=sampled.folder if sampled is not None else None,
+            dead_letters=letter_sink(asked.dead_letters, name="query"),
         )
         stack.callback(registered.stop)
         name = registered.query.name or "query"

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from quadweir import rows
@@ -24,6 +25,7 @@ from quadweir.errors import InternalError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS
 from quadweir.kernel.shard import Shard
+from quadweir.runtime.letters import LETTER
 from quadweir.terms import IRI, BlankNode, Literal, Variable
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class Shape:
                 StructField(rows.SIGN, StringType()),
                 *(StructField(_column(place), StringType()) for place in range(self.width)),
                 StructField(SOLUTION, StringType()),
+                StructField(LETTER, StringType()),
                 *(StructField(name, LongType()) for name in FACTS),
             ]
         )
@@ -76,6 +79,7 @@ class Shape:
                 signs.cast(pa.string()),
                 *(column.cast(pa.string()) for column in answers.values),
                 numbers,
+                pa.nulls(count, pa.string()),
                 *(pa.nulls(count, pa.int64()) for _ in FACTS),
             ],
             names=self.schema.names,
@@ -83,11 +87,21 @@ class Shape:
 
     def facts(self, facts: Mapping[str, int]) -> pa.RecordBatch:
         """Give the row that says how a shard fares."""
-        texts = [pa.nulls(1, pa.string()) for _ in range(self.width + 2)]
+        texts = [pa.nulls(1, pa.string()) for _ in range(self.width + 3)]
         numbers = [pa.array([facts.get(name)], pa.int64()) for name in FACTS]
         return pa.RecordBatch.from_arrays(
             [pa.nulls(1, pa.int64()), *texts, *numbers], names=self.schema.names
         )
+
+    def letters(self, letters: Sequence[str]) -> pa.RecordBatch:
+        """Give rows that are dead letters."""
+        columns = [
+            pa.array(letters, pa.string())
+            if field.name == LETTER
+            else pa.nulls(len(letters), to_arrow_type(field.dataType))
+            for field in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
 
     def _numbers(self, answers: Answers, salt: str) -> pa.Array:
         """Name each solution, the same whenever the same step is taken again."""

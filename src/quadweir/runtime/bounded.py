@@ -42,6 +42,7 @@ class ShardSpec:
         streams: the streams there are.
         stage: 0 if there is one stage; else 1 or 2.
         keys: the shuffle keys of the second stage, in the first.
+        letters: whether to write letters about what is late.
     """
 
     plan: QueryPlan
@@ -50,6 +51,7 @@ class ShardSpec:
     static_digest: str = ""
     stage: int = 0
     keys: tuple[int, ...] = ()
+    letters: bool = False
 
     @property
     def shape(self) -> Shape:
@@ -73,7 +75,9 @@ class ShardSpec:
 
     def reader(self, shard: Shard) -> Unpacker | Receiver:
         """Give what turns blobs into the shard's events."""
-        return Receiver() if self.stage == _LAST else Unpacker(shard, self.plan.wanted)
+        if self.stage == _LAST:
+            return Receiver()
+        return Unpacker(shard, self.plan.wanted, letters=self.letters)
 
     @property
     def writer(self) -> Shape | Sender:

@@ -16,6 +16,7 @@ from quadweir import rows
 from quadweir.entailment.table import Derived, End, Table
 from quadweir.entailment.ways import Way
 from quadweir.plan.query import QueryPlan
+from quadweir.runtime.letters import LETTER
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -68,7 +69,10 @@ def with_consequences(statements: DataFrame, plan: QueryPlan) -> DataFrame:
         return F.struct(*found, F.lit(terms is None).alias(CARRIED))
 
     every = F.concat(F.array(row(None)), F.transform(_looked_up(table), row))
-    return _look_up(statements, table).select(*rows.ELEMENT, F.inline(every))
+    letters = [name for name in (LETTER,) if name in statements.columns]
+    found = _look_up(statements, table).select(*rows.ELEMENT, *letters, F.inline(every))
+    # Nothing follows from what cannot be read.
+    return found.where(F.col(CARRIED) | F.col(LETTER).isNull()) if letters else found
 
 
 def _look_up(statements: DataFrame, table: Table) -> DataFrame:

@@ -12,7 +12,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, final
 
 import numpy as np
@@ -30,6 +30,7 @@ from quadweir.kernel.window import Elements
 from quadweir.plan.query import QueryPlan
 from quadweir.plan.wanted import Wanted
 from quadweir.runtime.answers import FACTS
+from quadweir.runtime.letters import of_late, packed, taken_out
 from quadweir.runtime.matching import (
     BITS,
     END,
@@ -95,7 +96,10 @@ class Packer:
         told: Told = {}
         sent = False
         bits = bit_columns(len(self.wanted))
-        for batch in batches:
+        for arrived in batches:
+            letters, batch = taken_out(arrived)
+            if letters:
+                yield letter_blob(self.keys, letters)
             self._note_times(times, told, batch)
             passed = [batch.column(name).to_numpy() != 0 for name in bits]
             some = np.logical_or.reduce(passed) if len(passed) > 1 else passed[0]
@@ -177,6 +181,14 @@ class Packer:
         return table if some.all() else table.filter(pa.array(some))
 
 
+def letter_blob(keys: tuple[int, ...], letters: Sequence[str]) -> pa.RecordBatch:
+    """Pack letters for one of the shards; which, is of no account."""
+    columns = [pa.array(keys[:1], pa.int32()), pa.nulls(1, pa.int64())]
+    return pa.RecordBatch.from_arrays(
+        [*columns, pa.array([packed(letters)], pa.binary())], names=[SHARD_KEY, FIRST, BLOB]
+    )
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Header:
@@ -227,12 +239,28 @@ def _stream(table: pa.Table) -> bytes:
 
 
 @final
-class Unpacker:
-    """Turns blobs into the events of a shard."""
+@dataclass
+class Late:
+    """What of blobs came too late: how many matches, and letters about them if these are wanted."""
 
-    def __init__(self, shard: Shard, wanted: Sequence[Wanted]) -> None:
+    matches: int = 0
+    letters: list[str] = field(default_factory=list)
+
+
+@final
+class Unpacker:
+    """Turns blobs into the events of a shard.
+
+    Args:
+        shard: the shard.
+        wanted: the tests that rows were put to.
+        letters: whether to write letters about what is late.
+    """
+
+    def __init__(self, shard: Shard, wanted: Sequence[Wanted], *, letters: bool = False) -> None:
         self._shard = shard
         self._wanted = tuple(wanted)
+        self._letters = letters
         self._sources: dict[str, list[int]] = defaultdict(list)
         for place, source in enumerate(shard.sources):
             self._sources[source.stream].append(place)
@@ -242,8 +270,8 @@ class Unpacker:
             if leaf.pattern is None
         ]
 
-    def events(self, blobs: Iterable[bytes], *, after: int) -> tuple[Events, int]:
-        """Read blobs; elements not later than `after` are left out and counted.
+    def events(self, blobs: Iterable[bytes], *, after: int) -> tuple[Events, Late]:
+        """Read blobs; elements not later than `after` are left out and told of.
 
         A triple that an element carries twice counts once (W8).
         """
@@ -263,14 +291,14 @@ class Unpacker:
             if table.num_rows:
                 tables.append(table.replace_schema_metadata())
         if not tables:
-            return Events(seen=seen), 0
+            return Events(seen=seen), Late()
         table = pa.concat_tables(tables)
-        matches, elements, lost = self._sorted_out(table, after, is_first)
-        return Events(matches, elements, seen), lost
+        matches, elements, late = self._sorted_out(table, after, is_first)
+        return Events(matches, elements, seen), late
 
     def _sorted_out(
         self, table: pa.Table, after: int, is_first: bool
-    ) -> tuple[dict[int, MatchColumns], dict[int, Elements], int]:
+    ) -> tuple[dict[int, MatchColumns], dict[int, Elements], Late]:
         """Give each leaf what is its own."""
         at, position = (table.column(name).to_numpy() for name in _COLUMNS)
         values = [
@@ -281,7 +309,7 @@ class Unpacker:
         ]
         matches: dict[int, MatchColumns] = {}
         elements: dict[int, Elements] = {}
-        lost = 0
+        late = Late()
         for number, test in enumerate(self._wanted):
             passed = table.column(bit_columns(number + 1)[-1]).to_numpy()
             mine = (passed >> (number % BITS)) & 1 != 0
@@ -300,7 +328,11 @@ class Unpacker:
             if is_late.any():
                 # What every shard gets is counted by one of them.
                 if not test.elements and (test.key is not None or is_first):
-                    lost += int(np.count_nonzero(is_late if kept is None else is_late & kept))
+                    lost = np.flatnonzero(is_late if kept is None else is_late & kept)
+                    late.matches += len(lost)
+                    if self._letters:
+                        places = np.flatnonzero(mine)[lost]
+                        late.letters += _letters(table.take(pa.array(places)), test, after)
                 kept = ~is_late if kept is None else ~is_late & kept
             if kept is not None:
                 times, positions = times[kept], positions[kept]
@@ -320,11 +352,27 @@ class Unpacker:
             if source in elements:
                 heard = elements[source]
                 matches[leaf] = MatchColumns(heard.time, heard.position, [])
-        return matches, elements, lost
+        return matches, elements, late
 
     def _everywhere(self, spelling: str, count: int) -> Ints:
         """Give the number of a term that is the same in all rows."""
         return np.repeat(self._shard.dictionary.numbers((spelling,)), count)
+
+
+def _letters(table: pa.Table, test: Wanted, watermark: int) -> list[str]:
+    """Write about statements that passed a test and are late."""
+    at, position = (table.column(name).to_pylist() for name in _COLUMNS)
+    terms = []
+    for place, constant in enumerate(test.constants):
+        told = None if constant is None else str(constant)
+        if (test.way is None and told is not None) or VALUES[place] not in table.column_names:
+            terms.append([told] * table.num_rows)
+        else:
+            terms.append(table.column(VALUES[place]).to_pylist())
+    return [
+        of_late(test.stream, time, place, spelled, watermark)
+        for time, place, spelled in zip(at, position, zip(*terms, strict=True), strict=True)
+    ]
 
 
 @final
@@ -339,6 +387,12 @@ class Sender:
 
     keys: tuple[int, ...]
     column: int | None
+
+    def letters(self, letters: Sequence[str]) -> pa.RecordBatch:
+        """Hand letters on to the second stage."""
+        batch = letter_blob(self.keys, letters)
+        nothing = [pa.nulls(1, pa.int64()) for _ in FACTS]
+        return pa.RecordBatch.from_arrays([*batch.columns, *nothing], names=self.schema.names)
 
     @property
     def schema(self) -> StructType:
@@ -398,7 +452,7 @@ def _numbered(column: pa.Array, shards: int) -> Ints:
 class Receiver:
     """Turns the blobs of the first stage into the events of a shard of the second."""
 
-    def events(self, blobs: Iterable[bytes], *, after: int) -> tuple[Events, int]:  # noqa: ARG002 - as for matches
+    def events(self, blobs: Iterable[bytes], *, after: int) -> tuple[Events, Late]:  # noqa: ARG002 - as for matches
         """Read blobs; nothing in them is late, the first stage has seen to that."""
         tables, reports = [], []
         for blob in blobs:
@@ -408,13 +462,13 @@ class Receiver:
                 reports.append(np.frombuffer(told, dtype=np.int64))
             tables.append(reader.read_all().replace_schema_metadata())
         if not tables:
-            return Events(), 0
+            return Events(), Late()
         table = pa.concat_tables(tables)
         t, sign = (table.column(name).to_numpy() for name in (rows.REPORT, rows.SIGN))
         order = np.argsort(t * 2 + (sign > 0), kind="stable")
         columns = [each.combine_chunks().take(pa.array(order)) for each in table.columns[2:]]
         instants = np.unique(np.concatenate(reports)) if reports else None
-        return Events(changes=Changes(t[order], sign[order], columns, instants)), 0
+        return Events(changes=Changes(t[order], sign[order], columns, instants)), Late()
 
 
 def _both(one: MatchColumns, other: MatchColumns) -> MatchColumns:

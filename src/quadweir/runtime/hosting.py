@@ -64,6 +64,9 @@ class Hosted(Protocol):
             replayed: how many entries of the log were taken up before.
         """
 
+    def lasting(self, blobs: list[bytes]) -> list[bytes]:
+        """Those of the blobs just taken that have to be logged."""
+
     def mark(self) -> int:
         """A number to be logged with the blobs of the batch just taken, for `replay`."""
 
@@ -148,7 +151,7 @@ class HostingProcessor(StatefulProcessor):
             yield batch.to_pandas(types_mapper=pd.ArrowDtype)
         copy.replayed = 0
         copy.token = secrets.token_hex(8)
-        entry = _packed(copy.hosted.mark(), blobs)
+        entry = _packed(copy.hosted.mark(), copy.hosted.lasting(blobs))
         self._log.updateValue((version,), (entry,))
         logged += len(entry)
         if version - first + 1 >= _LONGEST_LOG or logged > max(_SMALLEST_SNAPSHOT, parts * _PART):

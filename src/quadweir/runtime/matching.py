@@ -19,6 +19,7 @@ from quadweir.plan.query import QueryPlan
 from quadweir.plan.wanted import TERMS, Part, Wanted
 from quadweir.runtime.columns import may_hold
 from quadweir.runtime.entail import CARRIED, follows, with_consequences
+from quadweir.runtime.letters import LETTER, letter
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -58,7 +59,8 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
     """Match statements of all of a query's streams against what is wanted.
 
     Args:
-        statements: rows of `rows.STATEMENT_SCHEMA`.
+        statements: rows of `rows.STATEMENT_SCHEMA`; those that have a reason besides are dead
+            letters, and leave as such.
         plan: the query's plan.
         shards: how many shards there are.
 
@@ -78,10 +80,17 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
     nothing = F.lit(0).cast("bigint")
     tests = [plan.wanted[at : at + BITS] for at in range(0, len(plan.wanted), BITS)] or [()]
     bits = bit_columns(len(plan.wanted))
-    read = with_consequences(statements.where(F.col(rows.STREAM).isin(*streams)), plan)
+    is_read = F.col(rows.STREAM).isin(*streams)
+    letters = []
+    if rows.REASON in statements.columns:
+        letters = [LETTER]
+        is_read = is_read | F.col(rows.REASON).isNotNull()
+        statements = statements.withColumn(LETTER, letter())
+    read = with_consequences(statements.where(is_read), plan)
     tested = read.select(
         number.alias(STREAM),
         *rows.ELEMENT,
+        *letters,
         *_NAMES,
         *(
             F.when(is_triple, _passed(each, fixed=not statements.isStreaming))
@@ -115,7 +124,7 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         shard_column(key): F.col(VALUES[key]) if isinstance(key, int) else F.lit(key)
         for key in keys
     }
-    return tested.select(STREAM, rows.EVENT_TIME, rows.POSITION, *bits, *terms).select(
+    return tested.select(STREAM, rows.EVENT_TIME, rows.POSITION, *letters, *bits, *terms).select(
         "*",
         *(
             F.pmod(F.xxhash64(term), F.lit(shards)).cast("int").alias(name)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, final
 import pyarrow as pa
 
 from quadweir.runtime.hosting import HostingProcessor
+from quadweir.runtime.letters import sorted_out
 
 if TYPE_CHECKING:
     from quadweir.runtime.bounded import ShardSpec
@@ -125,6 +126,7 @@ class HostedShard:
 
     def take(self, blobs: list[bytes], step: str, replayed: int) -> Iterator[pa.RecordBatch]:
         began = time.monotonic()
+        letters, blobs = sorted_out(blobs)
         times = self._times
         now = times.note(blobs)
         times.advance(self._streams, self._timing, now)
@@ -133,7 +135,7 @@ class HostedShard:
         answers = self._shard.step(events, times.through)
         self._through = times.through
         facts = {
-            "late": late,
+            "late": late.matches,
             "through": times.through,
             "held": self._shard.held(),
             "kernel_ms": round((time.monotonic() - began) * 1000),
@@ -142,7 +144,13 @@ class HostedShard:
         found = self._writer.write(self._shard, answers, after, step)
         if found.num_rows:
             yield found
+        letters += late.letters
+        if letters:
+            yield self._writer.letters(letters)
         yield self._writer.facts(facts)
+
+    def lasting(self, blobs: list[bytes]) -> list[bytes]:
+        return sorted_out(blobs)[1]
 
     def mark(self) -> int:
         return self._through

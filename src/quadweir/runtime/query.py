@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -29,11 +30,12 @@ from quadweir.runtime.continuous import answer_continuously
 from quadweir.runtime.feeds import METRICS as INPUT_METRICS
 from quadweir.runtime.feeds import Feed, Opened, open_feeds
 from quadweir.runtime.fingerprint import Fingerprint
+from quadweir.runtime.letters import dead_letters as letters_of
 from quadweir.runtime.metrics import Meter
 from quadweir.runtime.recording import Recorder
 from quadweir.runtime.staticdata import StaticData
 from quadweir.runtime.whole import Whole
-from quadweir.sinks.start import start
+from quadweir.sinks.start import Split, start
 from quadweir.terms import IRI
 
 if TYPE_CHECKING:
@@ -176,6 +178,7 @@ class RegisteredQuery:
         statements: str | None = None,
         name: str | None = None,
         record: Path | None = None,
+        dead_letters: Sink | None = None,
     ) -> RegisteredQuery:
         """Start writing answers to a sink as streams go on.
 
@@ -187,6 +190,8 @@ class RegisteredQuery:
             statements: write the triples of a CONSTRUCT as statements of a stream of this IRI.
             name: what Spark calls the query.
             record: a folder for all that it reads (`recording.Recorder`), to check its answers by.
+            dead_letters: where rows of `rows.DEAD_LETTER_SCHEMA` go: records that cannot be read, and
+                statements that match but are late, as far as the query looks at them.
 
         Raises:
             StateError: the checkpoint was made for another query, another schema, other static data
@@ -196,8 +201,13 @@ class RegisteredQuery:
         if self._running is not None and self._running.isActive:
             raise UsageError("the query runs already", hint="Stop it first, or register another.")
         checkpoint = Path(checkpoint)
-        answers = self._answers(checkpoint / "spool", run=str(checkpoint.absolute()), record=record)
-        if not answers.isStreaming:
+        raw, is_live = self._raw(
+            checkpoint / "spool",
+            run=str(checkpoint.absolute()),
+            record=record,
+            letters=dead_letters is not None,
+        )
+        if not is_live:
             raise UsageError(
                 "the streams of the query are all there: it has an end, and nothing to start",
                 hint="Take to_dataframe(), or watch a folder (watch = true), or replay the files.",
@@ -205,10 +215,17 @@ class RegisteredQuery:
         self.fingerprint.guard(checkpoint)
         if statements is not None:
             self._check_construct()
-            answers = as_statements(answers, statements)
+
+        def answers(raw: DataFrame) -> DataFrame:
+            found = present(raw, self.plan.query, self._spec.shape)
+            return as_statements(found, statements) if statements is not None else found
+
+        def split(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
+            return answers(raw), letters_of(raw)
+
         self._running = start(
-            answers,
-            Whole(sink),
+            answers(raw) if dead_letters is None else raw,
+            Whole(sink if dead_letters is None else Split(split, (sink, dead_letters))),
             checkpoint=checkpoint,
             every=every,
             available_now=available_now,
@@ -225,6 +242,7 @@ class RegisteredQuery:
                 statements=statements,
                 name=name,
                 record=record,
+                dead_letters=dead_letters,
             )
 
         self._start = again
@@ -371,12 +389,18 @@ class RegisteredQuery:
 
     # --- inside ---
 
-    def _answers(self, spool: Path | None, *, run: str, record: Path | None = None) -> DataFrame:
-        raw, _ = self._raw(spool, run=run, record=record)
+    def _answers(self, spool: Path | None, *, run: str) -> DataFrame:
+        raw, _ = self._raw(spool, run=run)
         return present(raw, self.plan.query, self._spec.shape)
 
     def _raw(
-        self, spool: Path | None, *, run: str, tag: str = "", record: Path | None = None
+        self,
+        spool: Path | None,
+        *,
+        run: str,
+        tag: str = "",
+        record: Path | None = None,
+        letters: bool = False,
     ) -> tuple[DataFrame, bool]:
         """Give the answers as the shards do, and whether there is no end to them."""
         opened = open_feeds(self.plan, self._feeds, spool)
@@ -393,14 +417,14 @@ class RegisteredQuery:
             told = Opened(opened.frame.observe(self._observation, *counts), opened.timing)
             return answer_bounded(told.statements, self._spec, shards=self.shards), False
         told = Opened(opened.frame.observe(INPUT_METRICS + tag, *counts), opened.timing)
-        statements = told.statements
+        statements = told.frame if letters else told.statements
         if record is not None:
             record.mkdir(parents=True, exist_ok=True)
             recorder = Recorder(str(record.absolute()))
-            statements = statements.mapInArrow(recorder, rows.STATEMENT_SCHEMA)
+            statements = statements.mapInArrow(recorder, statements.schema)
         found = answer_continuously(
             statements,
-            self._spec,
+            replace(self._spec, letters=letters),
             opened.timing,
             shards=self.shards,
             name=run,

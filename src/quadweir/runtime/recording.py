@@ -11,19 +11,24 @@ from typing import final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from quadweir import rows
+
 
 @final
 @dataclass(frozen=True)
 class Recorder:
-    """Hands statements on and writes them to a folder; those of a task that is repeated twice."""
+    """Hands rows on and writes the statements to a folder; those of a task that is repeated twice."""
 
     folder: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            if batch.num_rows:
+            good = batch.select(rows.STATEMENT_SCHEMA.names)
+            if rows.REASON in batch.schema.names:
+                good = good.filter(batch.column(rows.REASON).is_null())
+            if good.num_rows:
                 name = uuid.uuid4().hex
                 scratch = Path(self.folder) / f".{name}"
-                pq.write_table(pa.Table.from_batches([batch]), scratch)
+                pq.write_table(pa.Table.from_batches([good]), scratch)
                 scratch.rename(Path(self.folder) / f"{name}.parquet")
             yield batch

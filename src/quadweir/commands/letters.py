@@ -1,0 +1,45 @@
+"""Where dead letters go: `--dead-letters` of commands that go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from quadweir.errors import UsageError
+
+if TYPE_CHECKING:
+    from quadweir.sinks.kafka import KafkaSink
+    from quadweir.sinks.start import Sink
+
+KAFKA: Final = "kafka:"
+
+
+def letter_sink(target: str | None, *, name: str) -> Sink | None:
+    """Give the sink that a target names: a folder, or a topic of Kafka.
+
+    Raises:
+        UsageError: it names no topic.
+    """
+    from quadweir.sinks.files import FileSink
+    from quadweir.sinks.lines import LineFormat
+
+    if target is None:
+        return None
+    if target.startswith(KAFKA):
+        return kafka_sink(target, LineFormat.JSONL, name=name)
+    return FileSink(Path(target), LineFormat.JSONL)
+
+
+def kafka_sink(target: str, form: str, *, name: str) -> KafkaSink:
+    """Give the topic that `kafka:HOST:PORT/TOPIC` names.
+
+    Raises:
+        UsageError: it names none.
+    """
+    from quadweir.sinks.kafka import KafkaSink
+    from quadweir.sinks.lines import LineFormat
+
+    servers, _, topic = target.removeprefix(KAFKA).rpartition("/")
+    if not servers or not topic:
+        raise UsageError(f"not a Kafka topic: {target}", hint="Write kafka:HOST:PORT/TOPIC.")
+    return KafkaSink(servers, topic, LineFormat(form), name=name)
