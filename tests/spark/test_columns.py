@@ -42,9 +42,15 @@ CONDITIONS = (
     'strends(?x, "a")',
     'contains(str(?x), "a")',
     'contains(?x, "\\"")',
+    "?x + 1 = 6",
+    "?x * 2.5 - ?y < 12.5",
+    "-?x <= ?y * ?y",
+    "?x + ?y != 10",
+    "?x = ?y * 1",
+    "?x > ?y",
 )
 # Not told by columns, or only in part.
-OTHERS = ("?x < ?y", "?x = 5e0", 'regex(str(?x), "a")', 'lang(?x) = "en"', "?x + 1 = 6")
+OTHERS = ("?x / 2 = 2.5", "?x = 5e0", 'regex(str(?x), "a")', 'lang(?x) = "en"', "?x * ?x * ?x < 9")
 
 
 def some_terms() -> list[Term]:

@@ -107,6 +107,7 @@ class Extend(_OnRows):
     ) -> None:
         super().__init__(source)
         self.variable = variable
+        self.expression = expression
         self.variables = (*source.variables, variable)
         match expression:
             case Constant():

@@ -13,8 +13,9 @@ from typing import Final, final
 
 import numpy as np
 
-from quadweir.algebra.expressions import Expression
+from quadweir.algebra.expressions import Bound, Exists, Expression, VariableExpression
 from quadweir.algebra.scopes import mentioned
+from quadweir.algebra.traverse import rewrite_expressions, walk
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.distinct import Distinct
 from quadweir.kernel.multijoin import Join
@@ -97,6 +98,28 @@ def find_fixed(shard: Shard, conditions: Mapping[int, Sequence[Condition]]) -> t
     )
 
 
+Bindings = Mapping[Variable, Expression]
+NOTHING_BOUND: Final[Bindings] = {}
+
+
+def _spelled_out(expression: Expression, bound: Bindings) -> Expression | None:
+    """Put for variables what BIND gives them; None where that would say something else.
+
+    Where BIND fails its variable is unbound, and what needs it fails as the expression itself would;
+    only BOUND tells the one from the other.
+    """
+    if not bound:
+        return expression
+    for each in walk(expression):
+        if isinstance(each, Exists) or (isinstance(each, Bound) and each.variable in bound):
+            return None
+
+    def put(each: Expression) -> Expression:
+        return bound.get(each.variable, each) if isinstance(each, VariableExpression) else each
+
+    return rewrite_expressions(expression, put)
+
+
 @final
 @dataclass(frozen=True)
 class _Finder:
@@ -105,35 +128,45 @@ class _Finder:
     root: int
     dictionary: Dictionary
 
-    def above(self, place: int, variables: frozenset[Variable]) -> tuple[Condition, ...]:
-        """Follow the rows of an operator upwards; `variables` are those that they had from below."""
+    def above(
+        self, place: int, variables: frozenset[Variable], bound: Bindings = NOTHING_BOUND
+    ) -> tuple[Condition, ...]:
+        """Follow the rows of an operator upwards.
+
+        `variables` are those that they had from below, and `bound` what BIND made of these.
+        """
         if place == self.root or not self.users[place]:
             return (Condition(),)
         return tuple(
             condition
             for user in self.users[place]
-            for condition in self._through(user, place, variables)
+            for condition in self._through(user, place, variables, bound)
         )
 
     def _through(
-        self, place: int, source: int, variables: frozenset[Variable]
+        self, place: int, source: int, variables: frozenset[Variable], bound: Bindings
     ) -> tuple[Condition, ...]:
         operator, inputs = self.operators[place]
         own = Condition()
         match operator:
             case Filter(condition=condition):
-                if mentioned(condition) <= variables:
-                    own = Condition((condition,))
+                spelled_out = _spelled_out(condition, bound)
+                if spelled_out is not None and mentioned(spelled_out) <= variables:
+                    own = Condition((spelled_out,))
             case Project() | Distinct() | Union():
-                variables &= frozenset(operator.variables)
-            case Extend():
-                pass
+                kept = frozenset(operator.variables)
+                variables &= kept
+                bound = {variable: each for variable, each in bound.items() if variable in kept}
+            case Extend(variable=variable, expression=expression):
+                spelled_out = _spelled_out(expression, bound)
+                if spelled_out is not None and mentioned(spelled_out) <= variables:
+                    bound = {**bound, variable: spelled_out}
             case Join():
                 others = [self.operators[each][0] for each in inputs if each != source]
                 own = Condition(values=self._values(others, variables))
             case _:
                 return (own,)
-        return tuple(own.joined(each) for each in self.above(place, variables))
+        return tuple(own.joined(each) for each in self.above(place, variables, bound))
 
     def _values(
         self, others: Sequence[Operator], variables: frozenset[Variable]

@@ -18,12 +18,14 @@ from pyspark.sql import functions as F
 
 from quadweir.algebra.expressions import (
     And,
+    Arithmetic,
     Bound,
     Call,
     Compare,
     Constant,
     Expression,
     In,
+    Negate,
     Not,
     Or,
     VariableExpression,
@@ -141,8 +143,113 @@ def _compared(
             # Of literals only strings are told from strings.
             equal = Verdict(term == F.lit(str(literal)), ~_is_literal(term) | term.endswith('"'))
         case _:
-            return None
+            return _computed(operator, left, right, terms)
     return equal if operator == "=" else Verdict(~equal.truth, equal.known)
+
+
+@final
+@dataclass(frozen=True)
+class _Computed:
+    """A number made of terms: its value, NULL where there is none; and whether that is known.
+
+    `whole` and `part` say how many digits it can have before and behind the point.
+    """
+
+    value: Column
+    known: Column
+    whole: int
+    part: int
+
+
+# Of terms that are calculated with, no more digits are looked at: so products are exact.
+_FACTOR: Final = 9
+_FACTORS: Final = {
+    _INTEGER: rf"^[+-]?[0-9]{{1,{_FACTOR}}}\z",
+    _DECIMAL: rf"^[+-]?([0-9]{{1,{_FACTOR}}}(\.[0-9]{{0,{_FACTOR}}})?|\.[0-9]{{1,{_FACTOR}}})\z",
+}
+# An integer has no more than 18 digits for sure, nor has a decimal more behind its point.
+_MOST_DIGITS: Final = 18
+
+
+def _computed(
+    operator: str, left: Expression, right: Expression, terms: Mapping[Variable, Column]
+) -> Verdict | None:
+    """Compare what is calculated from terms: sums, differences and products are told exactly."""
+    one, other = _compute(left, terms), _compute(right, terms)
+    if one is None or other is None:
+        return None
+    known = one.known & other.known
+    if operator in ("=", "!="):
+        # A term that is no literal differs from a number; in what is calculated it is an error.
+        for side in (left, right):
+            if isinstance(side, VariableExpression):
+                known = known & _is_literal(terms[side.variable])
+    return Verdict(_in_order(operator, one.value, other.value), known)
+
+
+def _compute(expression: Expression, terms: Mapping[Variable, Column]) -> _Computed | None:
+    match expression:
+        case Constant(term=Literal() as literal):
+            value = value_of(literal)
+            if not isinstance(value, Number) or value.kind > NumberKind.DECIMAL:
+                return None
+            whole, _, part = value.lexical().lstrip("-").partition(".")
+            if len(whole) > _MOST_DIGITS or len(part) > _MOST_DIGITS:
+                return None
+            kind = f"decimal({len(whole) + len(part)},{len(part)})"
+            number = F.lit(value.lexical()).cast(kind)
+            return _Computed(number, F.expr("true"), len(whole), len(part))
+        case VariableExpression(variable=variable) if variable in terms:
+            term = terms[variable]
+            number, known = _read(term, _FACTORS, f"decimal({2 * _FACTOR},{_FACTOR})")
+            return _Computed(number, ~_is_literal(term) | known, _FACTOR, _FACTOR)
+        case Negate(operand=operand):
+            found = _compute(operand, terms)
+            if found is None:
+                return None
+            return _Computed(-found.value, found.known, found.whole, found.part)
+        case Arithmetic(operator=operator, left=left, right=right):
+            one, other = _compute(left, terms), _compute(right, terms)
+            if one is None or other is None:
+                return None
+            return _calculated(operator, one, other)
+        case _:
+            return None
+
+
+def _calculated(operator: str, one: _Computed, other: _Computed) -> _Computed | None:
+    known = one.known & other.known
+    if operator == "*":
+        whole, part = one.whole + other.whole, one.part + other.part
+        found = _Computed(one.value * other.value, known, whole, part)
+    elif operator in "+-":
+        value = one.value + other.value if operator == "+" else one.value - other.value
+        whole, part = max(one.whole, other.whole) + 1, max(one.part, other.part)
+        found = _Computed(value, known, whole, part)
+    else:
+        return None
+    return found if max(found.whole, found.part) <= _MOST_DIGITS else None
+
+
+def _in_order(operator: str, one: Column, other: Column) -> Column:
+    return {
+        "=": one == other,
+        "!=": one != other,
+        "<": one < other,
+        ">": one > other,
+        "<=": one <= other,
+        ">=": one >= other,
+    }[operator]
+
+
+def _read(term: Column, shapes: Mapping[str, str], kind: str) -> tuple[Column, Column]:
+    """Read a number of one of these shapes, NULL for others; and tell whether it is one."""
+    lexical, known = F.lit(None).cast("string"), F.expr("false")
+    for suffix, shape in shapes.items():
+        inside = F.substring(term, F.lit(2), F.length(term) - F.lit(len(suffix) + 1))
+        lexical = F.when(term.endswith(suffix), inside).otherwise(lexical)
+        known = F.when(term.endswith(suffix), inside.rlike(shape)).otherwise(known)
+    return F.when(known, lexical.try_cast(kind)), known
 
 
 def _numbers(operator: str, term: Column, constant: Number) -> Verdict | None:
@@ -150,30 +257,14 @@ def _numbers(operator: str, term: Column, constant: Number) -> Verdict | None:
     if constant.kind not in (NumberKind.INTEGER, NumberKind.DECIMAL):
         return None
     text = constant.lexical()
-    if abs(Decimal(text)) >= _LARGEST or len(text.partition(".")[2]) > _NUMBER_DIGITS:
+    if abs(Decimal(text)) >= _LARGEST or len(text.partition(".")[2]) > _MOST_DIGITS:
         return None
-    lexical, known = F.lit(None).cast("string"), F.expr("false")
-    for suffix, shape in _FITS.items():
-        inside = F.substring(term, F.lit(2), F.length(term) - F.lit(len(suffix) + 1))
-        lexical = F.when(term.endswith(suffix), inside).otherwise(lexical)
-        known = F.when(term.endswith(suffix), inside.rlike(shape)).otherwise(known)
-    number = F.when(known, lexical.try_cast(_NUMBER))
-    other = F.lit(text).cast(_NUMBER)
-    compared = {
-        "=": number == other,
-        "!=": number != other,
-        "<": number < other,
-        ">": number > other,
-        "<=": number <= other,
-        ">=": number >= other,
-    }[operator]
+    number, known = _read(term, _FITS, _NUMBER)
+    compared = _in_order(operator, number, F.lit(text).cast(_NUMBER))
     # What is no literal equals no number, and has no order with it.
     otherwise = {"=": F.expr("false"), "!=": F.expr("true")}
     alien = otherwise.get(operator, F.lit(None).cast("boolean"))
     return Verdict(F.when(_is_literal(term), compared).otherwise(alien), ~_is_literal(term) | known)
-
-
-_NUMBER_DIGITS: Final = 18
 
 
 def _in(

@@ -138,6 +138,11 @@ def test_what_changes_no_answer_is_left_out_before_the_shuffle():
     joined = f"SELECT * {{ {window.format(filter='')} ?x <urn:k> ?z }}"
     assert conditions(joined) == ["if ?x is among 2 values of static data (over files)"]
     # A row that finds nothing on the other side is an answer here, and a reason for one there.
+    bound = f"{filtered} BIND(?y * 2 AS ?z) BIND(?z + 1 AS ?u) FILTER(?u < 9)"
+    assert "(< (+ (* ?y 2) 1) 9)" in conditions(f"SELECT * {{ {bound} }}")[0]
+    # BOUND tells a failed BIND from a failed expression.
+    unsure = bound.replace("?u < 9", "!BOUND(?u) || ?u < 9")
+    assert conditions(f"SELECT * {{ {unsure} }}") == conditions(f"SELECT * {{ {filtered} }}")
     optional = f"SELECT * {{ {window.format(filter='')} OPTIONAL {{ ?x <urn:k> ?z }} }}"
     assert conditions(optional) == []
     missing = f"SELECT * {{ {window.format(filter='')} FILTER NOT EXISTS {{ ?x <urn:k> ?z }} }}"
