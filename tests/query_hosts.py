@@ -40,7 +40,7 @@ from quadweir.syntax.read import parse
 from quadweir.terms import IRI, Quad, Term, parse_term
 from quadweir.testing import Answer
 from quadweir.testing.elements import distinct_triples
-from quadweir.testing.oracle import _fill, of_stream
+from quadweir.testing.scoping import fill, of_stream
 from quadweir.testing.shards import scoped_static
 from streaming import quads
 
@@ -288,7 +288,7 @@ class Host:
         }
         form = self.spec.plan.query.form
         if isinstance(form, ConstructForm):
-            graph = _fill(form, bound, f"{len(self.answers)}")
+            graph = fill(form, bound, f"{len(self.answers)}")
             if graph:
                 self.answers.append(Answer(int(row[rows.REPORT]), row[rows.SIGN], graph=graph))
             return

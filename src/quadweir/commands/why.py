@@ -47,7 +47,8 @@ from quadweir.entailment.table import Table
 from quadweir.sources.staticfiles import apart_from_streams
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, BlankNode, Quad, Resource, Term, Variable
-from quadweir.testing.oracle import Oracle, of_stream
+from quadweir.testing.oracle import Oracle
+from quadweir.testing.scoping import of_stream
 
 if TYPE_CHECKING:
     from quadweir.testing import Answer

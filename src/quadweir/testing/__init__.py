@@ -16,8 +16,9 @@ from quadweir.testing.answers import (
     same_answers,
 )
 from quadweir.testing.elements import HandCrankedClock, MemoryStream, read_turtle
-from quadweir.testing.oracle import Oracle, Run, blank_label
+from quadweir.testing.oracle import Oracle, Run
 from quadweir.testing.reasoner import Reasoner
+from quadweir.testing.scoping import blank_label
 from quadweir.testing.watermark import Arrival
 
 __all__ = [

@@ -28,7 +28,7 @@ from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, Quad, Term, Variable, parse_term
 from quadweir.testing.answers import Answer
 from quadweir.testing.elements import distinct_triples, event_time
-from quadweir.testing.oracle import _fill, _scoped, _static_label, of_stream
+from quadweir.testing.scoping import fill, of_stream, scoped, static_label
 
 
 @final
@@ -174,7 +174,7 @@ def _match(pattern: TriplePattern, triple: Quad) -> dict[Variable, Term] | None:
 
 def scoped_static(quads: Iterable[Quad]) -> list[Quad]:
     """Give static data with blank nodes that are not those of a stream (S3)."""
-    return [replace(_scoped(quad, _static_label), graph=quad.graph) for quad in quads]
+    return [replace(scoped(quad, static_label), graph=quad.graph) for quad in quads]
 
 
 def as_answers(answers: Answers, query: ContinuousQuery) -> list[Answer]:
@@ -189,7 +189,7 @@ def as_answers(answers: Answers, query: ContinuousQuery) -> list[Answer]:
         }
         t, sign = int(answers.t[place]), "+" if answers.sign[place] > 0 else "-"
         if isinstance(query.form, ConstructForm):
-            graph = _fill(query.form, bound, f"{t}-{place}")
+            graph = fill(query.form, bound, f"{t}-{place}")
             if graph:
                 found.append(Answer(t, sign, graph=graph))
         else:
