@@ -258,7 +258,6 @@ class Negation(_LeftRows):
         pairs: Operator,
         left_row: Callable[[Ints], Ints] | Variable,
         negated: bool,
-        dictionary: Dictionary,
         stateless: bool = False,
     ) -> None:
         super().__init__(left, negated=negated, stateless=stateless)

@@ -119,7 +119,6 @@ class Wiring:
             pairs,
             left_rows,
             negated=negated,
-            dictionary=self.dictionary,
             stateless=self.eager,
         )
         return self.network.add(counted, (left, pairs))

@@ -137,7 +137,7 @@ def test_pairs(
     lefts, pairs = Rows(["x", "y", "z"], dictionary), _Pairs()
 
     def make() -> Negation:
-        return Negation(lefts, pairs, pairs.left_row, negated=negated, dictionary=dictionary)
+        return Negation(lefts, pairs, pairs.left_row, negated=negated)
 
     operator = make()
     expected = _expected(left, right, negated)
@@ -185,9 +185,7 @@ def test_nothing_of_the_left_side_is_remembered_where_the_right_side_is_fixed(
 
     pairs = _Pairs()
     pairs.left_rows = [int(delta.row[1])]
-    general = Negation(
-        left, pairs, pairs.left_row, negated=negated, dictionary=dictionary, stateless=True
-    )
+    general = Negation(left, pairs, pairs.left_row, negated=negated, stateless=True)
     one = np.array([1], dtype=np.int64)
     made = general.step([delta, Delta(one, one, one - 1, one)])
     assert made.row.tolist() == delta.row[[0, 3] if negated else [1]].tolist()
