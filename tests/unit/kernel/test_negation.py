@@ -101,7 +101,7 @@ def test_keys(
 
     lefts, rights, operator = make()
     expected = _expected(left, right, negated)
-    follower = Follower(expected, Counter())
+    follower = Follower(expected, Counter(), repeats=True)
     instants = sorted(expected)
     for start in range(0, len(instants), size):
         low = instants[start - 1] if start else -1
@@ -141,7 +141,7 @@ def test_pairs(
 
     operator = make()
     expected = _expected(left, right, negated)
-    follower = Follower(expected, Counter())
+    follower = Follower(expected, Counter(), repeats=True)
     instants = sorted(expected)
     for start in range(0, len(instants), size):
         low = instants[start - 1] if start else -1
