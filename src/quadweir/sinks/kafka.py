@@ -70,10 +70,11 @@ class KafkaSink:
             parts.append(F.col(self.time).cast("string"))
         return F.concat_ws("|", *parts, F.sha2(line_of(frame, self.form), _HASH_BITS))
 
-    def _numbered(self, frame: DataFrame) -> DataFrame:
-        """The rows as keys and values; equal answers of a batch get keys of their own.
+    def _numbered(self, frame: DataFrame, batch: Batch) -> DataFrame:
+        """The rows as keys and values; equal answers get keys of their own.
 
-        A solution counts as often as it was found, and is found as often when a batch is repeated.
+        A solution counts as often as it was found, be it in one batch or in several, and is found as
+        often when a batch is repeated.
         """
         from pyspark.sql import Window
         from pyspark.sql import functions as F
@@ -82,15 +83,15 @@ class KafkaSink:
         if rows.REPORT not in frame.columns or self.key is not None:
             return found
         number = F.row_number().over(Window.partitionBy("key").orderBy("key"))
-        suffix = F.when(number > 1, F.concat(F.lit("|"), number.cast("string"))).otherwise("")
-        return found.withColumn("key", F.concat(F.col("key"), suffix))
+        which = F.concat(F.lit(f"{batch.number}."), number.cast("string"))
+        return found.withColumn("key", F.concat_ws("|", "key", which))
 
-    def write(self, frame: DataFrame, batch: Batch) -> None:  # noqa: ARG002 - Kafka has no batches
+    def write(self, frame: DataFrame, batch: Batch) -> None:
         from pyspark.errors import AnalysisException
 
         options = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, **self.options}
         try:
-            self._numbered(frame).write.format("kafka").options(**options).save()
+            self._numbered(frame, batch).write.format("kafka").options(**options).save()
         except AnalysisException as error:
             if not is_missing(error):
                 raise
