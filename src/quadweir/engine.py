@@ -204,7 +204,7 @@ class Engine:
         Args:
             iri: the name of the stream; all statements get it.
             statements: rows of `rows.STATEMENT_SCHEMA`, bounded or streaming, those of an element
-                in one partition: only so is what it says or implies twice sure to count once (W8,
+                in one batch: only so is what it says or implies twice sure to count once (W8,
                 N1). An element of the stream `runtime.matching.END` in it ends all streams: their
                 windows run empty. Or a CONSTRUCT query, which becomes part of the run of every
                 query that reads the stream; its answers are never late.

@@ -111,7 +111,7 @@ class BoundedRun:
 
         def step(through: int) -> pa.RecordBatch:
             after = shard.through
-            events, _ = reader.events(waiting, after=ALWAYS)
+            events, _ = reader.events(waiting, after=ALWAYS, until=through)
             answers = shard.step(events, through)
             return writer.write(shard, answers, after, f"{partition}.{count}")
 

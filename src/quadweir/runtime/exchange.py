@@ -22,7 +22,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 
 from quadweir import rows
 from quadweir.kernel.answers import Answers
-from quadweir.kernel.arrays import Ints
+from quadweir.kernel.arrays import FOREVER, Ints
 from quadweir.kernel.events import Changes, Events, MatchColumns
 from quadweir.kernel.oneway import OneWay
 from quadweir.kernel.shard import Shard
@@ -261,6 +261,7 @@ class Unpacker:
         self._shard = shard
         self._wanted = tuple(wanted)
         self._letters = letters
+        self._waiting: pa.Table | None = None
         self._sources: dict[str, list[int]] = defaultdict(list)
         for place, source in enumerate(shard.sources):
             self._sources[source.stream].append(place)
@@ -270,12 +271,16 @@ class Unpacker:
             if leaf.pattern is None
         ]
 
-    def events(self, blobs: Iterable[bytes], *, after: int) -> tuple[Events, Late]:
+    def events(
+        self, blobs: Iterable[bytes], *, after: int, until: int = FOREVER
+    ) -> tuple[Events, Late]:
         """Read blobs; elements not later than `after` are left out and told of.
 
-        A triple that an element carries twice counts once (W8).
+        A triple that an element carries twice counts once (W8). Of an instant until which not all has
+        been read, that cannot be told yet: what is later than `until` waits for the next call.
         """
-        tables: list[pa.Table] = []
+        tables: list[pa.Table] = [] if self._waiting is None else [self._waiting]
+        self._waiting = None
         seen: dict[int, tuple[int, int]] = {}
         is_first = True
         for blob in blobs:
@@ -293,6 +298,11 @@ class Unpacker:
         if not tables:
             return Events(seen=seen), Late()
         table = pa.concat_tables(tables)
+        if until < FOREVER:
+            is_later = table.column(rows.EVENT_TIME).to_numpy() > until
+            if is_later.any():
+                self._waiting = table.filter(pa.array(is_later))
+                table = table.filter(pa.array(~is_later))
         matches, elements, late = self._sorted_out(table, after, is_first)
         return Events(matches, elements, seen), late
 
@@ -452,7 +462,13 @@ def _numbered(column: pa.Array, shards: int) -> Ints:
 class Receiver:
     """Turns the blobs of the first stage into the events of a shard of the second."""
 
-    def events(self, blobs: Iterable[bytes], *, after: int) -> tuple[Events, Late]:  # noqa: ARG002 - as for matches
+    def events(
+        self,
+        blobs: Iterable[bytes],
+        *,
+        after: int,  # noqa: ARG002 - as for matches
+        until: int = FOREVER,  # noqa: ARG002
+    ) -> tuple[Events, Late]:
         """Read blobs; nothing in them is late, the first stage has seen to that."""
         tables, reports = [], []
         for blob in blobs:

@@ -70,7 +70,8 @@ def test_files_read_by_several_tasks_give_the_answers_of_the_oracle(text, tasks)
         *stream(*[(1000 + 7 * n, f"a{n % 3} p b{n % 2} . a{n % 3} o b") for n in range(20)]),
         *stream(*[(1003 + 5 * n, f"b{n % 2} q c{n % 4}") for n in range(24)], name="t"),
     ]
-    pieces = [replace(each, quads=(quad,)) for each in elements for quad in each.quads]
+    # Each statement is there twice, the second time far behind the first.
+    pieces = [replace(each, quads=(quad,)) for each in elements for quad in each.quads] * 2
     found = run_bounded(text, pieces, tasks=tasks, shards=2)
     wanted = Oracle(text).answers(elements)
     assert wanted
