@@ -217,7 +217,7 @@ def test_plain_xml_is_cut_like_any_other(
     assert reasons == driver_reasons == []
 
 
-TWO_MAPS = """
+SIX_MAPS = """
     @prefix rml: <http://w3id.org/rml/> . @prefix ex: <http://ex.org/> .
     ex:m rml:logicalSource ex:source;
       rml:subjectMap [ rml:template "http://ex.org/{id}/{v}"; rml:class ex:Thing ];
@@ -235,7 +235,15 @@ TWO_MAPS = """
         rml:objectMap [ rml:parentTriplesMap ex:m ] ] .
     ex:source rml:source [ a rml:RelativePathSource; rml:root rml:MappingDirectory;
         rml:path "a.json" ]; rml:referenceFormulation rml:JSONPath; rml:iterator "$" .
+    """ + "".join(
+    # Their lines end alike, three from the subject on and one after it.
+    f"""
+    ex:{name} rml:logicalSource ex:source;
+      rml:subjectMap [ rml:template "http://ex.org/{name}/{{{reference}}}" ];
+      rml:predicateObjectMap [ rml:predicate ex:v; rml:objectMap [ rml:reference "v" ] ] .
     """
+    for name, reference in (("a", "id"), ("b", "id"), ("c", "id"), ("d", "v"))
+)
 
 
 def test_one_text_for_a_record_holds_the_lines_that_there_are(
@@ -252,10 +260,10 @@ def test_one_text_for_a_record_holds_the_lines_that_there_are(
     ]
     lines = [json.dumps(one) for one in records]
     (tmp_path / "a.json").write_text("\n".join([*lines, "broken", ""]), encoding="utf-8")
-    found, reasons, _ = run(spark, tmp_path, TWO_MAPS, 0)
+    found, reasons, _ = run(spark, tmp_path, SIX_MAPS, 0)
     out = io.BytesIO()
     job = Job(folders=Folders(mapping=tmp_path), driver_characters=0, distinct=True)
-    run_bounded(parse_mapping(TWO_MAPS), spark, job, out)
+    run_bounded(parse_mapping(SIX_MAPS), spark, job, out)
     assert found == sorted(out.getvalue().decode().splitlines())
-    assert len(found) == 14 and all(line.endswith(" .") for line in found)
+    assert len(found) == 27 and all(line.endswith(" .") for line in found)
     assert len(reasons) == 3

@@ -574,8 +574,8 @@ class _Group:
             frame = _counted(frame, observation, F.col(_IS_BAD))
         elif columns:
             frame = frame.withColumns(columns)
-        text = join_lines(self.entries, reason.isNull() if reason is not None else None)
-        return frame.select(text.alias(rows.LINE)).where(F.col(rows.LINE) != "")
+        ends, text = join_lines(self.entries, reason.isNull() if reason is not None else None)
+        return frame.withColumns(ends).select(text.alias(rows.LINE)).where(F.col(rows.LINE) != "")
 
     def tagged(self, with_target: bool) -> DataFrame:
         """The quads that need no join, and the dead letters."""
