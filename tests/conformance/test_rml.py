@@ -32,7 +32,7 @@ from quadweir.mapping.check import check_mapping
 from quadweir.mapping.files import Folders
 from quadweir.mapping.model import Mapping, TriplesMap
 from quadweir.mapping.read import parse_mapping
-from quadweir.mapping.records import DRIVER_CHARACTERS
+from quadweir.mapping.readfile import DRIVER_CHARACTERS
 from quadweir.mapping.run import Job, run_bounded
 
 if TYPE_CHECKING:

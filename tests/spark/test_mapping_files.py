@@ -12,8 +12,10 @@ import pyoxigraph as ox
 import pytest
 
 from quadweir.errors import DataError, MappingError, SourceError, UsageError
+from quadweir.mapping.compile import compile_mapping
 from quadweir.mapping.files import Folders
 from quadweir.mapping.read import parse_mapping
+from quadweir.mapping.readfile import read_file
 from quadweir.mapping.run import Job, Outcome, run_bounded
 from quadweir.sinks.rdf_documents import Syntax
 
@@ -339,3 +341,22 @@ def test_blank_nodes_of_records_meet_in_joins(spark: SparkSession, tmp_path: Pat
     nodes = {quad.object for quad in quads if quad.predicate.value == "http://ex.org/p"}
     assert nodes == {quad.subject for quad in quads if quad.predicate.value == "http://ex.org/v"}
     assert len(nodes) == 2
+
+
+def test_a_join_cuts_each_record_once(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("id,v\n1,x\n2,y\n", encoding="utf-8")
+    text = f"""{PREFIXES}
+    <#c> {source("a.csv", "CSV")}; rml:subjectMap [ {template("id")} ];
+      rml:predicateObjectMap [ rml:predicate ex:p; rml:objectMap [ rml:parentTriplesMap <#p>;
+        rml:joinCondition [ rml:child "v"; rml:parent "v" ] ] ] .
+    <#p> {source("b.csv", "CSV")}; rml:subjectMap [ {template("id")} ] ."""
+    compiled = compile_mapping(
+        parse_mapping(text),
+        lambda logical, references: read_file(
+            spark, logical, references, Folders(mapping=tmp_path), driver_characters=0
+        ),
+    )
+    plan = compiled.texts()._jdf.queryExecution().optimizedPlan().toString()
+    # Spark asks whether keys are there, and would do so before it has cut the lines.
+    assert plan.count("split(value") == 2

@@ -92,7 +92,7 @@ class _Bench:
         from quadweir.mapping.compile import compile_mapping
         from quadweir.mapping.files import Folders
         from quadweir.mapping.read import parse_mapping
-        from quadweir.mapping.records import read_file
+        from quadweir.mapping.readfile import read_file
 
         folders = Folders(mapping=self.folder)
         compiled = compile_mapping(

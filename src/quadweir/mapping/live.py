@@ -27,7 +27,8 @@ from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.joins import Host, StreamTime
 from quadweir.mapping.model import FunctionExecution, TriplesMap
 from quadweir.mapping.model import Mapping as RmlMapping
-from quadweir.mapping.records import Records, describe, read_file
+from quadweir.mapping.readfile import read_file
+from quadweir.mapping.records import Records, describe
 from quadweir.mapping.sources import (
     DatabaseSource,
     DeclaredStream,

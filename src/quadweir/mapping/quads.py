@@ -73,7 +73,7 @@ def explode_lines(
         found = _array(entries, with_target, _targeted_line)
         exploded = frame.select(*carry, F.explode(found).alias("quad")).select(*carry, "quad.*")
     elif len(entries) == 1 and not any(part.many for part in entries[0].terms):
-        exploded = frame.select(*carry, _line(entries[0].parts, None).alias(rows.LINE))
+        exploded = frame.select(*carry, made_once(_line(entries[0].parts, None)).alias(rows.LINE))
     else:
         found = _array(entries, with_target, _line)
         exploded = frame.select(*carry, F.explode(found).alias(rows.LINE))
@@ -106,9 +106,16 @@ def join_lines(
         if is_usable is not None:
             some = F.when(is_usable, some).otherwise("")
         text = F.when(reduce(and_, conditions), text).otherwise(some)
-    # Never true, but not in the optimizer's eyes: it would move a filter on the text below what
-    # makes it, and make every text twice.
-    return ends, F.when(F.spark_partition_id() < 0, F.lit("")).otherwise(text)
+    return ends, made_once(text)
+
+
+def made_once(column: Column) -> Column:
+    """Keep filters on a column above what makes it.
+
+    Spark would move them below, even those that it adds itself, and make the column twice. The
+    condition is never true, but not in the optimizer's eyes.
+    """
+    return F.when(F.spark_partition_id() < 0, F.lit(None)).otherwise(column)
 
 
 def _pieces(entry: Entry) -> tuple[list[Piece], list[Piece]]:

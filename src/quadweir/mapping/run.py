@@ -20,7 +20,8 @@ from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.live import Streams
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.quads import TARGET
-from quadweir.mapping.records import DRIVER_CHARACTERS, Records, read_file
+from quadweir.mapping.readfile import DRIVER_CHARACTERS, read_file
+from quadweir.mapping.records import Records
 from quadweir.mapping.sources import Compression, FileSource, LogicalSource, LogicalTarget
 from quadweir.sinks.rdf_documents import Syntax, opened, syntax_of, write_file, write_stream
 

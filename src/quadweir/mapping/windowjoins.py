@@ -26,7 +26,7 @@ from quadweir.mapping.values import Terms
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from quadweir.mapping.compile import _Group as Group
+    from quadweir.mapping.groups import Group
 
 StreamTimes: TypeAlias = Callable[[LogicalSource], StreamTime]
 """Says where the records of a stream have their times."""

@@ -1,0 +1,417 @@
+"""All that is mapped from one source: terms of its triples maps, and the frames that they become.
+
+The terms of all triples maps are columns of one projection, so that a record is parsed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING, Final, final
+
+from pyspark.sql import functions as F
+
+from quadweir import rows
+from quadweir.mapping.functions.registry import Registry
+from quadweir.mapping.generate import Generator, Made
+from quadweir.mapping.joinframes import OBJECT, REASONS, join_keys
+from quadweir.mapping.model import (
+    Constant,
+    FunctionExecution,
+    ObjectMap,
+    PerRecord,
+    PredicateObjectMap,
+    RefObjectMap,
+    TermMap,
+    TriplesMap,
+    constant,
+    walk_term,
+)
+from quadweir.mapping.model import Mapping as RmlMapping
+from quadweir.mapping.quads import TARGET, Entry, flatten, join_lines, told
+from quadweir.mapping.records import Records
+from quadweir.mapping.sources import LogicalSource, LogicalTarget
+from quadweir.mapping.staticjoins import StaticJoin
+from quadweir.mapping.values import Terms
+from quadweir.mapping.windowjoins import Hosting, WindowJoin
+from quadweir.terms import IRI
+from quadweir.vocab import RDF
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Observation
+
+BAD: Final = "bad_records"
+GOOD: Final = "records"
+_IS_BAD: Final = "_quadweir_bad"
+_REASON: Final = "_quadweir_reason"
+_SHARED: Final = "_quadweir_shared"
+_TEXT: Final = "_quadweir_plain"
+
+
+@final
+@dataclass(slots=True)
+class Group:
+    """All that is mapped from one source."""
+
+    records: Records
+    logical: LogicalSource
+    base: str | None
+    registry: Registry
+    target_numbers: Mapping[LogicalTarget, int]
+    entries: list[Entry] = field(default_factory=list)
+    _columns: dict[str, Column] = field(default_factory=dict)
+    _made: dict[tuple[object, ...], Terms] = field(default_factory=dict)
+    _entire: list[str] = field(default_factory=list)
+    """The names of columns that are not put together of pieces."""
+    _problems: list[Column] = field(default_factory=list)
+    _shared: dict[tuple[str, str], tuple[str, Column, Column]] = field(default_factory=dict)
+    _second: dict[tuple[str, str], tuple[str, Column, Column]] = field(default_factory=dict)
+
+    @property
+    def frame(self) -> DataFrame:
+        """The records, with what several terms are made of; to ask for when all maps are in."""
+        return self._with_shared(self.records.frame)
+
+    def _with_shared(self, frame: DataFrame) -> DataFrame:
+        for kept in (self._shared, self._second):
+            if kept:
+                frame = frame.withColumns({name: column for name, column, _ in kept.values()})
+        return frame
+
+    def share(self, done: str, to: str, column: Column, *, is_second: bool = False) -> Column:
+        """Keep what is done to references, so that it is done once for all triples maps."""
+        kept = self._second if is_second else self._shared
+        name = f"{_SHARED}{int(is_second)}_{len(kept)}"
+        return kept.setdefault((done, to), (name, column, F.col(name)))[2]
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """The terms that were asked for, by the names of their columns."""
+        return self._columns
+
+    def add_problem(self, problem: Column) -> None:
+        """Tell of records for which `problem` gives a reason."""
+        self._problems.append(problem)
+
+    # -- terms -----------------------------------------------------------------------------------
+
+    def generator(self, triples_map: TriplesMap) -> Generator:
+        """What makes the terms of one triples map."""
+        records = self.records
+        if records.is_placed:
+            label = F.concat(
+                F.lit("r_"),
+                F.md5(
+                    F.concat_ws("\n", F.lit(records.shown), F.lit(triples_map.name), records.place)
+                ),
+            )
+        else:
+            label = F.concat(F.lit("r_"), F.replace(F.uuid(), F.lit("-"), F.lit("")))
+        return Generator(records.values, self._base(triples_map), label, self.registry, self.share)
+
+    def _base(self, triples_map: TriplesMap) -> str | None:
+        return triples_map.base_iri if triples_map.base_iri is not None else self.base
+
+    def term(self, term_map: TermMap, triples_map: TriplesMap) -> Terms:
+        """The column of a term map's terms; equal term maps share one."""
+        if isinstance(term_map.expression, Constant) and term_map.condition is None:
+            return self.generator(triples_map).term(term_map).terms
+        own = triples_map.name if _has_own_node(term_map) else None
+        key = (replace(term_map, targets=()), self._base(triples_map), own)
+        if key not in self._made:
+            self._made[key] = self._keep(self.generator(triples_map).term(term_map))
+        return self._made[key]
+
+    def _keep(self, made: Made) -> Terms:
+        name = f"t{len(self._columns)}"
+        self._columns[name] = made.terms.column
+        self._problems.extend(made.problems)
+        column, terms = F.col(name), made.terms
+        if not terms.many and not terms.pieces:
+            self._entire.append(name)
+            return Terms(column, pieces=(column,))
+        return Terms(column, terms.many, terms.pieces)
+
+    def subject(self, triples_map: TriplesMap) -> Terms:
+        """The column of a triples map's subjects; an unusable record has none."""
+        term_map = triples_map.subject.term
+        if self.records.reason is None:
+            return self.term(term_map, triples_map)
+        own = triples_map.name if _has_own_node(term_map) else None
+        key = ("subject", replace(term_map, targets=()), self._base(triples_map), own)
+        if key not in self._made:
+            made = self.generator(triples_map).term(term_map)
+            # Not a filter on the records: Spark would move it below the parsing, and parse twice.
+            guarded = F.when(self.records.reason.isNull(), made.terms.column)
+            self._made[key] = self._keep(replace(made, terms=replace(made.terms, column=guarded)))
+        return self._made[key]
+
+    def _number(self, *terms: TermMap | RefObjectMap | None) -> tuple[int | None, ...]:
+        found: dict[int, None] = {}
+        for term in terms:
+            if term is None:
+                continue
+            inner = walk_term(term) if isinstance(term, TermMap) else (term,)
+            for one in inner:
+                found.update({self.target_numbers[target]: None for target in one.targets})
+        return tuple(found) or (None,)
+
+    # -- triples ---------------------------------------------------------------------------------
+
+    def add(
+        self,
+        triples_map: TriplesMap,
+        mapping: RmlMapping,
+        groups: Mapping[LogicalSource, Group],
+        hosting: Hosting,
+    ) -> list[StaticJoin | WindowJoin]:
+        """Take in a triples map; give the joins that it needs."""
+        joins: list[StaticJoin | WindowJoin] = []
+        subject_map = triples_map.subject
+        subject = self.subject(triples_map)
+        is_a = constant(IRI(RDF.type))
+        for one in subject_map.classes:
+            for graph in subject_map.graphs or (None,):
+                self.entries.append(
+                    Entry(
+                        subject,
+                        self.term(is_a, triples_map),
+                        self.term(constant(one), triples_map),
+                        self._graph(graph, triples_map),
+                        self._number(subject_map.term, graph),
+                    )
+                )
+        for pair in triples_map.predicate_objects:
+            for item in pair.objects:
+                if isinstance(item, RefObjectMap) and not self._is_own(item, mapping):
+                    joins.append(self._join(triples_map, pair, item, mapping, groups, hosting))
+                    continue
+                objects = self._object(item, triples_map, mapping)
+                self.entries.extend(
+                    replace(entry, object=objects)
+                    for entry in self.pairs(triples_map, pair, item, objects)
+                )
+        return joins
+
+    def _is_own(self, item: RefObjectMap, mapping: RmlMapping) -> bool:
+        return not item.conditions and mapping.triples_map(item.parent).source == self.logical
+
+    def _object(self, item: ObjectMap, triples_map: TriplesMap, mapping: RmlMapping) -> Terms:
+        if isinstance(item, TermMap):
+            return self.term(item, triples_map)
+        parent = mapping.triples_map(item.parent)
+        terms = self.subject(parent)
+        if item.condition is None:
+            return terms
+        return self._guarded(terms, item.condition, triples_map)
+
+    def _guarded(
+        self, terms: Terms, condition: FunctionExecution, triples_map: TriplesMap
+    ) -> Terms:
+        holds = self._keep(Made(Terms(self.generator(triples_map).condition(condition))))
+        return Terms(F.when(holds.column, terms.column), terms.many)
+
+    def pairs(
+        self, triples_map: TriplesMap, pair: PredicateObjectMap, item: ObjectMap, objects: Terms
+    ) -> Iterable[Entry]:
+        """The triples of a predicate-object map with these objects, in all its graphs."""
+        subject_map = triples_map.subject
+        subject = self.subject(triples_map)
+        graphs = tuple(dict.fromkeys((*subject_map.graphs, *pair.graphs))) or (None,)
+        for predicate in pair.predicates:
+            for graph in graphs:
+                yield Entry(
+                    subject,
+                    self.term(predicate, triples_map),
+                    objects,
+                    self._graph(graph, triples_map),
+                    self._number(subject_map.term, predicate, item, graph),
+                )
+
+    def _graph(self, graph: TermMap | None, triples_map: TriplesMap) -> Terms | None:
+        if graph is None or graph.is_default_graph:
+            return None
+        return self.term(graph, triples_map)
+
+    # -- joins -----------------------------------------------------------------------------------
+
+    def _join(
+        self,
+        triples_map: TriplesMap,
+        pair: PredicateObjectMap,
+        item: RefObjectMap,
+        mapping: RmlMapping,
+        groups: Mapping[LogicalSource, Group],
+        hosting: Hosting,
+    ) -> StaticJoin | WindowJoin:
+        parent = mapping.triples_map(item.parent)
+        other = groups[parent.source]
+        if self.records.frame.isStreaming and other.records.frame.isStreaming:
+            return hosting.join(self, other, triples_map, pair, item, parent)
+        mine = self.generator(triples_map)
+        theirs = other.generator(parent)
+        keys = [join_keys(condition, item, mine, theirs) for condition in item.conditions]
+        found = other.subject(parent)
+        placeholder = Terms(F.col(OBJECT))
+        guard = mine.condition(item.condition) if item.condition is not None else None
+        return StaticJoin(
+            child=self,
+            parent=other,
+            found=found,
+            keys=keys,
+            guard=guard,
+            entries=list(self.pairs(triples_map, pair, item, placeholder)),
+            how=f"join of {self.records.shown} with {other.records.shown} "
+            + (f"on {len(keys)} conditions" if keys else "without conditions: every pair"),
+        )
+
+    def alone(self) -> Group:
+        """A group of the same records with nothing in it."""
+        return Group(self.records, self.logical, self.base, self.registry, self.target_numbers)
+
+    # -- frames ----------------------------------------------------------------------------------
+
+    def terms(self, observation: Observation | None, carry: Sequence[str]) -> DataFrame:
+        """The terms of each record that need no join."""
+        reason = self.records.reason
+        columns = [column.alias(name) for name, column in self._columns.items()] or [F.lit(1)]
+        if observation is None:
+            return self.frame.select(*carry, *columns)
+        if not self._problems:
+            # Counted where rows are smallest: each row is copied for it.
+            is_bad = reason.isNotNull() if reason is not None else F.lit(False)
+            counted = _counted(self.records.frame, observation, is_bad)
+            return self._with_shared(counted).select(*carry, *columns)
+        # Counted after the terms are made, so that both come from one evaluation.
+        terms = self.frame.select(*carry, *columns, self._is_bad().alias(_IS_BAD))
+        return _counted(terms, observation, F.col(_IS_BAD))
+
+    def _is_bad(self) -> Column:
+        reasons = [self.records.reason] if self.records.reason is not None else []
+        faults = [one.isNotNull() for one in reasons + self._problems]
+        # A CASE, not an OR: Spark computes what several parts of an OR share before it needs it.
+        return reduce(lambda rest, one: F.when(one, True).otherwise(rest), faults, F.lit(False))
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether it is known how many records there are, and that all can be used."""
+        return self.records.count is not None and not self._problems
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether every quad has one term in each place, put together of known pieces."""
+        return all(part.pieces for entry in self.entries for part in entry.terms)
+
+    def texts(self, observation: Observation | None) -> DataFrame:
+        """The lines of each record's quads that need no join, as one text; `is_flat` holds."""
+        if not self.entries:
+            return nothing(self.terms(observation, ()), [rows.LINE])
+        reason = self.records.reason
+        frame = self.records.frame
+        if observation is not None and not self._problems:
+            is_bad = reason.isNotNull() if reason is not None else F.lit(False)
+            frame = _counted(frame, observation, is_bad)
+        frame = self._with_shared(frame)
+        columns = {name: self._columns[name] for name in self._entire}
+        if observation is not None and self._problems:
+            frame = frame.withColumns({**columns, _IS_BAD: self._is_bad()})
+            frame = _counted(frame, observation, F.col(_IS_BAD))
+        elif columns:
+            frame = frame.withColumns(columns)
+        ends, text = join_lines(self.entries, reason.isNull() if reason is not None else None)
+        return frame.withColumns(ends).select(text.alias(rows.LINE)).where(F.col(rows.LINE) != "")
+
+    def tagged(self, with_target: bool) -> DataFrame:
+        """The quads that need no join, and the dead letters."""
+        records = self.records
+        names = [f"p{number}" for number in range(len(self._problems))]
+        reason = records.reason if records.reason is not None else F.lit(None)
+        frame = self.frame.select(
+            F.coalesce(records.place, F.lit("")).alias(rows.PLACE),
+            F.substring(records.text, 1, rows.DEAD_LETTER_TEXT).alias(rows.RECORD),
+            reason.cast("string").alias(_REASON),
+            *[one.alias(name) for name, one in zip(names, self._problems, strict=True)],
+            *[column.alias(name) for name, column in self._columns.items()],
+        )
+        usable = F.col(_REASON).isNull()
+        shown = F.lit(records.shown)
+        return flatten(frame, told(_REASON, names), usable, self.entries, with_target, shown)
+
+    def with_letters(self) -> DataFrame:
+        """The records, and of those that cannot be used, or not wholly, what there is to tell."""
+        records = self.records
+        names = [f"_quadweir_problem{number}" for number in range(len(self._problems))]
+        reason = records.reason if records.reason is not None else F.lit(None)
+        problems = dict(zip(names, self._problems, strict=True))
+        frame = self.frame.withColumns({**problems, _REASON: reason.cast("string")})
+        reasons = told(_REASON, names)
+        frame = frame.withColumn(REASONS, F.when(F.size(reasons) > 0, reasons)).drop(*names)
+        is_bad = F.col(REASONS).isNotNull()
+        return frame.withColumns(
+            {
+                rows.SOURCE: F.when(is_bad, F.lit(records.shown)),
+                rows.PLACE: F.when(is_bad, F.coalesce(records.place, F.lit(""))),
+                rows.RECORD: F.when(is_bad, F.substring(records.text, 1, rows.DEAD_LETTER_TEXT)),
+            }
+        )
+
+    def dead_letters(self) -> DataFrame:
+        """The records that have a fault, once for each fault."""
+        records = self.records
+        reasons = ([records.reason] if records.reason is not None else []) + self._problems
+        if not reasons:
+            return _no_letters(records.frame)
+        found = F.array_distinct(F.array_compact(F.array(*reasons)))
+        if records.reason is not None:
+            found = F.when(records.reason.isNotNull(), F.array(records.reason)).otherwise(found)
+        return self.frame.select(
+            F.lit(records.shown).alias(rows.SOURCE),
+            F.coalesce(records.place, F.lit("")).alias(rows.PLACE),
+            F.explode(found).alias(rows.REASON),
+            F.substring(records.text, 1, rows.DEAD_LETTER_TEXT).alias(rows.RECORD),
+        )
+
+
+def _has_own_node(term: TermMap) -> bool:
+    return any(isinstance(one.expression, PerRecord) for one in walk_term(term))
+
+
+def _counted(frame: DataFrame, observation: Observation, is_bad: Column) -> DataFrame:
+    return frame.observe(observation, F.count(F.lit(1)).alias(GOOD), F.count_if(is_bad).alias(BAD))
+
+
+def nothing(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """No rows of text columns (and `TARGET`), for which `frame` is run nevertheless."""
+    # Never true, but not in the optimizer's eyes: it would drop the counting with the rows.
+    return frame.where(F.spark_partition_id() < 0).select(
+        *[F.lit(None).cast("int" if name == TARGET else "string").alias(name) for name in names]
+    )
+
+
+def _no_letters(frame: DataFrame) -> DataFrame:
+    return frame.where(F.lit(False)).select(
+        *[F.lit(None).cast("string").alias(name) for name in rows.DEAD_LETTER_SCHEMA.names]
+    )
+
+
+def prepared(records: Records) -> Records:
+    """Give the reason and every text a column of its own.
+
+    Subjects ask for the reason, and encoding and escaping name a text several times; Spark would
+    copy the whole expression to each place, and run code that is too long for Java to compile.
+    What nobody uses, Spark leaves out again.
+    """
+    columns: dict[str, Column] = {}
+    values = dict(records.values)
+    for number, (reference, value) in enumerate(records.values.items()):
+        if not value.many:
+            name = f"{_TEXT}{number}"
+            columns[name] = value.text().column
+            values[reference] = replace(value, plain=F.col(name))
+    reason = records.reason
+    if reason is not None:
+        columns[_REASON] = reason.cast("string")
+        reason = F.col(_REASON)
+    frame = records.frame.withColumns(columns) if columns else records.frame
+    return replace(records, frame=frame, values=values, reason=reason)

@@ -1,0 +1,272 @@
+"""Large files that Spark reads by itself, in parallel: JSON Lines, CSV and plain XML.
+
+One compiled look at a file tells which way it can be cut, and whether its texts need escapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F
+
+from quadweir.mapping.files import open_text
+from quadweir.mapping.formats.filejob import FileJob, Reading
+from quadweir.mapping.formats.prescan import CsvShape, Look, first_line, look_at_csv, look_at_json
+from quadweir.mapping.jsoncolumns import (
+    BROKEN,
+    flat_schema,
+    is_blank,
+    read_flat,
+)
+from quadweir.mapping.records import Records, describe, read_texts, with_position, xml_plan
+from quadweir.mapping.sources import (
+    Compression,
+    CsvDialect,
+    LogicalSource,
+)
+from quadweir.mapping.values import Form, Value
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+    from pyspark.sql.types import StructType
+
+
+_SNIFF: Final = 2**20
+_CELLS: Final = "_quadweir_cells"
+_SHOWN: Final = 80
+
+
+def read_by_spark(
+    spark: SparkSession, job: FileJob, logical: LogicalSource, references: Mapping[str, bool]
+) -> Records | str | None:
+    """Read a file by Spark; give nothing where it cannot, or why not."""
+    if job.compression is not Compression.NONE or job.encoding.upper() not in ("UTF-8", "UTF8"):
+        return None
+    if job.reading is Reading.JSON_TEXTS and _is_json_lines(job.path):
+        return _json_lines(spark, job, logical, references)
+    if job.reading is Reading.CSV and _is_plain(job.dialect):
+        look = look_at_csv(job.path, job.dialect.quote, job.dialect.delimiter)
+        match look.shape:
+            case CsvShape.PLAIN:
+                return _split_csv(spark, job, logical, look)
+            case CsvShape.LINES:
+                return _plain_csv(spark, job, logical)
+            case CsvShape.ANY:
+                return None
+    if job.reading is Reading.XML:
+        return _plain_xml(spark, job, logical, references)
+    return None
+
+
+def _plain_xml(
+    spark: SparkSession, job: FileJob, logical: LogicalSource, references: Mapping[str, bool]
+) -> Records | str:
+    """Cut the records of a file that is no more than a list of them; else say why it is more."""
+    # Compiled code is loaded only for a file that is worth it.
+    from quadweir.mapping.formats.xmlscan import PlainXml, look_at_xml
+    from quadweir.mapping.xmlcolumns import plain_values, read_plain
+
+    look = look_at_xml(job.path, xml_plan(logical, references))
+    if not isinstance(look, PlainXml):
+        return look
+    return Records(
+        frame=read_plain(spark, job.path, look),
+        values=plain_values(look, references, logical.nulls or ()),
+        shown=describe(logical),
+        place=_numbered_place(),
+        text=F.col("value"),
+        reason=None,
+        count=look.records,
+        how=(
+            f"{describe(logical)}: XML records of elements with text, cut by Spark in parallel",
+            "XPaths are Spark expressions",
+        ),
+    )
+
+
+def _numbered_place() -> Column:
+    # Spark does not count lines across the pieces of a file that it reads in parallel.
+    number = F.monotonically_increasing_id()
+    return F.concat(
+        F.lit("piece "),
+        F.shiftright(number, 33).cast("string"),
+        F.lit(", record "),
+        (number.bitwiseAND(F.lit((1 << 33) - 1)) + 1).cast("string"),
+    )
+
+
+def _json_lines(
+    spark: SparkSession, job: FileJob, logical: LogicalSource, references: Mapping[str, bool]
+) -> Records:
+    schema = flat_schema(references)
+    if schema is not None and (logical.iterator or "$") == "$":
+        look = look_at_json(job.path)
+        if look.shape:
+            return _flat_json(spark, job, logical, references, schema, look.is_clean)
+    frame = spark.read.text(str(job.path)).where(~is_blank(F.col("value")))
+    records = read_texts(frame, "value", logical, references)
+    return replace(
+        records,
+        place=with_position(records.frame, _numbered_place()),
+        how=(f"{describe(logical)}: JSON Lines, read by Spark in parallel", *records.how),
+    )
+
+
+def _flat_json(
+    spark: SparkSession,
+    job: FileJob,
+    logical: LogicalSource,
+    references: Mapping[str, bool],
+    schema: StructType,
+    is_clean: bool,
+) -> Records:
+    # Spark parses the bytes of a file in half of the time that its parsing of a column takes.
+    frame = spark.read.json(
+        str(job.path), schema=schema, mode="PERMISSIVE", columnNameOfCorruptRecord=BROKEN
+    )
+    values, text, reason = read_flat(frame, references, logical.nulls or (), is_clean)
+    return Records(
+        frame=frame,
+        values=values,
+        shown=describe(logical),
+        place=_numbered_place(),
+        text=text,
+        reason=reason,
+        how=(
+            f"{describe(logical)}: JSON Lines of flat objects, read by Spark in parallel",
+            "JSONPaths are Spark expressions",
+        ),
+    )
+
+
+def _is_json_lines(path: Path) -> bool:
+    """Tell whether the first two lines are a JSON value each."""
+    import json
+
+    with path.open("rb") as file:
+        head = file.read(_SNIFF)
+    lines = [line for line in head.split(b"\n") if line.strip()]
+    whole = lines[:-1] if len(head) == _SNIFF else lines
+    if len(whole) < 2:
+        return False
+    try:
+        return all(isinstance(json.loads(line), dict | list) for line in whole[:2])
+    except ValueError:
+        return False
+
+
+def _is_plain(dialect: CsvDialect) -> bool:
+    return (
+        dialect.quote is not None
+        and dialect.double_quote
+        and dialect.header
+        and dialect.comment_prefix is None
+        and not (dialect.skip_rows or dialect.skip_columns or dialect.skip_initial_space)
+        and not (dialect.trim or dialect.skip_blank_rows)
+    )
+
+
+def _header(job: FileJob) -> list[str]:
+    from quadweir.mapping.formats.csvfile import header_of
+
+    with job.path.open("rb") as file, open_text(file, job.encoding) as text:
+        return header_of(text, job.dialect)
+
+
+def _split_csv(
+    spark: SparkSession, job: FileJob, logical: LogicalSource, look: Look[CsvShape]
+) -> Records:
+    """Cut the lines of a file that has no quotes; only its first line is the header."""
+    import re
+
+    names = _header(job)
+    line, cells = F.col("value"), F.col(_CELLS)
+    delimiter = job.dialect.delimiter
+    pattern = delimiter if delimiter.isalnum() or delimiter in ",; \t" else re.escape(delimiter)
+    header = first_line(job.path)
+    frame = (
+        spark.read.text(str(job.path))
+        .where((line != "") & (line != header))
+        .withColumn(_CELLS, F.split(line, pattern))
+    )
+    values = {
+        reference: Value(
+            F.get(cells, names.index(reference)),
+            Form.TEXT,
+            logical.nulls or (),
+            is_clean=look.is_clean,
+        )
+        for reference in job.references
+    }
+    return Records(
+        frame=frame,
+        values=values,
+        shown=describe(logical),
+        place=_numbered_place(),
+        text=line,
+        # Where all rows are as wide as the header, no row has to be asked.
+        reason=F.when(F.size(cells) != len(names), F.lit(_other_width(names)))
+        if look.records is None
+        else None,
+        count=look.records,
+        how=(f"{describe(logical)}: CSV without quotes, cut by Spark in parallel",),
+    )
+
+
+def _other_width(names: list[str]) -> str:
+    return f"the row has not {len(names)} fields, as the header has"
+
+
+def _plain_csv(spark: SparkSession, job: FileJob, logical: LogicalSource) -> Records:
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    names = _header(job)
+    broken = BROKEN
+    schema = StructType(
+        [StructField(f"c{number}", StringType()) for number in range(len(names))]
+        + [StructField(broken, StringType())]
+    )
+    # Pruned, Spark would count only the columns that are asked for, and take a short row for whole.
+    frame = spark.read.option("columnPruning", "false").csv(
+        str(job.path),
+        schema=schema,
+        sep=job.dialect.delimiter,
+        quote=job.dialect.quote,
+        escape=job.dialect.quote,
+        header=True,
+        enforceSchema=True,
+        mode="PERMISSIVE",
+        columnNameOfCorruptRecord=broken,
+        emptyValue="",
+        maxCharsPerColumn=-1,
+        ignoreLeadingWhiteSpace=False,
+        ignoreTrailingWhiteSpace=False,
+    )
+    nulls = logical.nulls or ()
+    values = {
+        reference: Value(
+            F.coalesce(F.col(f"c{names.index(reference)}"), F.lit("")), Form.TEXT, nulls
+        )
+        for reference in job.references
+    }
+    # It names the first field also because Spark refuses to read nothing but the broken rows.
+    reason = F.when(
+        F.col(broken).isNotNull(),
+        F.concat(
+            F.lit(f"the row has not {len(names)} fields, as the header has; its first is '"),
+            F.substring(F.coalesce("c0", F.lit("")), 1, _SHOWN),
+            F.lit("'"),
+        ),
+    )
+    return Records(
+        frame=frame,
+        values=values,
+        shown=describe(logical),
+        place=_numbered_place(),
+        text=F.col(broken),
+        reason=reason,
+        how=(f"{describe(logical)}: CSV, read by Spark in parallel",),
+    )

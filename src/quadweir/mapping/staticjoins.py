@@ -1,0 +1,74 @@
+"""Joins of which at least one side ends, among a mapping's frames: Spark's own join of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final, final
+
+from pyspark.sql import functions as F
+
+from quadweir.mapping.joinframes import OBJECT
+from quadweir.mapping.quads import Entry, explode, made_once
+from quadweir.mapping.values import Terms
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from quadweir.mapping.groups import Group
+
+_GUARD: Final = "_quadweir_guard"
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class StaticJoin:
+    """Triples whose objects are the subjects of another triples map."""
+
+    child: Group
+    parent: Group
+    found: Terms
+    keys: list[tuple[Terms, Terms]]
+    guard: Column | None
+    entries: list[Entry]
+    how: str
+    telling: tuple[Group, ...] = ()
+
+    def tagged(self, with_target: bool) -> DataFrame:
+        """The quads of all pairs."""
+        return explode(self.terms(), self.entries, with_target)
+
+    def terms(self, carry: Sequence[str] = ()) -> DataFrame:
+        """The terms of each pair of records that belong together."""
+        left = self.child.frame.select(
+            *carry,
+            *[column.alias(name) for name, column in self.child.columns.items()],
+            *[made_once(mine.column).alias(f"child{n}") for n, (mine, _) in enumerate(self.keys)],
+            *([made_once(self.guard).alias(_GUARD)] if self.guard is not None else []),
+        )
+        if self.guard is not None:
+            left = left.where(_GUARD).drop(_GUARD)
+        right = self.parent.frame.select(
+            *[column.alias(name) for name, column in self.parent.columns.items()],
+            *[
+                made_once(their.column).alias(f"parent{n}")
+                for n, (_, their) in enumerate(self.keys)
+            ],
+        )
+        right = right.select(
+            (F.explode(self.found.column) if self.found.many else self.found.column).alias(OBJECT),
+            *[f"parent{number}" for number in range(len(self.keys))],
+        )
+        for number, (mine, their) in enumerate(self.keys):
+            if mine.many:
+                left = left.withColumn(f"child{number}", F.explode(f"child{number}"))
+            if their.many:
+                right = right.withColumn(f"parent{number}", F.explode(f"parent{number}"))
+        if not self.keys:
+            return left.crossJoin(right)
+        on = reduce(
+            lambda one, other: one & other,
+            [F.col(f"child{n}") == F.col(f"parent{n}") for n in range(len(self.keys))],
+        )
+        return left.join(right, on)
