@@ -338,7 +338,9 @@ def schema_files(path: Path | str, *, allow_outside: bool = False) -> tuple[Path
     path = Path(path)
     text = _text(path)
     document, reader = _read(text, path.parent, str(path), allow_outside)
-    return (reader.path(document["schema"], ("schema",)),) if "schema" in document else ()
+    named = document.get("schema", [])
+    names = [named] if isinstance(named, str) else named
+    return tuple(reader.path(name, ("schema",)) for name in names)
 
 
 def _text(path: Path) -> str:

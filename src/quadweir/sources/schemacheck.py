@@ -41,6 +41,8 @@ _KNOWN: Final = frozenset(
         "minimum",
         "maximum",
         "exclusiveMinimum",
+        "items",
+        "minItems",
         "minProperties",
         "required",
         "properties",
@@ -96,6 +98,8 @@ class _Checker:
         yield from self._scalar(value, schema, path, meant)
         if isinstance(value, dict):
             yield from self._table(value, schema, path)
+        if isinstance(value, list):
+            yield from self._list(value, schema, path)
         yield from self._branches(value, schema, path, meant)
 
     def fits(self, value: object, schema: Schema, path: Path) -> bool:
@@ -153,6 +157,14 @@ class _Checker:
             if key not in value:
                 yield Problem(path, f"{_name(path)} has no {key}", _hint_of(known.get(key)))
         if len(value) < schema.get("minProperties", 0):
+            yield Problem(path, f"{_name(path)} is empty")
+
+    def _list(
+        self, value: list[object], schema: Mapping[str, Any], path: Path
+    ) -> Iterator[Problem]:
+        for place, item in enumerate(value):
+            yield from self.problems(item, schema.get("items", True), (*path, place))
+        if len(value) < schema.get("minItems", 0):
             yield Problem(path, f"{_name(path)} is empty")
 
     def _branches(

@@ -34,6 +34,7 @@ from quadweir.sources.declare import (
     load,
     loads,
     schema,
+    schema_files,
 )
 from quadweir.sources.schemacheck import check
 from quadweir.sources.tomlplaces import locate
@@ -124,6 +125,26 @@ def test_every_kind_of_source_is_read() -> None:
     mqtt = found["http://example.org/mqtt"]
     assert mqtt.source == MqttSource(topic="sensors/#", qos=2)
     assert mqtt.time == FromPredicate("http://example.org/at")
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [('"a.ttl"', ["a.ttl"]), ('["a.ttl", "b/c.ttl"]', ["a.ttl", "b/c.ttl"])],
+)
+def test_schemas_of_queries_are_one_file_or_several(
+    named: str, found: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "streams.toml"
+    file.write_text(f"schema = {named}\n{EXAMPLE}", encoding="utf-8")
+    assert schema_files(file) == tuple(tmp_path / name for name in found)
+
+
+@pytest.mark.parametrize("named", ["[]", '["a.ttl", ""]', "[1]", '["../a.ttl"]'])
+def test_a_list_of_schemas_names_files_of_its_folder(named: str, tmp_path: Path) -> None:
+    file = tmp_path / "streams.toml"
+    file.write_text(f"schema = {named}\n{EXAMPLE}", encoding="utf-8")
+    with pytest.raises(DeclarationError, match="schema is|leaves the folder"):
+        schema_files(file)
 
 
 def test_the_schema_is_sound_and_accepts_the_example() -> None:
