@@ -54,7 +54,7 @@ def by_the_kernel(
     query = optimize(parse(text, dialect=dialect, allow=ALLOW)).query
     follows = static_closure(schema, query)
     given = scoped_static(static)
-    fixed = given if follows is None else follows(given)
+    fixed = given if follows is None else follows.of(given)
     shard = Shard(
         query, static=Dataset.of(fixed), streams=sorted({element.stream for element in feed})
     )

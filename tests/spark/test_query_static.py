@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from brokers import until
+from quadweir.entailment.close import static_closure
 from quadweir.errors import DataError, PlanError, SourceError
 from quadweir.kernel.fixed import Wanted
 from quadweir.kernel.shard import Shard
@@ -14,6 +15,7 @@ from quadweir.optimize import optimize
 from quadweir.runtime.staticdata import StaticData
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
+from quadweir.sources.schemafiles import read_schema
 from quadweir.sources.staticfiles import StaticFile
 from quadweir.syntax import parse
 from quadweir.terms import IRI
@@ -63,6 +65,33 @@ def test_spark_finds_in_large_data_what_is_found_in_memory(spark, static, patter
         assert small.count > 0
         assert small.digest == large.digest
     assert found[0].digest == found[1].digest
+
+
+def test_spark_closes_large_data_as_it_is_closed_in_memory(spark, static, tmp_path) -> None:
+    (tmp_path / "schema.ttl").write_text(
+        """@prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
+        @prefix owl: <http://www.w3.org/2002/07/owl#> .
+        <urn:r> rdfs:range <urn:C> ; rdfs:subPropertyOf <urn:q> . <urn:C> rdfs:subClassOf <urn:D> .
+        <urn:q> owl:inverseOf <urn:back> . <urn:name> rdfs:domain <urn:D> .""",
+        encoding="utf-8",
+    )
+    schema, _ = read_schema([tmp_path / "schema.ttl"])
+    text = f"""SELECT * {{ {{ {STREAM} ?y a <urn:D> }} UNION {{ {STREAM} GRAPH ?g {{ ?y <urn:back> ?z }} }}
+        UNION {{ {STREAM} ?y <urn:q> ?z }} }}"""
+    query = parse(text, dialect="cqels")
+    follows = static_closure(schema, query)
+    wanted = Wanted()
+    Shard(optimize(query).query, static=wanted, streams=("urn:s",))
+    found = [
+        StaticData(static, large_bytes=size).prepare(
+            spark, optimize(query).query, ("urn:s",), follows=follows
+        )
+        for size in (1 << 30, 0)
+    ]
+    for asked, variables in wanted.asked:
+        small, large = (each.source.relation(asked, variables) for each in found)
+        assert small.count > 0
+        assert small.digest == large.digest
 
 
 def test_from_takes_named_graphs_and_misses_those_that_are_not_there(spark, static) -> None:

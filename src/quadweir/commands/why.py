@@ -94,7 +94,7 @@ class Reasons:
         self._windows = Oracle(query).windows(feed)
         given = list(apart_from_streams(static))
         follows = static_closure(schema, query) if schema is not None else None
-        self._closed = set(given if follows is None else follows(given))
+        self._closed = set(given if follows is None else follows.of(given))
         self._dataset = Dataset.of(self._closed)
         self._sources: dict[Quad, list[Quad]] = {}
         for quad in given:

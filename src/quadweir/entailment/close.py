@@ -6,10 +6,9 @@ Here, where triples can be joined before a query starts, transitive properties a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
-from functools import partial
-from typing import TypeAlias
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias, final
 
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.entailment.needs import Needs, needs_of_static, needs_of_windows
@@ -62,16 +61,32 @@ def _asked(schema: Schema, transitive: IRI, needs: Needs) -> IRI | None:
     return None
 
 
-def static_closure(
-    schema: Schema, query: ContinuousQuery
-) -> Callable[[Iterable[Quad]], Iterator[Quad]] | None:
+@final
+@dataclass(frozen=True, slots=True)
+class StaticClosure:
+    """What adds to static data what follows from it.
+
+    Attributes:
+        table: what follows from one triple.
+        transitive: the properties whose triples lead to more when they are joined.
+    """
+
+    table: Table
+    transitive: frozenset[IRI] = frozenset()
+
+    def of(self, quads: Iterable[Quad]) -> Iterator[Quad]:
+        """Give quads and what follows from them."""
+        return close(quads, self.table, self.transitive)
+
+
+def static_closure(schema: Schema, query: ContinuousQuery) -> StaticClosure | None:
     """Give what adds to static data what follows from it; None if nothing does that is asked for."""
     needs = needs_of_static(query)
     used = frozenset(each for each in schema.transitive if _asked(schema, each, needs) is not None)
     table = Table.of(schema, needs.with_predicates(used))
     if not table.predicates and not table.classes and not used:
         return None
-    return partial(close, table=table, transitive=used)
+    return StaticClosure(table, used)
 
 
 def close(quads: Iterable[Quad], table: Table, transitive: Collection[IRI] = ()) -> Iterator[Quad]:

@@ -75,6 +75,12 @@ def with_consequences(statements: DataFrame, plan: QueryPlan) -> DataFrame:
     return found.where(F.col(CARRIED) | F.col(LETTER).isNull()) if letters else found
 
 
+def closed(quads: DataFrame, table: Table) -> DataFrame:
+    """Add what follows from quads, in the same graph; a triple may come twice."""
+    every = F.concat(F.array(F.struct(*rows.TERMS[:3])), _looked_up(table))
+    return _look_up(quads, table).select(rows.GRAPH, F.inline(every)).select(*rows.TERMS)
+
+
 def _look_up(statements: DataFrame, table: Table) -> DataFrame:
     """Join to each statement what follows from it."""
     predicate = F.col(rows.PREDICATE)

@@ -13,7 +13,7 @@ import hashlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -36,10 +36,12 @@ from quadweir.algebra.patterns import (
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.render import render
 from quadweir.algebra.traverse import walk
+from quadweir.entailment.close import StaticClosure
 from quadweir.errors import DataError, PlanError
 from quadweir.kernel.build import static_dataset
 from quadweir.kernel.fixed import FixedRelation, Loaded, StaticSource, Wanted, combined
 from quadweir.kernel.shard import Shard
+from quadweir.runtime.entail import closed
 from quadweir.sources.staticfiles import StaticFile, apart_from_streams, list_static, read_static
 from quadweir.terms import IRI, BlankNode, Quad, Term, Variable, parse_term
 
@@ -92,7 +94,7 @@ class StaticData:
         query: ContinuousQuery,
         streams: tuple[str, ...],
         *,
-        follows: Callable[[Iterable[Quad]], Iterable[Quad]] | None = None,
+        follows: StaticClosure | None = None,
     ) -> Prepared:
         """Read what there is now, and solve what an optimised query asks of it.
 
@@ -100,8 +102,8 @@ class StaticData:
             spark: the session.
             query: the query, optimised.
             streams: the streams there are.
-            follows: gives quads and what a schema derives from them; data is then read here,
-                however large it is.
+            follows: gives quads and what a schema derives from them; where properties are
+                transitive, data is read here, however large it is.
 
         Raises:
             SourceError: a file is not there.
@@ -116,12 +118,14 @@ class StaticData:
         folder = Path(tempfile.mkdtemp(prefix="quadweir-static-"))
         prepared = Prepared(folder)
         source: StaticSource
-        if size < self.large_bytes or follows is not None:
+        if size < self.large_bytes or (follows is not None and follows.transitive):
             quads: Iterable[Quad] = apart_from_streams([*read_static(self.files), *self.quads])
-            quads = follows(quads) if follows is not None else quads
+            quads = follows.of(quads) if follows is not None else quads
             source = Loaded(static_dataset(query, Dataset.of(quads)))
         else:
-            source = _InSpark(spark, query, wanted, self._frame(spark, listed), folder)
+            frame = self._frame(spark, listed)
+            frame = closed(frame, follows.table) if follows is not None else frame
+            source = _InSpark(spark, query, wanted, frame, folder)
         digests = []
         for asked, variables in wanted.asked:
             relation = source.relation(asked, variables)
