@@ -159,13 +159,16 @@ class Shop:
 
     # --- the stream ---
 
-    def offers(self, first: int, count: int, *, closed: bool = False) -> pa.Table:
+    def offers(
+        self, first: int, count: int, *, closed: bool = False, level: int | None = None
+    ) -> pa.Table:
         """Make statements of offers, each triple an element.
 
         Args:
             first: the number of the first offer.
             count: how many.
             closed: with the types above each product's own, as reasoning would find them.
+            level: with the type of this level above each product's own in place of it.
         """
         numbers = np.arange(first, first + count, dtype=np.int64)
         dice = np.random.default_rng([self.seed, 3, first])
@@ -177,7 +180,7 @@ class Shop:
         columns = [
             (offer, f"<{RDF.type}>", _same(f"<{VOCABULARY}Offer>", count)),
             (offer, f"<{VOCABULARY}product>", product),
-            *self._types(product, self._leaves[products], closed=closed),
+            *self._types(product, self._leaves[products], closed=closed, level=level),
             (offer, f"<{VOCABULARY}vendor>", vendor),
             (offer, f"<{VOCABULARY}price>", _literals(dice.integers(1, 10_000, count), "double")),
             (offer, f"<{VOCABULARY}validFrom>", _literals(days, "integer")),
@@ -209,21 +212,33 @@ class Shop:
         )
 
     def _types(
-        self, product: pa.Array, leaves: Ints, *, closed: bool
+        self, product: pa.Array, leaves: Ints, *, closed: bool, level: int | None
     ) -> Iterator[tuple[pa.Array, str, pa.Array]]:
-        places, level = leaves, len(self.branching)
-        while True:
-            yield product, f"<{RDF.type}>", _names("ProductType", self.first(level) + places)
-            if not closed or level == 0:
-                return
-            places, level = places // self.branching[level - 1], level - 1
+        lowest = len(self.branching)
+        first, last = (level, level) if level is not None else (lowest, 0 if closed else lowest)
+        places = leaves
+        for at in range(lowest, last - 1, -1):
+            if at <= first:
+                yield product, f"<{RDF.type}>", _names("ProductType", self.first(at) + places)
+            places = places // self.branching[at - 1] if at else places
 
-    def write(self, folder: Path, *, batches: int, offers: int, closed: bool = False) -> int:
-        """Write batches of so many offers, `FILES` files each; gives how many triples in a batch."""
+    def write(
+        self,
+        folder: Path,
+        *,
+        batches: int,
+        offers: int,
+        closed: bool = False,
+        level: int | None = None,
+    ) -> int:
+        """Write batches of so many offers, `FILES` files each; gives how many triples in a batch.
+
+        `closed` and `level` are those of `offers`.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         written = 0
         for batch in range(batches):
-            table = self.offers(batch * offers, offers, closed=closed)
+            table = self.offers(batch * offers, offers, closed=closed, level=level)
             size = -(-table.num_rows // FILES)
             for part in range(FILES):
                 file = folder / f"{batch:05}-{part}.parquet"

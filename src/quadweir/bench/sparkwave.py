@@ -1,13 +1,18 @@
 """Entailment inside matching, as paper 003 measured it: throughput, memory, schemas, static data.
 
-Every query runs twice in turn: over the stream as it is, with the schema, and without one over a
-stream that has the consequences in it already. Both must give as many answers.
+Every query runs in several ways, in turn: over the stream as it is, with the schema; without one over
+the stream and its consequences; and without one over a stream that says of a product the type that is
+asked for, in place of its own. All must give as many answers.
+
+The second stream has more triples for each offer, most of which match nothing, so triples a second
+flatter it and offers a second flatter entailment. Between the first and the third stream there is no
+such difference: what one takes longer is what entailment costs.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
 
 ENTAILED: Final = "with entailment"
 IN_STREAM: Final = "consequences in the stream"
+IN_PLACE: Final = "consequences in place of types"
 
 _RATIO: Final = 0.95
 _LEAST: Final = 200_000
@@ -53,9 +59,31 @@ QUICK: Final = Size(offers=5_000, batches=1, rounds=1, windows=(1, 5), static=(0
 
 
 @final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One query to measure.
+
+    Attributes:
+        number: which of the three patterns.
+        shop: what is offered.
+        level: of the class asked for.
+        seconds: the length of its window.
+        static: how many static triples there are to be.
+        ways: in which ways it is measured.
+    """
+
+    number: int = 1
+    shop: Shop
+    level: int = 1
+    seconds: int
+    static: int = 0
+    ways: tuple[str, ...] = (ENTAILED, IN_STREAM)
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One query measured in both ways.
+    """One query measured in several ways.
 
     Attributes:
         section: of what.
@@ -82,11 +110,6 @@ class Point:
     memory_mib: dict[str, int]
 
     @property
-    def ratio(self) -> float:
-        """Entailment beside consequences in the stream, by triples a second."""
-        return self.rates[ENTAILED] / self.rates[IN_STREAM]
-
-    @property
     def name(self) -> str:
         return (
             f"pattern {self.pattern}, {self.seconds} s, {self.classes:,} classes, "
@@ -98,67 +121,83 @@ class Point:
 class Measured:
     """Streams and schemas on disk, made when they are first asked for, and runs over them."""
 
-    def __init__(self, spark: SparkSession, folder: Path, size: Size) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        size: Size,
+        on_step: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._spark = spark
         self._folder = folder
+        self._on_step = on_step
+        self._written: dict[str, tuple[Path, int]] = {}
         self.size = size
 
-    def point(
-        self,
-        section: str,
-        number: int,
-        shop: Shop,
-        level: int,
-        *,
-        seconds: int,
-        static: int = 0,
-    ) -> Point:
-        """Measure one query in both ways, in turn.
+    def points(self, section: str, cases: Sequence[Case]) -> list[Point]:
+        """Measure queries in their ways, all in turn, so that what disturbs one disturbs all.
 
         Raises:
-            InternalError: the two do not give as many answers.
+            InternalError: the ways do not give as many answers.
         """
-        text = pattern(number, shop.target(level), seconds)
-        files = self._static(shop, number, static)
-        best: dict[str, Throughput] = {}
+        best: list[dict[str, Throughput]] = [{} for _ in cases]
         for turn in range(self.size.rounds):
-            # Whoever comes first finds less of Spark warm: so each does, in turn.
-            for way in (ENTAILED, IN_STREAM) if turn % 2 == 0 else (IN_STREAM, ENTAILED):
-                found = measure_query(
-                    self._spark,
-                    text,
-                    {STREAM: self._stream(shop, closed=way is IN_STREAM)},
-                    static=[file for file, _ in files],
-                    schema=[self._schema(shop)] if way is ENTAILED else [],
-                )
-                known = best.get(way)
-                if known is None or found.triples_per_second > known.triples_per_second:
-                    best[way] = found
-        answers = {way: each.answers for way, each in best.items()}
+            for case, known in zip(cases, best, strict=True):
+                # Whoever comes first finds less of Spark warm: so each does, in turn.
+                for way in case.ways if turn % 2 == 0 else reversed(case.ways):
+                    self._on_step(
+                        f"{section}: pattern {case.number}, {case.seconds} s, {way}, "
+                        f"round {turn + 1} of {self.size.rounds}"
+                    )
+                    found = self._measure(case, way)
+                    if way not in known or _is_faster(found, known[way]):
+                        known[way] = found
+        return [self._point(section, case, known) for case, known in zip(cases, best, strict=True)]
+
+    def _measure(self, case: Case, way: str) -> Throughput:
+        return measure_query(
+            self._spark,
+            pattern(case.number, case.shop.target(case.level), case.seconds),
+            {STREAM: self._stream(case.shop, way, case.level)},
+            static=[file for file, _ in self._static(case)],
+            schema=[self._schema(case.shop)] if way is ENTAILED else [],
+        )
+
+    def _point(self, section: str, case: Case, found: Mapping[str, Throughput]) -> Point:
+        answers = {way: each.answers for way, each in found.items()}
         if len(set(answers.values())) > 1:
-            raise InternalError(f"the two ways give different numbers of answers: {answers}")
-        wide = {ENTAILED: OFFER_TRIPLES, IN_STREAM: OFFER_TRIPLES + len(shop.branching)}
+            raise InternalError(f"the ways give different numbers of answers: {answers}")
+        shop = case.shop
+        wide = {
+            way: OFFER_TRIPLES + (len(shop.branching) if way is IN_STREAM else 0) for way in found
+        }
         return Point(
             section,
-            number,
-            seconds,
+            case.number,
+            case.seconds,
             sum(shop.sizes),
-            shop.below(level),
-            sum(count for _, count in files),
-            answers[ENTAILED],
-            {way: each.triples_per_second for way, each in best.items()},
-            {way: each.triples_per_second / wide[way] for way, each in best.items()},
-            {way: each.memory_mib for way, each in best.items()},
+            shop.below(case.level),
+            sum(count for _, count in self._static(case)),
+            next(iter(answers.values())),
+            {way: each.triples_per_second for way, each in found.items()},
+            {way: each.triples_per_second / wide[way] for way, each in found.items()},
+            {way: each.memory_mib for way, each in found.items()},
         )
 
     def _name(self, shop: Shop) -> str:
         return "-".join(map(str, shop.branching))
 
-    def _stream(self, shop: Shop, *, closed: bool) -> Path:
-        folder = self._folder / f"{'closed' if closed else 'open'}-{self._name(shop)}"
+    def _stream(self, shop: Shop, way: str, level: int) -> Path:
+        kind = {ENTAILED: "open", IN_STREAM: "closed", IN_PLACE: f"level{level}"}[way]
+        folder = self._folder / f"{kind}-{self._name(shop)}"
         if not folder.exists():
-            batches = WARM_BATCHES + self.size.batches
-            shop.write(folder, batches=batches, offers=self.size.offers, closed=closed)
+            shop.write(
+                folder,
+                batches=WARM_BATCHES + self.size.batches,
+                offers=self.size.offers,
+                closed=way is IN_STREAM,
+                level=level if way is IN_PLACE else None,
+            )
         return folder
 
     def _schema(self, shop: Shop) -> Path:
@@ -167,41 +206,64 @@ class Measured:
             shop.schema(file)
         return file
 
-    def _static(self, shop: Shop, number: int, triples: int) -> list[tuple[Path, int]]:
-        if number == 1 and not triples:
+    def _static(self, case: Case) -> list[tuple[Path, int]]:
+        if case.number == 1 and not case.static:
             return []
-        file = self._folder / f"static-{number}-{triples}.nt"
-        count = shop.static(file, triples=triples, producers=number == 3)
-        return [(file, count)]
+        name = f"{case.number}-{case.static}"
+        if name not in self._written:
+            file = self._folder / f"static-{name}.nt"
+            count = case.shop.static(file, triples=case.static, producers=case.number == 3)
+            self._written[name] = file, count
+        return [self._written[name]]
+
+
+def _is_faster(one: Throughput, other: Throughput) -> bool:
+    return one.triples_per_second > other.triples_per_second
 
 
 # --- sections -----------------------------------------------------------------------------------
 
 
-def windows(measured: Measured) -> Iterator[Point]:
+def windows(size: Size) -> list[Case]:
     """Pattern 1 over windows of growing length: the paper's Figures 7 and 8."""
-    for seconds in measured.size.windows:
-        yield measured.point("windows", 1, Shop(SMALL), 1, seconds=seconds)
+    ways = (ENTAILED, IN_PLACE, IN_STREAM)
+    return [Case(shop=Shop(SMALL), seconds=seconds, ways=ways) for seconds in size.windows]
 
 
-def schemas(measured: Measured) -> Iterator[Point]:
+def schemas(size: Size) -> list[Case]:  # noqa: ARG001
     """Pattern 1 for classes with none to all of a small and a large schema below them."""
-    for shop in (Shop(SMALL), Shop(LARGE)):
-        for level in range(len(shop.branching) + 1):
-            yield measured.point("schemas", 1, shop, level, seconds=_WINDOW)
+    return [
+        Case(shop=shop, level=level, seconds=_WINDOW)
+        for shop in (Shop(SMALL), Shop(LARGE))
+        for level in range(len(shop.branching) + 1)
+    ]
 
 
-def static_data(measured: Measured) -> Iterator[Point]:
+def static_data(size: Size) -> list[Case]:
     """Patterns 2 and 3 with growing static data: the paper's Figure 9."""
-    for number in (2, 3):
-        for triples in measured.size.static:
-            yield measured.point("static", number, Shop(SMALL), 1, seconds=1, static=triples)
+    return [
+        Case(number=number, shop=Shop(SMALL), seconds=1, static=triples)
+        for number in (2, 3)
+        for triples in size.static
+    ]
 
 
-SECTIONS: Final[dict[str, Callable[[Measured], Iterator[Point]]]] = {
+def flatness(size: Size) -> list[Case]:
+    """The ends of schemas and static data alone, with entailment alone, side by side."""
+    ways = (ENTAILED,)
+    trees = [Case(shop=Shop(tree), level=0, seconds=_WINDOW, ways=ways) for tree in (SMALL, LARGE)]
+    return trees + [
+        Case(number=number, shop=Shop(SMALL), seconds=1, static=triples, ways=ways)
+        for number in (2, 3)
+        for triples in (size.static[0], size.static[-1])
+    ]
+
+
+SECTIONS: Final[dict[str, Callable[[Size], list[Case]]]] = {
     "windows": windows,
     "schemas": schemas,
     "static": static_data,
+    "flatness": flatness,
 }
 
 
@@ -220,13 +282,12 @@ def run(
     spark = build(app_name="quadweir-bench", master="local[2]", shards=2)
     try:
         with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as folder:
-            measured = Measured(spark, Path(folder), size)
-            # The first run of a session loads and compiles; it counts for nobody.
-            measured.point("warm", 1, Shop(SMALL), 1, seconds=1)
+            # The first runs of a session load and compile; they count for nobody.
+            warm = Case(shop=Shop(SMALL), seconds=1)
+            Measured(spark, Path(folder), replace(size, rounds=1)).points("warm-up", [warm])
+            measured = Measured(spark, Path(folder), size, on_step)
             for name in sections:
-                for point in SECTIONS[name](measured):
-                    found.append(point)
-                    on_step(f"{name}: {point.name}")
+                found += measured.points(name, SECTIONS[name](size))
     finally:
         spark.stop()
     return {
@@ -248,34 +309,23 @@ def _figures(points: Sequence[Point]) -> dict[str, list[Figure]]:
         note = f"{each.answers:,} answers, {each.memory_mib[ENTAILED]:,} MiB"
         rate = each.rates[ENTAILED]
         own.append(Figure(each.name, rate, "triples/s", at_least=_LEAST, note=note))
-        offers = each.offers[ENTAILED] / each.offers[IN_STREAM]
-        own.append(
-            Figure(
-                "  beside consequences in the stream",
-                each.ratio,
-                "x",
-                at_least=_RATIO,
-                note=f"by offers {offers:.2f}",
-            )
-        )
-    trees = [each for each in points if each.section == "schemas"]
-    whole = {each.classes: each.rates[ENTAILED] for each in trees if each.below + 1 == each.classes}
-    if len(whole) > 1:
-        few, many = whole[min(whole)], whole[max(whole)]
-        found["schemas"].append(
-            Figure(f"{max(whole):,} / {min(whole):,} classes", many / few, "x", at_least=_RATIO)
-        )
-    for number in sorted({each.pattern for each in points if each.section == "static"}):
-        own_points = [p for p in points if p.section == "static" and p.pattern == number]
-        few, many = own_points[0].rates[ENTAILED], own_points[-1].rates[ENTAILED]
-        found["static"].append(
-            Figure(
-                f"pattern {number}, {own_points[-1].static:,} / {own_points[0].static:,} static",
-                many / few,
-                "x",
-                at_least=_RATIO,
-            )
-        )
+        if IN_PLACE in each.rates:
+            cost = rate / each.rates[IN_PLACE]
+            own.append(Figure(f"  beside {IN_PLACE}", cost, "x", at_least=_RATIO))
+        if IN_STREAM in each.rates:
+            ratio = each.offers[ENTAILED] / each.offers[IN_STREAM]
+            note = f"by triples {rate / each.rates[IN_STREAM]:.2f}"
+            name = f"  beside {IN_STREAM}, by offers"
+            own.append(Figure(name, ratio, "x", at_least=_RATIO, note=note))
+    ends = [each for each in points if each.section == "flatness"]
+    for number in sorted({each.pattern for each in ends}):
+        few, *_, many = (each for each in ends if each.pattern == number)
+        if number == 1:
+            name = f"{many.classes:,} / {few.classes:,} classes"
+        else:
+            name = f"pattern {number}, {many.static:,} / {few.static:,} static"
+        ratio = many.rates[ENTAILED] / few.rates[ENTAILED]
+        found["flatness"].append(Figure(name, ratio, "x", at_least=_RATIO))
     return found
 
 

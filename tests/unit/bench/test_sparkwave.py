@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 import pytest
 
 from quadweir.bench import sparkwave
-from quadweir.bench.bsbm import LARGE, OFFER_TRIPLES, SMALL, Shop, pattern
+from quadweir.bench.bsbm import INSTANCES, LARGE, OFFER_TRIPLES, SMALL, Shop, pattern
 from quadweir.bench.live import Throughput
 from quadweir.bench.page import render
-from quadweir.bench.sparkwave import ENTAILED, IN_STREAM, Point, generate
+from quadweir.bench.sparkwave import ENTAILED, IN_PLACE, IN_STREAM, Point, generate
 from quadweir.bench.sparkwave_report import report
 from quadweir.entailment.needs import needs_of
 from quadweir.entailment.table import Table
@@ -49,6 +49,14 @@ def test_the_same_seed_gives_the_same_offers_and_another_gives_others():
         tuple(row.values()) for row in closed.select(["subject", "predicate", "object"]).to_pylist()
     }
     assert both < more
+    # In place of a product's own type the one above it, of a given level.
+    stated = shop.offers(100, 50, level=1)
+    assert stated.num_rows == offers.num_rows
+    named = set(stated["object"].to_pylist()) - set(offers["object"].to_pylist())
+    assert named <= {f"<{INSTANCES}ProductType{number}>" for number in range(2, 10)}
+    assert set(zip(stated["subject"].to_pylist(), stated["object"].to_pylist(), strict=True)) <= {
+        (subject, end) for subject, _, end in more
+    }
     assert pc.all(pc.less_equal(offers["event_time"][:-1], offers["event_time"][1:])).as_py()
 
 
@@ -77,22 +85,24 @@ def test_static_data_has_as_many_triples_as_asked_for(tmp_path):
 
 
 def point(section: str, number: int, classes: int, below: int, static: int, rate: float) -> Point:
-    both = {ENTAILED: rate, IN_STREAM: 250_000.0}
-    return Point(
-        section, number, 5, classes, below, static, 9, both, both, {ENTAILED: 1, IN_STREAM: 2}
-    )
+    rates = {ENTAILED: rate, IN_PLACE: 250_000.0, IN_STREAM: 250_000.0}
+    memory = dict.fromkeys(rates, 1)
+    return Point(section, number, 5, classes, below, static, 9, rates, rates, memory)
 
 
 def test_the_page_sets_figures_beside_targets():
     points = [
         point("windows", 1, 329, 40, 0, 240_000.0),
         point("schemas", 1, 329, 328, 0, 240_000.0),
-        point("schemas", 1, 22_527, 22_526, 0, 200_000.0),
         point("static", 2, 329, 40, 200, 240_000.0),
-        point("static", 2, 329, 40, 1_000_000, 239_000.0),
+        point("flatness", 1, 329, 328, 0, 240_000.0),
+        point("flatness", 1, 22_527, 22_526, 0, 200_000.0),
+        point("flatness", 2, 329, 40, 200, 240_000.0),
+        point("flatness", 2, 329, 40, 1_000_000, 239_000.0),
     ]
     figures = sparkwave._figures(points)
     verdicts = {each.name.strip(): each.met for all_of in figures.values() for each in all_of}
+    assert verdicts[f"beside {IN_PLACE}"] is True
     assert verdicts["22,527 / 329 classes"] is False
     assert verdicts["pattern 2, 1,000,000 / 200 static"] is True
     result = {
@@ -105,7 +115,7 @@ def test_the_page_sets_figures_beside_targets():
         assert words in page
 
 
-def test_each_section_measures_both_ways_over_streams_that_are_there(tmp_path, monkeypatch):
+def test_each_section_measures_all_ways_over_streams_that_are_there(tmp_path, monkeypatch):
     asked = []
 
     def measured(_spark, text, streams, *, static, schema):
@@ -118,8 +128,17 @@ def test_each_section_measures_both_ways_over_streams_that_are_there(tmp_path, m
 
     monkeypatch.setattr(sparkwave, "measure_query", measured)
     runs = sparkwave.Measured(None, tmp_path, replace(sparkwave.QUICK, offers=1_000))
-    points = [point for section in sparkwave.SECTIONS.values() for point in section(runs)]
+    points = [
+        point
+        for name, cases in sparkwave.SECTIONS.items()
+        for point in runs.points(name, cases(sparkwave.QUICK))
+    ]
     assert [each.section for each in points].count("schemas") == 4 + 6
     assert {each.below for each in points} >= {0, 40, 1_608, 22_526}
     assert {each.static for each in points} == {0, 200, 10_400, 20_000}
-    assert [with_schema for with_schema, _ in asked] == [True, False] * len(points)
+    ways = [
+        with_schema for point in points for with_schema in (way is ENTAILED for way in point.rates)
+    ]
+    assert [with_schema for with_schema, _ in asked] == ways
+    flat = [each for each in points if each.section == "flatness"]
+    assert [(each.classes, each.static) for each in flat][:2] == [(329, 0), (22_527, 0)]
