@@ -123,9 +123,9 @@ def run(
                 joins[shard] = fresh
             own = [each for each in batch if hash_of(each.key) % shards == shard]
             for pairs in joins[shard].step(as_arrivals(own), heard(batch), most=3):
-                carried = pairs.child_carried, pairs.parent_carried
-                for side, ids in zip(carried, (pairs.child, pairs.parent), strict=True):
-                    assert side["n"].to_pylist() == [f"r{each}" for each in ids]
+                for side in (pairs.children, pairs.parents):
+                    assert len(set(side.number.tolist())) == len(side.number)
+                    assert side.carried["n"].to_pylist() == [f"r{each}" for each in side.number]
                 found += zip(*map(np.ndarray.tolist, ids_and_times(pairs)), strict=True)
     return sorted(found), sum(each.late for each in joins), joins
 

@@ -21,20 +21,18 @@ from numpy.typing import NDArray
 
 from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.held import Held
-from quadweir.kernel.oneway import COUNT, OneWay
+from quadweir.kernel.keylists import COUNTS, HEADS, LISTS, KeyLists, emptied, keep, put
 from quadweir.kernel.policies import MOST_RECORDS, PaperPolicy, Policy, Subwindow
 
-# Extra cells of a key; where there are two, those of child and parent.
-COUNTS: Final = 0
-_HEADS: Final = 2
-SIZE: Final = 4
-LIMITS: Final = 5
-_END: Final = 7
-_FIRST: Final = 8
-_LAST: Final = 9
-_STATE: Final = 10
-EVICTIONS: Final = 11
-_CELLS: Final = 12
+# Extra cells of a key, after those of its lists; of limits, the child's and the parent's.
+SIZE: Final = LISTS
+LIMITS: Final = LISTS + 1
+_END: Final = LISTS + 3
+_FIRST: Final = LISTS + 4
+_LAST: Final = LISTS + 5
+_STATE: Final = LISTS + 6
+EVICTIONS: Final = LISTS + 7
+_CELLS: Final = 8
 
 # States of a key: never seen or forgotten; in a window; between two, with what was carried over or
 # with nothing.
@@ -87,19 +85,13 @@ def _clear(key: Ints, times: Ints, chain: Ints, carry: int) -> None:
     """End a window; what came less than `carry` before its end stays until nothing is that near."""
     newest = key[_END] - carry
     for side in range(2):
-        slot = key[_HEADS + side] - 1
+        slot = emptied(key, side)
         newer = -1
-        key[_HEADS + side] = 0
-        key[COUNTS + side] = 0
         while slot >= 0 and carry > 0:
             if times[slot] > key[_END] - carry:
                 newest = max(newest, times[slot])
-                if newer < 0:
-                    key[_HEADS + side] = slot + 1
-                else:
-                    chain[newer] = slot
+                keep(key, side, slot, newer, chain)
                 newer = slot
-                key[COUNTS + side] += 1
             slot = chain[slot]
         if newer >= 0:
             chain[newer] = -1
@@ -168,15 +160,13 @@ def _meet(
             key[_STATE] = _OPEN
         key[_FIRST] = min(key[_FIRST], time)
         key[_LAST] = max(key[_LAST], time)
-        other = key[_HEADS + 1 - side] - 1
+        other = key[HEADS + 1 - side] - 1
         while other >= 0:
             pairs[side, made[0]] = slot
             pairs[1 - side, made[0]] = other
             made[0] += 1
             other = chain[other]
-        chain[slot] = key[_HEADS + side] - 1
-        key[_HEADS + side] = slot + 1
-        key[COUNTS + side] += 1
+        put(key, side, slot, chain)
     return rows.shape[1]
 
 
@@ -204,18 +194,18 @@ def _mark(cells: Ints, extra: int, keys: Ints, chain: Ints, alive: Ints) -> None
     """Mark the slots that windows hold."""
     for each in range(len(keys)):
         for side in range(2):
-            slot = cells[keys[each], extra + _HEADS + side] - 1
+            slot = cells[keys[each], extra + HEADS + side] - 1
             while slot >= 0:
                 alive[slot] = 1
                 slot = chain[slot]
 
 
 @final
-class DynamicWindows:
+class DynamicWindows(KeyLists):
     """The windows of all keys of a shard."""
 
     def __init__(self, policy: Policy, forget_ms: int) -> None:
-        self.keys = OneWay(1, extra=_CELLS)
+        super().__init__(_CELLS)
         self.evictions = 0
         self._policy = policy
         self._forget = forget_ms
@@ -243,11 +233,6 @@ class DynamicWindows:
                 return start
             self._ask(int(rows[0, start]), held)
 
-    def most(self, rows: Ints, row: int) -> int:
-        """How many pairs a record can make."""
-        place = self.keys.first_extra + COUNTS + 1 - rows[1, row]
-        return int(self.keys.cells[rows[0, row], place])
-
     def leave(self, held: Held, watermark: int) -> Ints:
         """Evict what is over; gives the keys to be forgotten."""
         keys = self.keys.live()
@@ -273,27 +258,18 @@ class DynamicWindows:
 
     def tidy(self, held: Held, watermark: int) -> Ints:
         """Let go all slots that no window holds."""
-        keys = self.keys.live()
-        extra, cells = self.keys.first_extra, self.keys.cells
-        alive = ints(held.size)
-        _mark(cells, extra, keys, held.chain, alive)
-        moved = held.compact(alive)
-        for side in range(2):
-            heads = cells[keys, extra + _HEADS + side]
-            used = heads > 0
-            cells[keys[used], extra + _HEADS + side] = moved[heads[used] - 1] + 1
+        keys, alive = self.keys.live(), ints(held.size)
+        _mark(self.keys.cells, self.keys.first_extra, keys, held.chain, alive)
+        self._compact(keys, held, alive)
         return ints(0)
 
     def held(self, held: Held) -> int:
         """How many records windows hold."""
-        keys = self.keys.live()
-        place = self.keys.first_extra + COUNTS
-        return int(self.keys.cells[keys, place].sum() + self.keys.cells[keys, place + 1].sum())
+        return int(self._counts(self.keys.live()).sum())
 
     def forget(self, keys: Ints) -> None:
         self.evictions += int(self.keys.cells[keys, self.keys.first_extra + EVICTIONS].sum())
-        self.keys.cells[keys, COUNT] = 0
-        self.keys.cells[keys, self.keys.first_extra :] = 0
+        super().forget(keys)
 
     def _ask(self, key: int, held: Held) -> None:
         """Ask a policy in Python about a key's window, and evict it."""

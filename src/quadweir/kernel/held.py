@@ -41,6 +41,22 @@ def move_slots(alive: Ints, moved: Ints, times: Ints, chain: Ints, numbers: Ints
             chain[to] = moved[chain[slot]] if chain[slot] >= 0 else -1
 
 
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def number_distinct(slots: Ints, seen: Ints, chosen: Ints, place: Ints) -> int:
+    """Number slots as they are first met; `seen` is 0 for each before and after."""
+    count = 0
+    for row in range(len(slots)):
+        slot = slots[row]
+        if not seen[slot]:
+            chosen[count] = slot
+            count += 1
+            seen[slot] = count
+        place[row] = seen[slot] - 1
+    for each in range(count):
+        seen[chosen[each]] = 0
+    return count
+
+
 @final
 class Held:
     """Records by slot.
@@ -55,6 +71,7 @@ class Held:
     def __init__(self) -> None:
         self.size = 0
         self.times, self.chain, self.numbers = ints(0), ints(0), ints(0)
+        self._seen = ints(0)
         self._columns: pa.Table | None = None
 
     def append(self, times: Ints, numbers: Ints, carried: pa.Table | None) -> int:
@@ -72,6 +89,14 @@ class Held:
             known = self._columns
             self._columns = carried if known is None else pa.concat_tables([known, carried])
         return first
+
+    def distinct(self, slots: Ints) -> tuple[Ints, Ints]:
+        """Give each slot once, and where among them each of those given is."""
+        if len(self._seen) < self.size:
+            self._seen = ints(len(self.times))
+        chosen, place = ints(len(slots)), ints(len(slots))
+        count = number_distinct(slots, self._seen, chosen, place)
+        return chosen[:count], place
 
     def take(self, slots: Ints, names: Sequence[str] | None = None) -> pa.Table | None:
         """Give what records carry, in some columns or in all."""

@@ -22,10 +22,11 @@ from quadweir.errors import StateError
 from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.codec import Kind, fingerprint, read_frame, write_frame
 from quadweir.kernel.dictionary import Dictionary, distinct_of
-from quadweir.kernel.dynamic import COUNTS, EVICTIONS, LIMITS, SIZE, DynamicWindows
+from quadweir.kernel.dynamic import EVICTIONS, LIMITS, SIZE, DynamicWindows
 from quadweir.kernel.held import Held
 from quadweir.kernel.joinclock import Heard, JoinClock
 from quadweir.kernel.joinwindows import Dynamic, JoinTiming, JoinWindow
+from quadweir.kernel.keylists import COUNTS
 from quadweir.kernel.oneway import COUNT, FIRST_KEY, part, prefixed
 from quadweir.kernel.timed import TimedWindows
 
@@ -62,17 +63,48 @@ class Arrivals:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Pairs:
-    """Records that met: the numbers of both, the later one's time, and what each carried."""
+class Met:
+    """The records of one side that met others: each once, however often.
 
-    child: Ints
-    parent: Ints
+    Attributes:
+        place: for each pair, where among them its record is.
+        number: what the records are called.
+        time: their event times.
+        carried: what they bring into pairs.
+    """
+
+    place: Ints
+    number: Ints
     time: Ints
-    child_carried: pa.Table | None = None
-    parent_carried: pa.Table | None = None
+    carried: pa.Table | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """Records that met."""
+
+    children: Met
+    parents: Met
 
     def __len__(self) -> int:
-        return len(self.child)
+        return len(self.children.place)
+
+    @property
+    def child(self) -> Ints:
+        """The numbers of the children."""
+        return self.children.number[self.children.place]
+
+    @property
+    def parent(self) -> Ints:
+        """The numbers of the parents."""
+        return self.parents.number[self.parents.place]
+
+    @property
+    def time(self) -> Ints:
+        """The time of the later one of each pair."""
+        times = (each.time[each.place] for each in (self.children, self.parents))
+        return np.maximum(*times)
 
 
 @final
@@ -183,15 +215,13 @@ class StreamJoin:
         return entries[places]
 
     def _pairs(self, slots: NDArray[np.int64]) -> Pairs:
-        held = self._held
         child, parent = slots
-        return Pairs(
-            held.numbers[child],
-            held.numbers[parent],
-            np.maximum(held.times[child], held.times[parent]),
-            held.take(child, self._child),
-            held.take(parent, self._parent),
-        )
+        return Pairs(self._met(child, self._child), self._met(parent, self._parent))
+
+    def _met(self, slots: Ints, names: tuple[str, ...]) -> Met:
+        held = self._held
+        chosen, place = held.distinct(slots)
+        return Met(place, held.numbers[chosen], held.times[chosen], held.take(chosen, names))
 
     def _forget(self, keys: Ints) -> None:
         if len(keys):

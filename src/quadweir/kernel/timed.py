@@ -7,7 +7,7 @@ is still to come can meet stays in its list until the lists are next gone throug
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
 import numpy as np
 from numba import njit
@@ -15,12 +15,7 @@ from numba import njit
 from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.held import Held
 from quadweir.kernel.joinwindows import TimedWindow
-from quadweir.kernel.oneway import COUNT, OneWay
-
-# Extra cells of a key; the two sides follow one another.
-COUNTS: Final = 0
-_HEADS: Final = 2
-_CELLS: Final = 4
+from quadweir.kernel.keylists import COUNTS, HEADS, KeyLists, emptied, keep, put
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -39,12 +34,12 @@ def _meet(
 ) -> int:
     """Let records meet and join their lists, until the pairs are too many; gives who is next."""
     for row in range(start, rows.shape[1]):
-        key, side = rows[0, row], rows[1, row]
-        if made[0] + cells[key, extra + COUNTS + 1 - side] > pairs.shape[1]:
+        key, side = cells[rows[0, row], extra:], rows[1, row]
+        if made[0] + key[COUNTS + 1 - side] > pairs.shape[1]:
             return row
         slot = first + row
         time = times[slot]
-        other = cells[key, extra + _HEADS + 1 - side] - 1
+        other = key[HEADS + 1 - side] - 1
         while other >= 0:
             early, late = min(time, times[other]), max(time, times[other])
             if late < early // step * step + reach:
@@ -52,10 +47,7 @@ def _meet(
                 pairs[1 - side, made[0]] = other
                 made[0] += 1
             other = chain[other]
-        # Heads are counted from 1: a new key has none.
-        chain[slot] = cells[key, extra + _HEADS + side] - 1
-        cells[key, extra + _HEADS + side] = slot + 1
-        cells[key, extra + COUNTS + side] += 1
+        put(key, side, slot, chain)
     return rows.shape[1]
 
 
@@ -73,33 +65,27 @@ def _leave(
 ) -> None:
     """Take what has expired out of all lists, and mark what is left."""
     for each in range(len(keys)):
-        key = keys[each]
+        key = cells[keys[each], extra:]
         for side in range(2):
-            slot = cells[key, extra + _HEADS + side] - 1
+            slot = emptied(key, side)
             newer = -1
-            cells[key, extra + _HEADS + side] = 0
-            cells[key, extra + COUNTS + side] = 0
             while slot >= 0:
                 before = chain[slot]
                 if times[slot] // step * step + reach - 1 > watermark:
                     alive[slot] = 1
-                    if newer < 0:
-                        cells[key, extra + _HEADS + side] = slot + 1
-                    else:
-                        chain[newer] = slot
+                    keep(key, side, slot, newer, chain)
                     newer = slot
-                    cells[key, extra + COUNTS + side] += 1
                 slot = before
             if newer >= 0:
                 chain[newer] = -1
 
 
 @final
-class TimedWindows:
+class TimedWindows(KeyLists):
     """The lists of all keys of a shard."""
 
     def __init__(self, window: TimedWindow) -> None:
-        self.keys = OneWay(1, extra=_CELLS)
+        super().__init__()
         self._step, self._reach = window.step, window.reach
         self._expired = 0
 
@@ -121,11 +107,6 @@ class TimedWindows:
             )
         )
 
-    def most(self, rows: Ints, row: int) -> int:
-        """How many pairs a record can make."""
-        place = self.keys.first_extra + COUNTS + 1 - rows[1, row]
-        return int(self.keys.cells[rows[0, row], place])
-
     def leave(self, held: Held, watermark: int) -> Ints:
         """Let go what has expired, if that is worth it; gives the keys that are left with nothing."""
         ends = held.times[: held.size] // self._step * self._step + self._reach - 1
@@ -136,27 +117,22 @@ class TimedWindows:
 
     def tidy(self, held: Held, watermark: int) -> Ints:
         """Let go all that has expired."""
-        keys = self.keys.live()
-        extra, cells = self.keys.first_extra, self.keys.cells
-        alive = ints(held.size)
+        keys, alive = self.keys.live(), ints(held.size)
         _leave(
-            cells, extra, keys, held.times, held.chain, self._step, self._reach, watermark, alive
+            self.keys.cells,
+            self.keys.first_extra,
+            keys,
+            held.times,
+            held.chain,
+            self._step,
+            self._reach,
+            watermark,
+            alive,
         )
-        moved = held.compact(alive)
-        for side in range(2):
-            heads = cells[keys, extra + _HEADS + side]
-            used = heads > 0
-            cells[keys[used], extra + _HEADS + side] = moved[heads[used] - 1] + 1
+        self._compact(keys, held, alive)
         self._expired = 0
-        counts = cells[keys, extra + COUNTS] + cells[keys, extra + COUNTS + 1]
-        return keys[counts == 0]
+        return keys[self._counts(keys) == 0]
 
     def held(self, held: Held) -> int:
         """How many records can still meet something."""
         return held.size - self._expired
-
-    def arrays(self) -> dict[str, Ints]:
-        return self.keys.arrays()
-
-    def forget(self, keys: Ints) -> None:
-        self.keys.cells[keys, COUNT] = 0

@@ -25,6 +25,7 @@ OBJECT: Final = "_quadweir_object"
 """The column of the subject that a parent brings."""
 REASONS: Final = "_quadweir_reasons"
 """Why a record cannot be used, or not wholly; NULL if it can."""
+_BETWEEN: Final = "\x00"
 LETTER: Final = (REASONS, rows.SOURCE, rows.PLACE, rows.RECORD)
 """What there is to tell of a record that cannot be used."""
 _PART: Final = "_quadweir_key"
@@ -123,10 +124,17 @@ def both(child: Side, parent: Side) -> DataFrame:
 
 
 def _letter(frame: DataFrame) -> list[Column]:
-    if REASONS in frame.columns:
-        return [F.col(name) for name in LETTER]
-    types = ["array<string>", *["string"] * 3]
-    return [F.lit(None).cast(kind).alias(name) for name, kind in zip(LETTER, types, strict=True)]
+    if REASONS not in frame.columns:
+        return [F.lit(None).cast("string").alias(name) for name in LETTER]
+    # As one text: on the way to Python Spark asks after every row how large the batch is by now, and
+    # a column of arrays, most of them NULL, goes through all of its rows to tell.
+    texts = F.transform(REASONS, lambda one: F.replace(one, F.lit(_BETWEEN), F.lit(" ")))
+    return [F.array_join(texts, _BETWEEN).alias(REASONS), *(F.col(name) for name in LETTER[1:])]
+
+
+def letter_reasons() -> Column:
+    """Why a record that came through a join cannot be used, as an array; NULL if it can."""
+    return F.split(REASONS, _BETWEEN)
 
 
 def _arrival(frame: DataFrame) -> Column:

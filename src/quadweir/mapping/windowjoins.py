@@ -10,7 +10,16 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.errors import MappingError
-from quadweir.mapping.joinframes import LETTER, OBJECT, REASONS, Side, both, join_keys, time_of
+from quadweir.mapping.joinframes import (
+    LETTER,
+    OBJECT,
+    REASONS,
+    Side,
+    both,
+    join_keys,
+    letter_reasons,
+    time_of,
+)
 from quadweir.mapping.joins import Host, JoinInput, StreamTime, timing_of, window_of
 from quadweir.mapping.model import (
     JoinWindow,
@@ -152,7 +161,7 @@ class WindowJoin:
     def tagged(self, with_target: bool) -> DataFrame:
         """The quads of all pairs, and the dead letters of the sides that tell of them here."""
         frame = self._joined({}, with_letters=True)
-        reasons = F.coalesce(F.col(REASONS), F.array().cast("array<string>"))
+        reasons = F.coalesce(letter_reasons(), F.array().cast("array<string>"))
         usable = F.col(REASONS).isNull()
         return flatten(frame, reasons, usable, self.entries, with_target, F.col(rows.SOURCE))
 

@@ -151,14 +151,16 @@ class HostingProcessor(StatefulProcessor):
             yield batch.to_pandas(types_mapper=pd.ArrowDtype)
         copy.replayed = 0
         copy.token = secrets.token_hex(8)
-        entry = _packed(copy.hosted.mark(), copy.hosted.lasting(blobs))
-        self._log.updateValue((version,), (entry,))
-        logged += len(entry)
+        lasting = copy.hosted.lasting(blobs)
+        logged += sum(map(len, lasting))
         if version - first + 1 >= _LONGEST_LOG or logged > max(_SMALLEST_SNAPSHOT, parts * _PART):
+            # What the snapshot holds need not be logged as well.
             parts = self._save(copy.hosted, parts)
-            for number in range(first, version + 1):
+            for number in range(first, version):
                 self._log.removeKey((number,))
             first, logged = version + 1, 0
+        else:
+            self._log.updateValue((version,), (_packed(copy.hosted.mark(), lasting),))
         self._header.update((version, copy.token, parts, first, logged, copy.hosted.note()))
         self._keep(shard, copy)
 

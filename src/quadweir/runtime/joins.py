@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Final, final
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from quadweir import rows
 from quadweir.errors import StateError, UsageError
@@ -48,6 +55,9 @@ _MOST_WINDOWS: Final = 20
 _HEAD: Final = struct.Struct("<qq")
 _MOST_PAIRS: Final = 1 << 16
 """So many pairs make a blob."""
+_PAIRS: Final = "_quadweir_pairs"
+_PAIR: Final = "_quadweir_pair"
+_TIMES: Final = ("_quadweir_child_time", "_quadweir_parent_time")
 _SHARD_SCHEMA: Final = StructType(
     [
         StructField(BLOB, BinaryType()),
@@ -83,10 +93,7 @@ def host_join(asked: JoinInput) -> DataFrame:
     to = F.coalesce(F.pmod(F.xxhash64(KEY), F.lit(shards)), F.lit(0)).cast("int")
     packer = JoinPacker(shard_keys(spark, shards, partitions), spec.columns)
     blobs = frame.withColumn(_SHARD, to).mapInArrow(packer, BLOB_SCHEMA)
-    types = {field.name: field for field in frame.schema.fields}
-    joined = StructType(
-        [StructField(rows.EVENT_TIME, LongType()), *(types[name] for name in spec.columns)]
-    )
+    met = met_schema(spec, frame.schema)
     name = hashlib.sha256(f"{asked.run}\n{asked.name}\n{spec!r}".encode()).hexdigest()[:16]
     raw = blobs.groupBy(SHARD_KEY).transformWithStateInPandas(
         statefulProcessor=HostingProcessor(name, spec),
@@ -102,7 +109,32 @@ def host_join(asked: JoinInput) -> DataFrame:
         F.sum("replayed").alias("replayed"),
         F.collect_list(_WINDOWS).alias(_WINDOWS),
     )
-    return told.where(F.col(BLOB).isNotNull()).select(BLOB).mapInArrow(JoinUnpacker(joined), joined)
+    packed = told.where(F.col(BLOB).isNotNull()).select(BLOB)
+    return _paired(packed.mapInArrow(JoinUnpacker(met), met), spec)
+
+
+def met_schema(spec: JoinSpec, records: StructType) -> StructType:
+    """Some of the records that met, as arrays: which pairs they make, and what each side brings."""
+    types = {field.name: field.dataType for field in records.fields}
+    return StructType(
+        [
+            StructField(name, ArrayType(types.get(name, LongType())))
+            for name in (_PAIRS, *_TIMES, *spec.columns)
+        ]
+    )
+
+
+def _paired(met: DataFrame, spec: JoinSpec) -> DataFrame:
+    """Make a row of each pair; only here, in columns, does a record appear as often as it met."""
+    pairs = met.select(F.explode(_PAIRS).alias(_PAIR), *_TIMES, *spec.columns)
+    child = F.shiftright(_PAIR, 32)
+    parent = F.col(_PAIR).bitwiseAND(F.lit((1 << 32) - 1))
+    times = (F.get(_TIMES[0], child), F.get(_TIMES[1], parent))
+    return pairs.select(
+        F.greatest(*times).alias(rows.EVENT_TIME),
+        *(F.get(name, child).alias(name) for name in spec.child),
+        *(F.get(name, parent).alias(name) for name in (*spec.parent, *spec.passed)),
+    )
 
 
 @final
@@ -291,12 +323,12 @@ class HostedJoin:
         table, order, heard = _unpacked(blobs)
         told = self._told(table)
         if told.num_columns and told.num_rows:
-            yield _output(_written(told))
+            places = np.arange(told.num_rows, dtype=np.int64)
+            yield _output(
+                _listed({_PAIRS: places, **dict(zip(told.column_names, told.columns, strict=True))})
+            )
         for pairs in self._step(table, order, heard):
-            assert pairs.child_carried is not None and pairs.parent_carried is not None
-            carried = (*pairs.child_carried.columns, *pairs.parent_carried.columns)
-            names = [rows.EVENT_TIME, *self._spec.carried]
-            yield _output(_written(pa.table([pa.array(pairs.time), *carried], names=names)))
+            yield _output(_listed(self._columns(pairs)))
         facts = {
             **self._join.facts(),
             "through": self._join.watermark,
@@ -334,6 +366,17 @@ class HostedJoin:
 
     def _fingerprint(self) -> str:
         return f"{self._join.fingerprint.hex()}/{self._spec.shards}"
+
+    def _columns(self, pairs: Pairs) -> dict[str, Ints | pa.ChunkedArray]:
+        """Which records met, and what each of them brings."""
+        children, parents = pairs.children, pairs.parents
+        found = {_PAIRS: children.place << 32 | parents.place}
+        for name, times in zip(_TIMES, (children.time, parents.time), strict=True):
+            found[name] = times
+        for each in (children, parents):
+            assert each.carried is not None
+            found |= dict(zip(each.carried.column_names, each.carried.columns, strict=True))
+        return found
 
     def _told(self, table: pa.Table) -> pa.Table:
         """What is told of single records."""
@@ -383,10 +426,19 @@ def _output(
     )
 
 
+def _listed(columns: Mapping[str, Ints | pa.ChunkedArray]) -> bytes:
+    """Write columns of any lengths: one row, in which each is a list."""
+    lists = []
+    for column in columns.values():
+        values = pa.array(column) if isinstance(column, np.ndarray) else column.combine_chunks()
+        lists.append(pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values))
+    return _written(pa.table(lists, names=list(columns)))
+
+
 @final
 @dataclass(frozen=True)
 class JoinUnpacker:
-    """Makes rows of what shards packed.
+    """Makes a row of arrays of each blob.
 
     Attributes:
         schema: the columns of a row; a blob has some of them, the others are NULL.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.tws_tester import TwsTester
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from join_model import Model, Record
 from quadweir import rows
@@ -21,17 +22,9 @@ from quadweir.mapping.joins import KEY, SIDE, shown_key
 from quadweir.runtime import hosting, joins
 from quadweir.runtime.exchange import BLOB, SHARD_KEY
 from quadweir.runtime.hosting import HostingProcessor
-from quadweir.runtime.joins import JoinPacker, JoinSpec, JoinUnpacker
+from quadweir.runtime.joins import JoinPacker, JoinSpec, JoinUnpacker, met_schema
 
-UNPACKER = JoinUnpacker(
-    StructType(
-        [
-            StructField(rows.EVENT_TIME, LongType()),
-            StructField("c", StringType()),
-            StructField("p", StringType()),
-        ]
-    )
-)
+TEXTS = StructType([StructField("c", StringType()), StructField("p", StringType())])
 TIMING = JoinTiming((5, 10), 2_000)
 SMALL = {"size_ms": 20, "min_size_ms": 5, "max_size_ms": 60, "limit": 4, "least_limit": 2}
 WINDOWS = (
@@ -69,6 +62,7 @@ class Cluster:
         self.spec = JoinSpec(window, TIMING, ("c",), ("p",), (), shards)
         self.shards = shards
         self.packer = JoinPacker(tuple(range(shards)), self.spec.columns)
+        self.unpacker = JoinUnpacker(met_schema(self.spec, TEXTS))
         self.tester = TwsTester(HostingProcessor(name, self.spec))
         self.pairs: list[tuple[int, int, int]] = []
         self.facts: dict[int, dict[str, int]] = {}
@@ -100,12 +94,19 @@ class Cluster:
                     self.facts[shard] = values
                     continue
                 packed = pa.RecordBatch.from_pydict({BLOB: [values[BLOB]]})
-                for pair in (each for part in UNPACKER([packed]) for each in part.to_pylist()):
-                    child, parent = int(pair["c"][1:]), int(pair["p"][1:])
-                    self.pairs.append((child, parent, int(pair[rows.EVENT_TIME])))
+                for met in (each for part in self.unpacker([packed]) for each in part.to_pylist()):
+                    self.pairs += paired(met)
 
     def total(self, name: str) -> int:
         return sum(int(each[name]) for each in self.facts.values())
+
+
+def paired(met: dict[str, list[Any]]) -> Iterator[tuple[int, int, int]]:
+    """What Spark's columns make of a row of arrays."""
+    for pair in met[joins._PAIRS]:
+        child, parent = pair >> 32, pair & 0xFFFFFFFF
+        times = met[joins._TIMES[0]][child], met[joins._TIMES[1]][parent]
+        yield int(met["c"][child][1:]), int(met["p"][parent][1:]), max(times)
 
 
 class _Task:

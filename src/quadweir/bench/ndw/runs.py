@@ -263,6 +263,8 @@ def live(
                 begun = time.monotonic()
                 publisher.wait()
             _settled(query, sink, _wanted(records, name))
+            # The batch is to tell of itself before the query is stopped.
+            query.processAllAvailable()
         finally:
             query.stop()
         sent, latency = sink.latencies()
