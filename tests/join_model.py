@@ -39,7 +39,7 @@ class Model:
     def __init__(self, window: JoinWindow, timing: JoinTiming) -> None:
         self.window = window
         self.timing = timing
-        self.late = 0
+        self.late_ones: list[int] = []
         self.pairs: list[tuple[int, int, int]] = []
         self.watermark: int | None = None
         self._highest: dict[int, int] = {}
@@ -47,6 +47,10 @@ class Model:
         self._began: int | None = None
         self._all: dict[str, list[Record]] = defaultdict(list)
         self._keys: dict[str, _Window] = {}
+
+    @property
+    def late(self) -> int:
+        return len(self.late_ones)
 
     def run(self, records: list[Record]) -> list[tuple[int, int, int]]:
         for record in records:
@@ -58,7 +62,7 @@ class Model:
             self._began = record.arrival
         self._advance(record.arrival)
         if self.watermark is not None and record.time <= self.watermark:
-            self.late += 1
+            self.late_ones.append(record.number)
         elif record.key is not None:
             if isinstance(self.window, Dynamic):
                 self._dynamic(record, self.window)

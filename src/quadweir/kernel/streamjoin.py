@@ -119,6 +119,8 @@ class StreamJoin:
 
     Attributes:
         late: how many records came too late and were left out.
+        late_rows: which of the last step's arrivals these were.
+        late_watermarks: what watermark each of these found.
         without_key: how many had none.
         pairs: how many pairs were made.
         fingerprint: a digest of what its state depends on.
@@ -133,6 +135,7 @@ class StreamJoin:
     ) -> None:
         timing = timing if timing is not None else JoinTiming()
         self.late = 0
+        self.late_rows, self.late_watermarks = ints(0), ints(0)
         self.without_key = 0
         self.pairs = 0
         self._clock = JoinClock(timing)
@@ -169,7 +172,9 @@ class StreamJoin:
             heard = Heard(order, arrivals.side, arrivals.time, arrivals.arrival)
         watermarks = self._clock.follow(heard, order, arrivals.arrival)
         is_late = arrivals.time <= watermarks
-        self.late += int(np.count_nonzero(is_late))
+        self.late_rows = np.flatnonzero(is_late)
+        self.late_watermarks = watermarks[self.late_rows]
+        self.late += len(self.late_rows)
         lacks = arrivals.key.is_null().to_numpy(zero_copy_only=False) & ~is_late
         self.without_key += int(np.count_nonzero(lacks))
         wanted = np.flatnonzero(~(is_late | lacks))

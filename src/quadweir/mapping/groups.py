@@ -338,23 +338,27 @@ class Group:
         shown = F.lit(records.shown)
         return flatten(frame, told(_REASON, names), usable, self.entries, with_target, shown)
 
-    def with_letters(self) -> DataFrame:
-        """The records, and of those that cannot be used, or not wholly, what there is to tell."""
+    def with_letters(self, *, is_told: bool) -> DataFrame:
+        """The records, each with its place and text, and why it cannot be used, or not wholly.
+
+        Args:
+            is_told: whether that is to be told here; a record can still turn out to be late.
+        """
         records = self.records
         names = [f"_quadweir_problem{number}" for number in range(len(self._problems))]
         reason = records.reason if records.reason is not None else F.lit(None)
         problems = dict(zip(names, self._problems, strict=True))
         frame = self.frame.withColumns({**problems, _REASON: reason.cast("string")})
         reasons = told(_REASON, names)
-        frame = frame.withColumn(REASONS, F.when(F.size(reasons) > 0, reasons)).drop(*names)
-        is_bad = F.col(REASONS).isNotNull()
+        is_bad = (F.size(reasons) > 0) & F.lit(is_told)
         return frame.withColumns(
             {
-                rows.SOURCE: F.when(is_bad, F.lit(records.shown)),
-                rows.PLACE: F.when(is_bad, F.coalesce(records.place, F.lit(""))),
-                rows.RECORD: F.when(is_bad, F.substring(records.text, 1, rows.DEAD_LETTER_TEXT)),
+                REASONS: F.when(is_bad, reasons),
+                rows.SOURCE: F.lit(records.shown),
+                rows.PLACE: F.coalesce(records.place, F.lit("")),
+                rows.RECORD: F.substring(records.text, 1, rows.DEAD_LETTER_TEXT),
             }
-        )
+        ).drop(*names)
 
     def dead_letters(self) -> DataFrame:
         """The records that have a fault, once for each fault."""

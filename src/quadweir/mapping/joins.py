@@ -61,8 +61,9 @@ class JoinInput:
         timing: how late they may be.
         child: the columns that a child brings into a pair.
         parent: those that a parent brings.
-        passed: the columns of what is told about single records: a record in which the first of
-            them is not NULL comes out with these, besides being joined.
+        passed: the columns of what is told about single records: why they cannot be used, and then
+            what they are. A record that says why comes out with these, besides being joined; so
+            does one that comes too late, with that as the reason, if it says what it is.
         is_keyed: whether there are different keys; if not, all records belong to one shard.
         name: what tells this join from others of the mapping.
         run: what tells this run from others of the mapping, such as its checkpoint.

@@ -172,7 +172,7 @@ class WindowJoin:
 
     def _joined(self, brought: Mapping[str, Column], *, with_letters: bool) -> DataFrame:
         left, right = (
-            each.with_letters() if with_letters and each in self.telling else each.frame
+            each.with_letters(is_told=each in self.telling) if with_letters else each.frame
             for each in (self.child, self.parent)
         )
         if self.guard is not None:

@@ -307,6 +307,15 @@ def _unpacked(blobs: Sequence[bytes]) -> tuple[pa.Table, Ints, Heard]:
     return table, order[mine], told
 
 
+def _timed(table: pa.Table, order: Ints) -> tuple[pa.Table, Ints]:
+    """Leave out records without a time: they meet nothing, and are told of as they came."""
+    column = table.column(rows.EVENT_TIME)
+    if not column.null_count:
+        return table, order
+    timed = column.is_valid()
+    return table.filter(timed), order[timed.to_numpy()]
+
+
 # --- in a shard -------------------------------------------------------------------------------
 
 
@@ -321,14 +330,13 @@ class HostedJoin:
     def take(self, blobs: list[bytes], step: str, replayed: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - pairs need no names
         began = time.monotonic()
         table, order, heard = _unpacked(blobs)
-        told = self._told(table)
-        if told.num_columns and told.num_rows:
-            places = np.arange(told.num_rows, dtype=np.int64)
-            yield _output(
-                _listed({_PAIRS: places, **dict(zip(told.column_names, told.columns, strict=True))})
-            )
-        for pairs in self._step(table, order, heard):
+        timed = _timed(table, order)
+        for pairs in self._step(*timed, heard):
             yield _output(_listed(self._columns(pairs)))
+        for letters in (self._told(table), self._late(timed[0])):
+            if letters.num_columns and letters.num_rows:
+                columns = dict(zip(letters.column_names, letters.columns, strict=True))
+                yield _output(_listed({_PAIRS: np.arange(letters.num_rows), **columns}))
         facts = {
             **self._join.facts(),
             "through": self._join.watermark,
@@ -344,7 +352,8 @@ class HostedJoin:
         return 0
 
     def replay(self, blobs: list[bytes], mark: int) -> None:  # noqa: ARG002 - times are in the blobs
-        for _ in self._step(*_unpacked(blobs)):
+        table, order, heard = _unpacked(blobs)
+        for _ in self._step(*_timed(table, order), heard):
             pass
 
     def note(self) -> str:
@@ -383,12 +392,26 @@ class HostedJoin:
         passed = table.select(list(self._spec.passed))
         return passed.filter(passed.column(0).is_valid()) if passed.columns else passed
 
+    def _late(self, table: pa.Table) -> pa.Table:
+        """What is told of records that came too late, if their texts came with them."""
+        chosen = pa.array(self._join.late_rows)
+        if not self._spec.passed or not len(chosen):
+            return table.select([])
+        late = table.take(chosen).combine_chunks()
+        found = [
+            f"late: it is of {time}, and time had come to {watermark} already"
+            for time, watermark in zip(
+                late.column(rows.EVENT_TIME).to_pylist(), self._join.late_watermarks, strict=True
+            )
+        ]
+        reason, *others = self._spec.passed
+        told = late.select(others).append_column(reason, pa.array(found, pa.string()))
+        # What joins without letters has no texts to tell of.
+        return told.filter(told.column(others[0]).is_valid())
+
     def _step(self, table: pa.Table, order: Ints, heard: Heard) -> Iterator[Pairs]:
         from quadweir.kernel.streamjoin import Arrivals
 
-        timed = table.column(rows.EVENT_TIME).is_valid()
-        if table.column(rows.EVENT_TIME).null_count:
-            table, order = table.filter(timed), order[timed.to_numpy()]
         side, at, arrival = (table.column(name).to_numpy() for name in _NUMBERS[:3])
         key = table.column(KEY).combine_chunks()
         arrivals = Arrivals(

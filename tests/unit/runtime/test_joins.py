@@ -24,7 +24,8 @@ from quadweir.runtime.exchange import BLOB, SHARD_KEY
 from quadweir.runtime.hosting import HostingProcessor
 from quadweir.runtime.joins import JoinPacker, JoinSpec, JoinUnpacker, met_schema
 
-TEXTS = StructType([StructField("c", StringType()), StructField("p", StringType())])
+PASSED = ("why", "what")
+TEXTS = StructType([StructField(name, StringType()) for name in ("c", "p", *PASSED)])
 TIMING = JoinTiming((5, 10), 2_000)
 SMALL = {"size_ms": 20, "min_size_ms": 5, "max_size_ms": 60, "limit": 4, "least_limit": 2}
 WINDOWS = (
@@ -59,12 +60,13 @@ class Cluster:
     """Some tasks that read and some shards that join, fed batch by batch."""
 
     def __init__(self, window: JoinWindow, *, shards: int, name: str = "test") -> None:
-        self.spec = JoinSpec(window, TIMING, ("c",), ("p",), (), shards)
+        self.spec = JoinSpec(window, TIMING, ("c",), ("p",), PASSED, shards)
         self.shards = shards
         self.packer = JoinPacker(tuple(range(shards)), self.spec.columns)
         self.unpacker = JoinUnpacker(met_schema(self.spec, TEXTS))
         self.tester = TwsTester(HostingProcessor(name, self.spec))
         self.pairs: list[tuple[int, int, int]] = []
+        self.letters: list[tuple[str, str]] = []
         self.facts: dict[int, dict[str, int]] = {}
 
     def batch(self, records: list[Record], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,6 +82,11 @@ class Cluster:
                     rows.ARRIVAL: pa.array([each.arrival for each in own], pa.int64()),
                     "c": pa.array([f"c{r.number}" if not side else None for r in own], pa.string()),
                     "p": pa.array([f"p{r.number}" if side else None for r in own], pa.string()),
+                    # Of some it is not said what they are: nothing can be told of them.
+                    "why": pa.array(["bad" if is_bad(r) else None for r in own], pa.string()),
+                    "what": pa.array(
+                        [str(r.number) if r.number % 10 else None for r in own], pa.string()
+                    ),
                     "shard": pa.array([ord(r.key or "a") % self.shards for r in own], pa.int32()),
                 }
             )
@@ -95,7 +102,10 @@ class Cluster:
                     continue
                 packed = pa.RecordBatch.from_pydict({BLOB: [values[BLOB]]})
                 for met in (each for part in self.unpacker([packed]) for each in part.to_pylist()):
-                    self.pairs += paired(met)
+                    if met["why"] is None:
+                        self.pairs += paired(met)
+                    else:
+                        self.letters += zip(met["what"], met["why"], strict=True)
 
     def total(self, name: str) -> int:
         return sum(int(each[name]) for each in self.facts.values())
@@ -115,6 +125,14 @@ class _Task:
 
     def partitionId(self) -> int:
         return self._number
+
+
+def is_bad(record: Record) -> bool:
+    return record.number % 50 == 7
+
+
+def number_of(record: Record) -> int:
+    return record.number
 
 
 def in_order(batches: list[list[Record]]) -> list[Record]:
@@ -142,14 +160,18 @@ def test_any_shards_cuts_and_restarts_give_what_the_model_gives(
         batches = [records[start : start + size] for start in cuts]
         model = Model(window, TIMING)
         assert sorted(cluster.pairs) == model.run(in_order(batches)) == expected
-        assert cluster.total("late") == model.late
+        assert cluster.total("late") == model.late > 10
+        late = [int(what) for what, why in cluster.letters if why.startswith("late: it is of ")]
+        assert sorted(late) == sorted(each for each in model.late_ones if each % 10)
+        bad = sorted(int(what) for what, why in cluster.letters if why == "bad")
+        assert bad == [each.number for each in sorted(records, key=number_of) if is_bad(each)]
         assert cluster.total("pairs") == len(expected)
 
 
 def test_state_of_another_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Cluster(Tumbling(20), shards=1)
     first.batch(make_records(10), monkeypatch)
-    other = JoinSpec(Tumbling(30), TIMING, ("c",), ("p",), (), 1).host()
+    other = JoinSpec(Tumbling(30), TIMING, ("c",), ("p",), PASSED, 1).host()
     with pytest.raises(StateError, match="another join"):
         other.resume(first.spec.host().note())
 

@@ -1,4 +1,4 @@
-"""The same join by Spark alone: its stream-stream join with a bound on the distance in time."""
+"""What Spark does alone: its stream-stream join with a bound on the distance in time, and no join."""
 
 from __future__ import annotations
 
@@ -47,6 +47,19 @@ def spark_interval_join(frames: Mapping[str, DataFrame], distance_ms: int) -> Da
             F.col("parent_iri").alias(rows.OBJECT),
         )
     )
+
+
+def spark_parsing(frames: Mapping[str, DataFrame]) -> DataFrame:
+    """Parse the records of both streams, and make one quad of each: what no join can do without."""
+    child, parent = (
+        _parsed(frames[side.name], side).select(
+            F.col("iri").alias(rows.SUBJECT),
+            F.lit(_PREDICATE).alias(rows.PREDICATE),
+            F.concat_ws(" ", *_KEYS).alias(rows.OBJECT),
+        )
+        for side in (SPEED, FLOW)
+    )
+    return child.unionByName(parent)
 
 
 def _parsed(frame: DataFrame, side: Side) -> DataFrame:

@@ -347,28 +347,29 @@ def _box(name: str, shares: Sequence[float]) -> Box:
 def _throughput(found: dict[str, Any]) -> Iterator[Part]:
     keys = {
         "records_per_second": "input records/s",
+        "results_per_second": "results/s",
         "results": "results",
         "expected_results": "expected",
         "cores": "cores",
         "batch_records": "records in a batch",
     }
-    yield Table(
-        title="The same records, all there from the beginning",
-        heading=["join", *keys.values()],
-        rows=[[name, *(each[key] for key in keys)] for name, each in found.items()],
-        note="Each record meets 15 others on average, so that results are 15 times as many. Batches "
-        "of Spark's own join are smaller, since the same ones would take too long.",
-    )
+    for scene, told in found.items():
+        yield Table(
+            title=f"Records that are all there from the beginning: {scene}",
+            heading=["join", *keys.values()],
+            rows=[[name, *(each[key] for key in keys)] for name, each in told.items()],
+            note="Batches of Spark's own join are smaller, since the same ones would take too long. "
+            "Parsing by hand makes one result of each record and joins nothing.",
+        )
+    names = list(next(iter(found.values())))
     yield Figure(
         chart=BarChart(
             title="Input records a second",
             y="records/s",
-            groups=list(found),
+            groups=names,
             series=[
-                Bars(
-                    name="ours and Spark's",
-                    values=[v["records_per_second"] for v in found.values()],
-                )
+                Bars(name=scene, values=[told[name]["records_per_second"] for name in names])
+                for scene, told in found.items()
             ],
             marks=[Mark(name="wanted", value=THROUGHPUT)],
             log_y=True,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 import numpy as np
 
 from quadweir import rows
-from quadweir.bench.ndw.baseline import spark_interval_join
+from quadweir.bench.ndw.baseline import spark_interval_join, spark_parsing
 from quadweir.bench.ndw.feeds import Feed, FileFeed, Publisher, write_bounded
 from quadweir.bench.ndw.publisher import Longs, Play, Recording, Workload, play
 from quadweir.bench.ndw.sinks import CountSink, LatencySink, PairSink, pair_codes
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 PASS_THROUGH: Final = "pass-through"
 SPARK_JOIN: Final = "Spark's interval join"
+PARSING: Final = "parsing alone, by hand"
 _AHEAD_S: Final = 1.0
 _PATIENCE_S: Final = 120.0
 
@@ -145,6 +146,7 @@ class Throughput:
         records: how many records counted: those after the first batches.
         seconds: how long their batches took.
         results: how many results there were in all.
+        all_records: how many records there were in all.
         digest: a sum over all results; equal for equal results.
         cores: how many cores were busy, on average.
         split_ms: where the time of a batch went, as Spark tells.
@@ -153,6 +155,7 @@ class Throughput:
     records: int
     seconds: float
     results: int
+    all_records: int
     digest: int
     cores: float
     split_ms: Mapping[str, float] = field(default_factory=dict)
@@ -161,9 +164,14 @@ class Throughput:
     def records_per_second(self) -> float:
         return self.records / self.seconds
 
+    @property
+    def results_per_second(self) -> float:
+        return self.records_per_second * self.results / self.all_records
+
     def as_json(self) -> dict[str, Any]:
         return {
             "records_per_second": round(self.records_per_second),
+            "results_per_second": round(self.results_per_second),
             "records": self.records,
             "seconds": round(self.seconds, 2),
             "results": self.results,
@@ -174,23 +182,27 @@ class Throughput:
 
 
 def throughput(spark: SparkSession, feed: FileFeed, name: str, *, warm_batches: int) -> Throughput:
-    """Join a play as fast as it goes: in a window of ours, or by Spark alone."""
+    """Go through a play as fast as it goes: in a window of ours, or by what Spark has."""
     with _scratch() as folder:
         sink, frames = CountSink(), feed.frames(spark)
         if name == SPARK_JOIN:
             quads = spark_interval_join(frames, INTERVAL_MS)
+        elif name == PARSING:
+            quads = spark_parsing(frames)
         else:
             quads = mapped(spark, join_mapping(name, delay_ms=0), frames, folder)
         with Watch() as watch:
             query = start(quads, sink, checkpoint=folder / "query", available_now=True)
             wait(query)
-        batches = [each for each in query.recentProgress if each.numInputRows][warm_batches:]
+        told = [each for each in query.recentProgress if each.numInputRows]
+        batches = told[warm_batches:]
         spent = [each.batchDuration for each in batches]
         names = batches[-1].durationMs
         return Throughput(
             records=sum(each.numInputRows for each in batches),
             seconds=sum(spent) / 1000,
             results=sink.count,
+            all_records=sum(each.numInputRows for each in told),
             digest=sink.digest,
             cores=watch.cores,
             split_ms={n: float(np.mean([b.durationMs.get(n, 0) for b in batches])) for n in names},
