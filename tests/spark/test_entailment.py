@@ -17,7 +17,7 @@ from quadweir.entailment.table import Table
 from quadweir.optimize import optimize
 from quadweir.plan.query import plan_query
 from quadweir.runtime.bounded import ShardSpec, answer_bounded
-from quadweir.runtime.matching import match_statements
+from quadweir.runtime.matching import PASSED, match_statements
 from quadweir.sources.schemafiles import read_schema
 from quadweir.syntax import parse
 from quadweir.terms import IRI, BlankNode, Literal, Quad
@@ -117,6 +117,24 @@ def test_entailment_is_columns_alone(spark: SparkSession) -> None:
         text_of = matched._jdf.queryExecution().executedPlan().toString()
         assert "Python" not in text_of
         assert "ArrowEval" not in text_of
+
+
+def test_a_class_with_many_below_it_is_looked_up_in_one_set(spark: SparkSession) -> None:
+    below = [IRI(f"urn:ü{number}") for number in range(100)]
+    schema = Schema.of(Axiom(Kind.SUBCLASS, one, CLASSES[0]) for one in below)
+    types = [below[3], CLASSES[1], below[99], CLASSES[0], Literal("l")]
+    feed = [
+        Element(STREAM, 1000 + n, n, (Quad(IRI("urn:a"), TYPE, one),))
+        for n, one in enumerate(types)
+    ]
+    query = optimize(parse(QUERIES[0], dialect="cqels")).query
+    table = Table.of(schema, needs_of(query))
+    plan = plan_query(query, static=Dataset(), streams=(STREAM,), table=table)
+    frame = statements(spark, feed)
+    matched = match_statements(frame.where(frame[rows.STREAM] == STREAM), plan, 2)
+    assert "INSET" in matched._jdf.queryExecution().analyzed().toString()
+    found = {row[rows.POSITION]: row[f"{PASSED}0"] != 0 for row in matched.collect()}
+    assert [found[n] for n in range(len(types))] == [True, False, True, True, False]
 
 
 def test_the_social_media_example_finds_who_talks_on_both_channels(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 from quadweir.algebra.analyze import subpatterns
@@ -64,6 +64,10 @@ class QueryPlan:
     def ways(self, leaf: LeafPlan) -> Ways:
         """Tell how statements match a leaf, besides by looking like it."""
         return ways_to(leaf, self.table)
+
+    def for_shards(self) -> QueryPlan:
+        """Leave out what only matching looks at: it is as large as the schema and static data."""
+        return replace(self, table=None, wanted=tuple(each.for_shards() for each in self.wanted))
 
 
 def plan_query(

@@ -62,6 +62,13 @@ class Wanted:
         parts = [part for _, parts in self.leaves for part in parts]
         return frozenset(part for part in (*parts, self.key) if isinstance(part, int))
 
+    def for_shards(self) -> Wanted:
+        """Leave out what only matching looks at."""
+        way = self.way
+        if way is not None:
+            way = replace(way, predicates=frozenset(), classes=None)
+        return replace(self, way=way, conditions=())
+
     def passes(self, terms: Sequence[Term]) -> bool:
         """Tell whether a triple of the stream passes, where nothing has to follow from it."""
         return all(

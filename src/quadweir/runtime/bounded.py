@@ -53,6 +53,11 @@ class ShardSpec:
     keys: tuple[int, ...] = ()
     letters: bool = False
 
+    def __getstate__(self) -> dict[str, object]:
+        # A worker is sent no more than a shard needs: what is larger than a megabyte Spark sends in
+        # another way, which the driver's own worker for streams has not.
+        return {**self.__dict__, "plan": self.plan.for_shards()}
+
     @property
     def shape(self) -> Shape:
         """The columns of the answers."""

@@ -7,7 +7,7 @@ broadcast, and becomes rows beside theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
@@ -25,6 +25,8 @@ _BY_PREDICATE: Final = "_by_predicate"
 _BY_CLASS: Final = "_by_class"
 _BY_SUBJECT: Final = "_by_subject"
 _KEY: Final = "_key"
+_MANY: Final = 64
+"""A set of so many terms is made as one, not as a list of them."""
 # In place of a term: an end of the statement. No term is spelled so.
 _ENDS: Final = {End.SUBJECT: "s", End.OBJECT: "o"}
 _TURNED: Final = {End.SUBJECT: "o", End.OBJECT: "s"}
@@ -44,7 +46,32 @@ def follows(way: Way) -> Column:
 
 def _among(name: str, terms: Iterable[object]) -> Column:
     spelled = sorted(map(str, terms))
-    return F.col(name) == spelled[0] if len(spelled) == 1 else F.col(name).isin(spelled)
+    if len(spelled) == 1:
+        return F.col(name) == spelled[0]
+    return F.col(name).isin(spelled) if len(spelled) < _MANY else _in_set(name, spelled)
+
+
+def _in_set(name: str, spelled: Sequence[str]) -> Column:
+    """Tell whether a column holds one of many texts, none of which has a line feed.
+
+    Spark makes this very set of a long list, but only after every rule of its optimizer has walked
+    over it, which of 22,000 classes takes a tenth of a second in every batch.
+    """
+    from pyspark.sql import SparkSession
+    from pyspark.sql.classic.column import Column as ClassicColumn
+
+    spark: Any = SparkSession.active()
+    jvm = spark._jvm
+    as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
+    # The texts cross in one call: one by one, so many take seconds.
+    texts = jvm.java.util.regex.Pattern.compile("\n").splitAsStream("\n".join(spelled)).toList()
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    held = catalyst.CatalystTypeConverters.convertToCatalyst(as_scala(texts).toSeq())
+    values = as_scala(jvm.java.util.Arrays.asList(held.array())).toSet()
+    convert = jvm.org.apache.spark.sql.classic.ExpressionUtils
+    column: Any = F.col(name)
+    among = catalyst.expressions.InSet(convert.expression(column._jc), values)
+    return ClassicColumn(convert.column(among))
 
 
 def _is_resource(term: Column) -> Column:
