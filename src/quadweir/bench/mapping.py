@@ -229,7 +229,11 @@ class _Bench:
         count = min(_MORPH_RECORDS[form], self.records)
         known = "json" if form == "jsonl" else form
         self.on_step(f"Morph-KGC, {title}")
-        rate = morph.rate(known, count)
+        try:
+            rate = morph.rate(known, count)
+        except NoMorphError as error:
+            self.same[f"{title}, Morph-KGC"] = f"skipped: {error}"
+            return
         self.rates[f"{title} by Morph-KGC, {count:,} records"] = rate
         for name in _XML if form == "xml" else (title,):
             times, wanted = self.rates[name] / rate, _TIMES_MORPH[form] if name == title else None
@@ -268,7 +272,12 @@ def run(
         except NoMorphError as error:
             bench.same["Morph-KGC"] = f"skipped: {error}"
         for section in sections:
-            SECTIONS[section](bench)
+            try:
+                SECTIONS[section](bench)
+            except KeyboardInterrupt:
+                # What has been measured by then took long enough to be told.
+                bench.same[section] = "interrupted"
+                break
     return {
         "benchmark": "mapping",
         "machine": about,

@@ -40,12 +40,18 @@ def report(result: Mapping[str, Any], command: Sequence[str]) -> Report:
 
 def _targets(result: Mapping[str, Any]) -> Section:
     rows = [
-        [each["name"].strip(), Verdict(each["value"], each["met"]), each["unit"], each["at_least"]]
+        [
+            each["name"].strip(),
+            Verdict(each["value"], each["met"]),
+            each["unit"],
+            each["at_least"],
+            each.get("note", ""),
+        ]
         for some in result["sections"].values()
         for each in some
         if "met" in each
     ]
-    heading = ["measured", "value", "unit", "at least"]
+    heading = ["measured", "value", "unit", "at least", "besides"]
     return Section(title="Targets", parts=[Table(title="", heading=heading, rows=rows)])
 
 
