@@ -91,7 +91,7 @@ def measure_query(
     registered = engine.query(text, static=static, shards=shards, allow_unbounded=allow_unbounded)
     with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as checkpoint, watched() as memory:
         registered.start(
-            Call(lambda frame, _: drain(frame)),
+            Call(lambda frame, _: drain(frame), whole=True),
             checkpoint=Path(checkpoint),
             available_now=True,
         )

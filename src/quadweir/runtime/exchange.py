@@ -30,6 +30,7 @@ from quadweir.kernel.window import Elements
 from quadweir.plan.query import QueryPlan
 from quadweir.plan.wanted import Wanted
 from quadweir.runtime.answers import FACTS
+from quadweir.runtime.garbage import settle
 from quadweir.runtime.letters import of_late, packed, taken_out
 from quadweir.runtime.matching import (
     BITS,
@@ -112,6 +113,7 @@ class Packer:
                 waiting, count, times, sent = [], 0, {}, True
         if waiting or times or told or not sent:
             yield self._pack(waiting, times, told)
+        settle(Packer)
 
     def _note_times(self, times: Times, told: Told, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:

@@ -64,10 +64,17 @@ class Feed:
 @final
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """All streams of a query in one frame: statements, and dead letters told by their reason."""
+    """All streams of a query in one frame: statements, and dead letters told by their reason.
+
+    Attributes:
+        frame: the rows.
+        timing: delays and idle times of the streams.
+        plain: whether every row that a source gives is a statement.
+    """
 
     frame: DataFrame
     timing: Timing
+    plain: bool
 
     @property
     def is_streaming(self) -> bool:
@@ -106,6 +113,7 @@ def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -
         UsageError: a stream is not known, or some streams go on and others are all there.
     """
     frames, delays, idles = [], {}, {}
+    plain = True
     for iri, predicate in event_times(plan).items():
         feed = feeds.get(iri)
         if feed is None:
@@ -116,7 +124,9 @@ def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -
             )
         own = spool / hashlib.sha256(iri.encode()).hexdigest()[:12] if spool is not None else None
         wanted = predicate.value if predicate is not None else None
-        rows_of = _complete(feed.open(wanted if wanted != feed.timed_by else None, own))
+        opened = feed.open(wanted if wanted != feed.timed_by else None, own)
+        plain = plain and not feed.told and rows.REASON not in opened.columns
+        rows_of = _complete(opened)
         if wanted is not None and wanted != feed.timed_by and not rows_of.isStreaming:
             rows_of = timed_by(rows_of, wanted)
         frames.append(rows_of)
@@ -134,7 +144,7 @@ def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -
         )
     told = frozenset(iri for iri in delays if feeds[iri].told)
     frame = reduce(lambda one, other: one.unionByName(other), frames)
-    return Opened(frame, Timing(delays, idles, told))
+    return Opened(frame, Timing(delays, idles, told), plain)
 
 
 def _complete(frame: DataFrame) -> DataFrame:

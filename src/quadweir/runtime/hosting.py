@@ -34,6 +34,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from quadweir.runtime.garbage import settle
+
 _HEADER: Final = StructType(
     [
         StructField("version", LongType()),
@@ -163,6 +165,7 @@ class HostingProcessor(StatefulProcessor):
             self._log.updateValue((version,), (_packed(copy.hosted.mark(), lasting),))
         self._header.update((version, copy.token, parts, first, logged, copy.hosted.note()))
         self._keep(shard, copy)
+        settle(self._name)
 
     def close(self) -> None:
         """Keep the copies: the next batch may find them of use."""

@@ -1,7 +1,8 @@
 """Triple patterns as column expressions: statements in, and which tests each of them passed out.
 
-Every statement gives one row, whatever it matches, with the terms that somebody binds and nothing
-else: shards have to know how far time has come in a stream whether anything matches or not.
+A statement that passes a test gives one row, with the terms that somebody binds and nothing else.
+Shards have to know how far time has come in a stream whether anything matches or not: a statement that
+matches nothing gives a row if none in the task before it had as early, or as late, a time.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from quadweir.plan.wanted import TERMS, Part, Wanted
 from quadweir.runtime.columns import may_hold
 from quadweir.runtime.entail import CARRIED, follows, with_consequences
 from quadweir.runtime.letters import LETTER, letter
+from quadweir.runtime.running import is_edge
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -65,8 +67,8 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         shards: how many shards there are.
 
     Returns:
-        A row for each statement: the number of its stream, its event time and position, the tests
-        it passed, and where it passed some its terms as far as they are bound or sharded by.
+        Rows with the number of the stream, event time and position, the tests that a statement
+        passed, and where it passed some its terms as far as they are bound or sharded by.
     """
     streams = stream_numbers(plan)
     number = reduce(
@@ -110,6 +112,11 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         ]
         return reduce(or_, found) if found else None
 
+    spark = statements.sparkSession
+    edge = is_edge(spark, F.col(STREAM), F.col(rows.EVENT_TIME), numbers=len(streams))
+    passed = [F.col(name) != 0 for name in bits]
+    others = [F.col(LETTER).isNotNull()] if letters else []
+    tested = tested.where(reduce(or_, [*passed, *others, F.col(STREAM) < 0, edge]))
     terms = []
     for place, name in enumerate(VALUES):
         is_needed = some(lambda each, place=place: place in each.needed)  # type: ignore[misc]

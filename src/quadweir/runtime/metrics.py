@@ -61,6 +61,8 @@ class Meter:
             row = observed.get(name)
             for key in keys:
                 found[key] += (row[key] or 0) if row is not None else 0
+        if INPUT_METRICS not in observed:
+            found["statements"] += report.numInputRows
         told = observed.get(METRICS)
         if told is not None and told["through"] is not None:
             through = told["through"]

@@ -28,7 +28,7 @@ from quadweir.runtime.answers import as_statements, present, with_times
 from quadweir.runtime.bounded import ShardSpec, answer_bounded
 from quadweir.runtime.continuous import answer_continuously
 from quadweir.runtime.feeds import METRICS as INPUT_METRICS
-from quadweir.runtime.feeds import Feed, Opened, open_feeds
+from quadweir.runtime.feeds import Feed, open_feeds
 from quadweir.runtime.fingerprint import Fingerprint
 from quadweir.runtime.letters import dead_letters as letters_of
 from quadweir.runtime.metrics import Meter
@@ -414,9 +414,13 @@ class RegisteredQuery:
         if not opened.is_streaming:
             # Without a name of its own: queries over the answers of queries have several.
             self._observation = Observation()
-            told = Opened(opened.frame.observe(self._observation, *counts), opened.timing)
+            told = replace(opened, frame=opened.frame.observe(self._observation, *counts))
             return answer_bounded(told.statements, self._spec, shards=self.shards), False
-        told = Opened(opened.frame.observe(INPUT_METRICS + tag, *counts), opened.timing)
+        # Counting goes row by row, outside of Spark's compiled code; where rows that sources give
+        # are what is counted, Spark has counted them already.
+        told = opened
+        if not opened.plain:
+            told = replace(opened, frame=opened.frame.observe(INPUT_METRICS + tag, *counts))
         statements = told.frame if letters else told.statements
         if record is not None:
             record.mkdir(parents=True, exist_ok=True)

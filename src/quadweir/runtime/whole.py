@@ -13,6 +13,7 @@ from quadweir.sinks.console import ConsoleSink
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.kafka import KafkaSink
 from quadweir.sinks.rdf_batches import DocumentSink
+from quadweir.sinks.start import Call
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,6 +40,8 @@ class Whole:
                     frame.write.format("noop").mode("overwrite").save()
                 self.sink.write(frame, batch)
             case ConsoleSink(most_rows=most) if most >= _ALL_ROWS:
+                self.sink.write(frame, batch)
+            case Call(whole=True):
                 self.sink.write(frame, batch)
             case _:
                 kept = frame.persist()

@@ -156,9 +156,15 @@ class Call:
     """Any function of the user's, as for Spark's own `foreachBatch`.
 
     Guarantee: at least once; the function can make it exactly once with the batch's number.
+
+    Attributes:
+        function: gets the rows of a batch and its number.
+        whole: promises that the function computes all rows, and once: then they need not be kept in
+            memory beside it.
     """
 
     function: Callable[[DataFrame, int], object]
+    whole: bool = False
 
     def prepare(self) -> None:
         """There is nothing to check."""
