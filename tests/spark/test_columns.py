@@ -13,6 +13,7 @@ from quadweir.algebra.functions import default_context
 from quadweir.algebra.patterns import Filter
 from quadweir.algebra.scalar import holds
 from quadweir.runtime.columns import judge, may_hold
+from quadweir.runtime.running import is_edge
 from quadweir.syntax.read import parse
 from quadweir.terms import IRI, BlankNode, Literal, Term, Variable
 from quadweir.vocab import XSD
@@ -121,3 +122,18 @@ def test_columns_agree_with_the_evaluator(spark: SparkSession) -> None:
 
 def no_exists(*_: object) -> bool:
     raise AssertionError("there is no EXISTS here")
+
+
+def test_of_times_those_go_on_that_are_the_earliest_or_latest_so_far(spark: SparkSession) -> None:
+    times = [(0, 5), (1, 5), (0, 5), (0, 6), (1, 4), (0, 5), (0, -3), (1, 5), (0, 9), (0, -2)]
+    frame = spark.createDataFrame(times, "number int, time bigint").coalesce(1)
+    kept = frame.where(is_edge(spark, F.col("number"), F.col("time"), numbers=2))
+    # What is the latest so far is not noted as the earliest: then another 5 goes on, once.
+    expected = [(0, 5), (1, 5), (0, 5), (0, 6), (1, 4), (0, -3), (0, 9)]
+    # A task begins anew, also when the same plan runs again.
+    for _ in range(2):
+        assert [tuple(row) for row in kept.collect()] == expected
+    apart = spark.range(0, 8, numPartitions=4).where(
+        is_edge(spark, F.lit(0), F.col("id") % 2, numbers=1)
+    )
+    assert apart.count() == 8

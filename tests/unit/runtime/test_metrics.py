@@ -43,6 +43,15 @@ def test_each_batch_counts_once_and_a_restart_counts_on() -> None:
     assert meter.metrics()["statements"] == 40
 
 
+def test_what_sources_give_counts_where_nothing_else_is_counted() -> None:
+    meter = Meter()
+    plain = report(0)
+    del plain.observedMetrics["quadweir_input"]
+    plain.numInputRows = 12
+    meter.add([plain])
+    assert meter.metrics()["statements"] == 12
+
+
 def test_a_batch_is_split_into_where_its_time_went() -> None:
     meter = Meter()
     meter.add([report(0)])
