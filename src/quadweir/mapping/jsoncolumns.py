@@ -209,13 +209,13 @@ def _trailing(raw: Column) -> Column:
     """Tell whether a text that Spark could parse goes on after its first value.
 
     Spark reads one value and leaves the rest unread. In brackets, a second value is a second
-    element or an error. Where the first brace is the last byte, there is no second value.
+    element or an error. Where the first brace is the last byte, there is no second value: bytes,
+    not characters, which would have to be counted.
     """
     whole = F.try_parse_json(F.concat(F.lit("["), raw, F.lit("]")))
     second = F.try_variant_get(whole, "$[1]", "variant")
-    return F.when(F.instr(raw, "}") == F.length(raw), False).otherwise(
-        whole.isNull() | second.isNotNull()
-    )
+    is_one = F.octet_length(F.substring_index(raw, "}", 1)) + 1 == F.octet_length(raw)
+    return F.when(is_one, False).otherwise(whole.isNull() | second.isNotNull())
 
 
 def _fault(raw: Column) -> Column:

@@ -56,10 +56,19 @@ def explode(
     frame: DataFrame, entries: Sequence[Entry], with_target: bool, carry: Sequence[str] = ()
 ) -> DataFrame:
     """Turn a row of terms into a row for each of its quads."""
-    quads = quad_array(entries, with_target)
-    assert quads is not None
-    exploded = frame.select(*carry, F.explode(quads).alias("quad")).select(*carry, "quad.*")
+    if _is_one(entries, with_target):
+        subject, *others = _terms(entries[0].parts)
+        exploded = frame.select(*carry, made_once(subject).alias(rows.SUBJECT), *others)
+    else:
+        quads = quad_array(entries, with_target)
+        assert quads is not None
+        exploded = frame.select(*carry, F.explode(quads).alias("quad")).select(*carry, "quad.*")
     return exploded.where(is_whole())
+
+
+def _is_one(entries: Sequence[Entry], with_target: bool) -> bool:
+    """Tell whether every row of terms makes one quad at most, so that nothing need be exploded."""
+    return not with_target and len(entries) == 1 and not any(one.many for one in entries[0].terms)
 
 
 def explode_lines(
@@ -72,7 +81,7 @@ def explode_lines(
     if with_target:
         found = _array(entries, with_target, _targeted_line)
         exploded = frame.select(*carry, F.explode(found).alias("quad")).select(*carry, "quad.*")
-    elif len(entries) == 1 and not any(part.many for part in entries[0].terms):
+    elif _is_one(entries, with_target):
         exploded = frame.select(*carry, made_once(_line(entries[0].parts, None)).alias(rows.LINE))
     else:
         found = _array(entries, with_target, _line)
@@ -238,6 +247,16 @@ def _targeted_line(parts: Parts, target: int | None) -> Column:
 
 
 def _quad(parts: Parts, target: int | None, with_target: bool, tagged: bool) -> Column:
+    named = _terms(parts)
+    if with_target:
+        named.append(F.lit(target).cast("int").alias(TARGET))
+    if tagged:
+        named.append(F.lit(None).cast("string").alias(rows.REASON))
+    return F.struct(*named)
+
+
+def _terms(parts: Parts) -> list[Column]:
+    """The four columns of a quad."""
     subject, graph = parts[0].column, parts[3]
     # A quad whose graph is missing is none; its subject says so, since a NULL graph is a graph.
     fields = [
@@ -246,12 +265,7 @@ def _quad(parts: Parts, target: int | None, with_target: bool, tagged: bool) -> 
         parts[2].column,
         graph.column if graph is not None else F.lit(None).cast("string"),
     ]
-    named = [column.alias(name) for column, name in zip(fields, rows.TERMS, strict=True)]
-    if with_target:
-        named.append(F.lit(target).cast("int").alias(TARGET))
-    if tagged:
-        named.append(F.lit(None).cast("string").alias(rows.REASON))
-    return F.struct(*named)
+    return [column.alias(name) for column, name in zip(fields, rows.TERMS, strict=True)]
 
 
 def _product(

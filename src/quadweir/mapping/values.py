@@ -207,15 +207,18 @@ def _keyed(is_string: Column, text: Column) -> Column:
 
 
 def _is_nested(value: Column) -> Column:
-    return F.schema_of_variant(value).rlike("^[AO]")
+    kind = F.schema_of_variant(value)
+    return kind.startswith("ARRAY") | kind.startswith("OBJECT")
 
 
 def _variant_text(value: Column) -> Column:
-    kind = F.schema_of_variant(value)
+    # Most are strings and whole numbers, which show without a regular expression what they are.
+    kind, text = F.schema_of_variant(value), value.cast("string")
     return (
-        F.when(kind.rlike("^[AO]"), F.lit(None))
-        .when(kind.rlike(_FRACTION), _double(value))
-        .otherwise(value.cast("string"))
+        F.when(kind == "STRING", text)
+        .when(_is_nested(value), F.lit(None))
+        .when(kind.startswith("D"), F.when(kind.rlike(_FRACTION), _double(value)).otherwise(text))
+        .otherwise(text)
     )
 
 

@@ -35,6 +35,7 @@ from quadweir.kernel.joinclock import Heard
 from quadweir.kernel.joinwindows import JoinTiming, JoinWindow
 from quadweir.mapping.joins import KEY, SIDE, JoinInput, shown_key
 from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, FIRST, SHARD_KEY, shard_keys
+from quadweir.runtime.garbage import settle
 from quadweir.runtime.hosting import HostingProcessor
 
 if TYPE_CHECKING:
@@ -247,6 +248,7 @@ class JoinPacker:
                 waiting, count = [], 0
         if waiting:
             yield self._pack(number, waiting, profile.taken())
+        settle(JoinPacker)
 
     def _pack(self, task: int, waiting: list[pa.Table], heard: np.ndarray) -> pa.RecordBatch:
         table = pa.concat_tables(waiting).combine_chunks()
