@@ -125,7 +125,7 @@ def both(child: Side, parent: Side) -> DataFrame:
 
 def _letter(frame: DataFrame) -> list[Column]:
     if REASONS not in frame.columns:
-        return [F.lit(None).cast("string").alias(name) for name in LETTER]
+        return []
     # As one text: on the way to Python Spark asks after every row how large the batch is by now, and
     # a column of arrays, most of them NULL, goes through all of its rows to tell.
     texts = F.transform(REASONS, lambda one: F.replace(one, F.lit(_BETWEEN), F.lit(" ")))

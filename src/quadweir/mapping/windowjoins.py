@@ -201,7 +201,7 @@ class WindowJoin:
                 timing=timing_of(self.window, *streams),
                 child=tuple(child.carried),
                 parent=(OBJECT,),
-                passed=LETTER,
+                passed=LETTER if with_letters else (),
                 is_keyed=bool(self.keys),
                 name=self.name,
                 run=self.hosting.run,

@@ -408,7 +408,6 @@ class HostedJoin:
         ]
         reason, *others = self._spec.passed
         told = late.select(others).append_column(reason, pa.array(found, pa.string()))
-        # What joins without letters has no texts to tell of.
         return told.filter(told.column(others[0]).is_valid())
 
     def _step(self, table: pa.Table, order: Ints, heard: Heard) -> Iterator[Pairs]:
