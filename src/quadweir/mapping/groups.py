@@ -33,7 +33,7 @@ from quadweir.mapping.quads import TARGET, Entry, flatten, join_lines, told
 from quadweir.mapping.records import Records
 from quadweir.mapping.sources import LogicalSource, LogicalTarget
 from quadweir.mapping.staticjoins import StaticJoin
-from quadweir.mapping.values import Terms
+from quadweir.mapping.values import Form, Terms
 from quadweir.mapping.windowjoins import Hosting, WindowJoin
 from quadweir.terms import IRI
 from quadweir.vocab import RDF
@@ -47,6 +47,7 @@ _IS_BAD: Final = "_quadweir_bad"
 _REASON: Final = "_quadweir_reason"
 _SHARED: Final = "_quadweir_shared"
 _TEXT: Final = "_quadweir_plain"
+_TYPED: Final = "_quadweir_typed"
 
 
 @final
@@ -400,7 +401,7 @@ def _no_letters(frame: DataFrame) -> DataFrame:
 
 
 def prepared(records: Records) -> Records:
-    """Give the reason and every text a column of its own.
+    """Give the reason, every text and every key of a join by type a column of its own.
 
     Subjects ask for the reason, and encoding and escaping name a text several times; Spark would
     copy the whole expression to each place, and run code that is too long for Java to compile.
@@ -412,7 +413,11 @@ def prepared(records: Records) -> Records:
         if not value.many:
             name = f"{_TEXT}{number}"
             columns[name] = value.text().column
-            values[reference] = replace(value, plain=F.col(name))
+            key = None
+            if value.form is Form.VARIANT:
+                columns[f"{_TYPED}{number}"] = value.keyed().column
+                key = F.col(f"{_TYPED}{number}")
+            values[reference] = replace(value, plain=F.col(name), key=key)
     reason = records.reason
     if reason is not None:
         columns[_REASON] = reason.cast("string")

@@ -90,6 +90,8 @@ class Value:
     """For a TEXT from a typed column: the IRI of its natural datatype."""
     plain: Column | None = None
     """Where `text` has been computed already."""
+    key: Column | None = None
+    """Where `keyed` has."""
     is_clean: bool = False
     """Whether texts are of ASCII, and none of a character that a literal spells as an escape."""
 
@@ -138,6 +140,8 @@ class Value:
 
     def keyed(self) -> Terms:
         """The values as texts that are equal where the values and their types are."""
+        if self.key is not None:
+            return Terms(self.key)
         match self.form:
             case Form.TEXT | Form.TEXTS:
                 return self.text().map(lambda text: _keyed(F.lit(self.datatype is None), text))
