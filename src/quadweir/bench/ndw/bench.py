@@ -66,7 +66,7 @@ class Size:
     warm_seconds: int = 12
     every_ms: int = 1000
     batch_records: int = 300_000
-    batches: int = 4
+    batches: int = 3
     adapt_seconds: int = 60
 
 
