@@ -43,7 +43,7 @@ SATURATING: Final = {
 }
 """What is played as fast as it goes: as in the paper, and with one partner for each record."""
 _POINTS: Final = 200
-_WARM_BATCHES: Final = 2
+_WARM_BATCHES: Final = 4
 
 
 @final
