@@ -7,7 +7,15 @@ from typing import cast
 
 from quadweir.algebra.analyze import is_static
 from quadweir.algebra.node import Node
-from quadweir.algebra.patterns import Join, Pattern, Service, WindowPattern
+from quadweir.algebra.patterns import (
+    BasicPattern,
+    Join,
+    PathPattern,
+    Pattern,
+    Service,
+    TriplePattern,
+    WindowPattern,
+)
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.scopes import in_scope
 from quadweir.algebra.traverse import PATTERN_CLASSES, with_children
@@ -19,7 +27,7 @@ def gather_static(query: ContinuousQuery) -> ContinuousQuery:
     """Turn Join(window, A, window, B) into Join(window, window, Join(A, B)) for static A and B.
 
     Only parts that share a variable are joined beforehand: a product of two unrelated tables
-    would be larger than both.
+    would be larger than both. Triple patterns that share none are taken apart for that.
     """
     if not query.windows:
         return query
@@ -38,14 +46,34 @@ def _gather(pattern: Pattern, query: ContinuousQuery) -> Pattern:
     if not isinstance(pattern, Join):
         return pattern
     static = [each for each in pattern.inputs if is_static(each, query) and not is_volatile(each)]
-    pieces = _connected(static, query)
-    if all(len(piece) == 1 for piece in pieces):
+    apart = [part for each in static for part in _apart(each, query)]
+    pieces = _connected(apart, query)
+    if len(apart) == len(static) and all(len(piece) == 1 for piece in pieces):
         return pattern
     moving = [each for each in pattern.inputs if each not in static]
     gathered: list[Pattern] = [
         piece[0] if len(piece) == 1 else Join(inputs=tuple(piece)) for piece in pieces
     ]
     return Join(inputs=(*moving, *gathered), span=pattern.span)
+
+
+def _apart(pattern: Pattern, query: ContinuousQuery) -> list[Pattern]:
+    """Take triple patterns apart that share no variable."""
+    if not isinstance(pattern, BasicPattern):
+        return [pattern]
+    single: list[Pattern] = [replace(pattern, patterns=(each,)) for each in pattern.patterns]
+    pieces = _connected(single, query)
+    if len(pieces) < 2:
+        return [pattern]
+    return [
+        replace(pattern, patterns=tuple(one for each in piece for one in _patterns(each)))
+        for piece in pieces
+    ]
+
+
+def _patterns(pattern: Pattern) -> tuple[TriplePattern | PathPattern, ...]:
+    assert isinstance(pattern, BasicPattern)
+    return pattern.patterns
 
 
 def _connected(patterns: list[Pattern], query: ContinuousQuery) -> list[list[Pattern]]:
