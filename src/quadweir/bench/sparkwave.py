@@ -329,11 +329,19 @@ def _figures(points: Sequence[Point]) -> dict[str, list[Figure]]:
     return found
 
 
-def sized(*, quick: bool, offers: int | None = None, rounds: int | None = None) -> Size:
+def sized(
+    *,
+    quick: bool,
+    offers: int | None = None,
+    rounds: int | None = None,
+    windows: Sequence[int] = (),
+) -> Size:
     """The size that was asked for."""
     size = QUICK if quick else Size()
     if offers is not None:
         size = replace(size, offers=offers)
+    if windows:
+        size = replace(size, windows=tuple(windows))
     return replace(size, rounds=rounds) if rounds is not None else size
 
 

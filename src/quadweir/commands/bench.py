@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -202,6 +203,12 @@ def sparkwave(
     rounds: Annotated[
         int | None, typer.Option(min=1, help="How often contenders take turns; default 2.")
     ] = None,
+    windows: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--window", min=1, help="Measure windows of so many seconds; may be repeated."
+        ),
+    ] = None,
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a page with charts there.")
     ] = None,
@@ -228,15 +235,23 @@ def sparkwave(
     with console.status("starting") as status:
         result = bench.run(
             sections or tuple(bench.SECTIONS),
-            size=bench.sized(quick=quick, offers=offers, rounds=rounds),
+            size=bench.sized(quick=quick, offers=offers, rounds=rounds, windows=windows or ()),
             on_step=lambda name: status.update(name),
         )
     if report is not None:
         from quadweir.bench.page import write
         from quadweir.bench.sparkwave_report import report as page
 
-        words = ["quadweir", "bench", "sparkwave"]
-        words += [word for each in sections or () for word in ("--section", each)]
+        words = ["quadweir", "bench", "sparkwave", *(["--quick"] if quick else [])]
+        given: dict[str, Sequence[object]] = {
+            "--section": sections or (),
+            "--window": windows or (),
+            "--offers": () if offers is None else (offers,),
+            "--rounds": () if rounds is None else (rounds,),
+        }
+        words += [
+            str(one) for name, all_of in given.items() for each in all_of for one in (name, each)
+        ]
         write(page(result, words), result, report, "sparkwave")
     if as_json:
         print_json(result)
