@@ -1,10 +1,10 @@
 """The Spark state processor around anything that works shard by shard: it moves blobs and state.
 
 The state of a shard is a log: what arrived in each batch, since the last snapshot. A worker that
-still holds the shard as the last batch left it only appends; any other brings its copy up to date
-from the snapshot and the log. Whether a copy is the right one is told by a token that each batch
-writes anew: the number of the batch would not tell a batch that failed from the one that took its
-place.
+still holds the shard as the last batch left it only appends; one that holds it as a batch before left
+it takes up what was logged since; any other begins with the snapshot. As which batch left it, is told
+by a token that each batch writes anew: the number of the batch would not tell a batch that failed from
+the one that took its place.
 
 Spark starts a process beside the driver only to ask a processor for its state variables. It should
 not have to load the kernel for that: the kernel is imported where it is used, and what a shard is
@@ -39,7 +39,7 @@ from quadweir.runtime.garbage import settle
 _HEADER: Final = StructType(
     [
         StructField("version", LongType()),
-        StructField("token", StringType()),
+        StructField("token", StringType()),  # those of the snapshot and of each entry of the log
         StructField("parts", LongType()),
         StructField("first", LongType()),
         StructField("logged", LongType()),
@@ -144,15 +144,16 @@ class HostingProcessor(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         blobs = [bytes(blob) for frame in rows for blob in frame["blob"]]
         header = self._header.get() if self._header.exists() else None
-        version, token, parts, first, logged, note = header or (0, "", 0, 1, 0, None)
-        shard = int(key[0])
-        copy = self._copy(shard, token, version, parts, first, note)
+        version, known, parts, first, logged, note = header or (0, "", 0, 1, 0, None)
+        shard, tokens = int(key[0]), known.split()
+        copy = self._copy(shard, tokens, version, parts, first, note)
         version += 1
         for batch in copy.hosted.take(blobs, f"{shard}.{version}", copy.replayed):
             # As Arrow's own columns: Spark takes them over without making objects of texts.
             yield batch.to_pandas(types_mapper=pd.ArrowDtype)
         copy.replayed = 0
         copy.token = secrets.token_hex(8)
+        tokens.append(copy.token)
         lasting = copy.hosted.lasting(blobs)
         logged += sum(map(len, lasting))
         if version - first + 1 >= _LONGEST_LOG or logged > max(_SMALLEST_SNAPSHOT, parts * _PART):
@@ -160,10 +161,10 @@ class HostingProcessor(StatefulProcessor):
             parts = self._save(copy.hosted, parts)
             for number in range(first, version):
                 self._log.removeKey((number,))
-            first, logged = version + 1, 0
+            first, logged, tokens = version + 1, 0, tokens[-1:]
         else:
             self._log.updateValue((version,), (_packed(copy.hosted.mark(), lasting),))
-        self._header.update((version, copy.token, parts, first, logged, copy.hosted.note()))
+        self._header.update((version, " ".join(tokens), parts, first, logged, copy.hosted.note()))
         self._keep(shard, copy)
         settle(self._name)
 
@@ -171,21 +172,26 @@ class HostingProcessor(StatefulProcessor):
         """Keep the copies: the next batch may find them of use."""
 
     def _copy(
-        self, key: int, token: str, version: int, parts: int, first: int, note: str | None
+        self, key: int, tokens: list[str], version: int, parts: int, first: int, note: str | None
     ) -> _Copy:
         """Find the shard as the state says it is, or make it so.
 
-        It is taken out of the copies: one that a step left half done must not be found again.
+        It is taken out of the copies: one that a step left half done must not be found again. Spark
+        may have given batches since to another worker: what they logged is taken up.
         """
         copy = _COPIES.pop((self._name, key), None)
-        if copy is not None and copy.token == token:
-            return copy
-        spec: HostSpec = CloudPickleSerializer().loads(self._spec)  # type: ignore[no-untyped-call]
-        copy = _Copy(token, spec.host())
-        if parts:
-            data = b"".join(self._snapshot.getValue((number,))[0] for number in range(parts))
-            copy.hosted.restore(data)
-        for number in range(first, version + 1):
+        if copy is not None and copy.token in tokens:
+            behind = len(tokens) - 1 - tokens.index(copy.token)
+            if not behind:
+                return copy
+        else:
+            behind = version + 1 - first
+            spec: HostSpec = CloudPickleSerializer().loads(self._spec)  # type: ignore[no-untyped-call]
+            copy = _Copy("", spec.host())
+            if parts:
+                data = b"".join(self._snapshot.getValue((number,))[0] for number in range(parts))
+                copy.hosted.restore(data)
+        for number in range(version + 1 - behind, version + 1):
             mark, blobs = _unpacked(self._log.getValue((number,))[0])
             copy.hosted.replay(blobs, mark)
             copy.replayed += 1

@@ -9,7 +9,7 @@ import pytest
 
 from quadweir.runtime import hosting
 from quadweir.runtime.matching import END, stream_prefix
-from quadweir.runtime.processor import Times, Timing
+from quadweir.runtime.processor import Times, Timing, _HostSpec
 from quadweir.sources.streamfiles import Element
 from quadweir.testing import Answer, Oracle, blank_label, diff_answers
 from query_hosts import Host
@@ -70,6 +70,24 @@ def test_a_worker_that_lost_its_copies_takes_the_state_up(text, monkeypatch):
     host.finish()
     assert host.replayed > 0
     assert diff_answers(expected(text, feed), host.answers) == ""
+
+
+def test_a_worker_that_others_took_turns_with_takes_up_what_it_missed(monkeypatch):
+    monkeypatch.setattr(hosting, "_LONGEST_LOG", 7)
+    feed = make_feed(60)
+    host = Host(PAIRS)
+    workers: list[dict[tuple[str, int], hosting._Copy]] = [{}, {}, {}]
+    dice = random.Random(5)
+    made = []
+    spec = _HostSpec.host
+    monkeypatch.setattr(_HostSpec, "host", lambda own: made.append(own) or spec(own))
+    for start in range(0, len(feed), 3):
+        monkeypatch.setattr(hosting, "_COPIES", dice.choice(workers))
+        host.push(feed[start : start + 3])
+    host.finish()
+    # Shards are made anew only where a snapshot has been written since, or at first.
+    assert len(made) < host.replayed
+    assert diff_answers(expected(PAIRS, feed), host.answers) == ""
 
 
 def test_the_log_is_cut_by_snapshots(monkeypatch):
