@@ -59,7 +59,7 @@ class Records:
 def describe(logical: LogicalSource) -> str:
     """Name a source in a few words.
 
-    >>> from quadweir.mapping.sources import Formulation
+    >>> from quadweir.mapping.sources import FileSource, Formulation, FormulationKind, LogicalSource
     >>> describe(LogicalSource(
     ...     source=FileSource(path="a.csv"), formulation=Formulation(kind=FormulationKind.CSV)))
     'a.csv'

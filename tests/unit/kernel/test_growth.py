@@ -43,5 +43,5 @@ def test_a_burst_after_a_quiet_time_loses_no_answer(body: str) -> None:
     expected = Oracle(query).answers(feed)
     assert expected
     for size in (1, 7, 40):
-        found = by_the_kernel(optimize(query).query, feed, [], steps=[size])
+        found, _ = by_the_kernel(optimize(query).query, feed, [], steps=[size])
         assert diff_answers(expected, found) == ""
