@@ -15,8 +15,8 @@ _SETTLED: set[Hashable] = set()
 def settle(what: Hashable) -> None:
     """Leave all that is there now out of later collections; once for each name in a process.
 
-    Only what refers to itself in a circle would then stay for ever, and what is kept between tasks
-    does not.
+    What refers to itself in a circle would then stay for ever, as shards do: ask for it when all is
+    loaded, and before there is any of them.
     """
     if what not in _SETTLED:
         _SETTLED.add(what)

@@ -17,6 +17,7 @@ import os
 import secrets
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,12 +104,14 @@ class _Copy:
     token: str
     hosted: Hosted
     replayed: int = 0
+    used: float = 0.0
 
 
-# Shards outlive batches in the workers that Spark uses again. Those used longest ago are dropped:
-# their queries may have ended, and if not, their state brings them back.
+# Shards outlive batches in the workers that Spark uses again. Those used longest ago are dropped, and
+# those not used for a while: their queries may have ended, and if not, their state brings them back.
 _COPIES: dict[tuple[str, int], _Copy] = {}
 _MOST_COPIES: Final = 64
+_KEPT_SECONDS: Final = 120.0
 
 
 class HostingProcessor(StatefulProcessor):
@@ -166,7 +169,6 @@ class HostingProcessor(StatefulProcessor):
             self._log.updateValue((version,), (_packed(copy.hosted.mark(), lasting),))
         self._header.update((version, " ".join(tokens), parts, first, logged, copy.hosted.note()))
         self._keep(shard, copy)
-        settle(self._name)
 
     def close(self) -> None:
         """Keep the copies: the next batch may find them of use."""
@@ -187,6 +189,8 @@ class HostingProcessor(StatefulProcessor):
         else:
             behind = version + 1 - first
             spec: HostSpec = CloudPickleSerializer().loads(self._spec)  # type: ignore[no-untyped-call]
+            # All is loaded now, and there is no shard yet that would never be collected.
+            settle(HostingProcessor)
             copy = _Copy("", spec.host())
             if parts:
                 data = b"".join(self._snapshot.getValue((number,))[0] for number in range(parts))
@@ -200,9 +204,12 @@ class HostingProcessor(StatefulProcessor):
         return copy
 
     def _keep(self, key: int, copy: _Copy) -> None:
+        copy.used = time.monotonic()
         _COPIES[self._name, key] = copy
-        while len(_COPIES) > _MOST_COPIES:
-            del _COPIES[next(iter(_COPIES))]
+        oldest = next(iter(_COPIES))
+        while len(_COPIES) > _MOST_COPIES or copy.used - _COPIES[oldest].used > _KEPT_SECONDS:
+            del _COPIES[oldest]
+            oldest = next(iter(_COPIES))
 
     def _save(self, hosted: Hosted, before: int) -> int:
         """Write a snapshot in parts that the state store can bear."""

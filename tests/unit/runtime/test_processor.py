@@ -187,6 +187,12 @@ def test_the_oldest_copies_are_dropped(monkeypatch):
     for name in ("one", "two"):
         Host(PAIRS, name=name).push(make_feed(4))
     assert {name for name, _ in hosting._COPIES} == {"two.0"}
+    # So are those that were not used for a while.
+    monkeypatch.setattr(hosting, "_MOST_COPIES", 64)
+    for copy in hosting._COPIES.values():
+        copy.used -= hosting._KEPT_SECONDS
+    Host(PAIRS, name="three").push(make_feed(4))
+    assert {name for name, _ in hosting._COPIES} == {"three.0"}
 
 
 MADE = """CONSTRUCT { ?x <urn:r> ?z } {
