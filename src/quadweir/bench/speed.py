@@ -165,7 +165,7 @@ def _measured_whole(question: Question, effort: Effort) -> Callable[[Workbench],
     """A question over streams that are all there: its times are inside the elements."""
 
     def run(bench: Workbench) -> dict[str, Any]:
-        taxis = max(10, effort.triples // (6 * 40))
+        taxis = max(10, round(effort.triples * question.share) // (6 * 40))
         given = workloads.taxi_data(taxis, 40)
         triples = sum(table.num_rows for table in given.streams.values())
         peer = Quadweir(bench.spark)
