@@ -230,7 +230,7 @@ def windows(size: Size) -> list[Case]:
     return [Case(shop=Shop(SMALL), seconds=seconds, ways=ways) for seconds in size.windows]
 
 
-def schemas(size: Size) -> list[Case]:  # noqa: ARG001
+def schemas(_size: Size) -> list[Case]:
     """Pattern 1 for classes with none to all of a small and a large schema below them."""
     return [
         Case(shop=shop, level=level, seconds=_WINDOW)

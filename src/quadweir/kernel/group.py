@@ -23,8 +23,8 @@ from quadweir.kernel.arrays import ints
 from quadweir.kernel.codec import Kind, fingerprint, read_frame, write_frame
 from quadweir.kernel.events import Events
 from quadweir.kernel.network import LeafPlan, Source
-from quadweir.kernel.shapes import is_eager, needs_content
-from quadweir.kernel.shard import Shard, answer_variables
+from quadweir.kernel.shapes import answer_variables, is_eager, needs_content
+from quadweir.kernel.shard import Shard
 from quadweir.sharing import Template, generalize
 
 

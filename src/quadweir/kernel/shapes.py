@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from quadweir.algebra.analyze import VOLATILE, compares_derivations, is_closure, subpatterns
 from quadweir.algebra.expressions import And, Call, Exists, Expression
 from quadweir.algebra.patterns import (
@@ -25,11 +27,12 @@ from quadweir.algebra.patterns import (
     Values,
     WindowPattern,
 )
-from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.query import ConstructForm, ContinuousQuery, SelectForm
 from quadweir.algebra.scopes import always_bound, mentioned
 from quadweir.algebra.streams import OutputOperator, ReportPolicy
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.windows import CountScope, is_stepped
+from quadweir.terms import Variable
 
 
 class NotIncrementalError(Exception):
@@ -133,3 +136,46 @@ def needs_content(pattern: Pattern, *, inside: bool = False) -> bool:
             return bool(keys) and needed(source)
         case _:
             return False
+
+
+def answer_variables(query: ContinuousQuery) -> tuple[Variable, ...]:
+    """Name the columns of a query's answers."""
+    match query.form:
+        case SelectForm(variables=variables):
+            return variables
+        case ConstructForm(template=template):
+            found = {
+                term
+                for triple in template
+                for term in (triple.subject, triple.predicate, triple.object)
+                if isinstance(term, Variable)
+            }
+            return tuple(sorted(found))
+        case _:
+            return (Variable("boolean"),)
+
+
+def modifiers_of(pattern: Pattern, *, orders: bool) -> tuple[list[Pattern], Pattern]:
+    """Part ORDER BY, LIMIT and what stands above them from the rest; innermost first."""
+    chain: list[Pattern] = []
+    rest = pattern
+    while isinstance(rest, Slice | Distinct | Reduced | Project | OrderBy):
+        chain.append(rest)
+        rest = rest.input
+    if not orders and not any(isinstance(each, Slice) for each in chain):
+        return [], pattern
+    while chain and not isinstance(chain[-1], Slice | OrderBy):
+        rest = chain.pop()
+    return chain[::-1], rest
+
+
+def alone(query: ContinuousQuery, pattern: Pattern) -> ContinuousQuery:
+    """Give a query of one pattern, over no data but what the pattern itself has."""
+    return replace(
+        query,
+        pattern=pattern,
+        windows=(),
+        default_graphs=(),
+        named_graphs=(),
+        default_graph_windows=(),
+    )

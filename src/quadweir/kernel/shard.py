@@ -15,12 +15,7 @@ from quadweir.algebra.analyze import check_windows, compares_derivations
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import solve
 from quadweir.algebra.patterns import (
-    Distinct,
-    OrderBy,
     Pattern,
-    Project,
-    Reduced,
-    Slice,
     Values,
 )
 from quadweir.algebra.query import (
@@ -60,7 +55,14 @@ from quadweir.kernel.network import LeafPlan, Network, Source, part
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import FIRST_VALUE, Delta, Operator, no_change
 from quadweir.kernel.routing import Router
-from quadweir.kernel.shapes import NotIncrementalError, is_eager, needs_content
+from quadweir.kernel.shapes import (
+    NotIncrementalError,
+    alone,
+    answer_variables,
+    is_eager,
+    modifiers_of,
+    needs_content,
+)
 from quadweir.kernel.window import CountedLeaf, Matches, TimedLeaf
 from quadweir.sharing import Template
 from quadweir.terms import Variable
@@ -175,7 +177,9 @@ class Shard:
         query = self.query
         builder = self._builder(eager=eager)
         # An order alone is seen only where a report is told as a whole.
-        modifiers, inner = _modifiers(query.pattern, orders=query.output is OutputOperator.RSTREAM)
+        modifiers, inner = modifiers_of(
+            query.pattern, orders=query.output is OutputOperator.RSTREAM
+        )
         root = builder.build(inner)
         if builder.instants and not eager:
             raise NotIncrementalError("windows of different lengths")
@@ -318,7 +322,7 @@ class Shard:
         pattern: Pattern = Values(variables=kept, rows=rows)  # type: ignore[arg-type]
         for modifier in modifiers:
             pattern = replace(modifier, input=pattern)  # type: ignore[arg-type]
-        bag: Bag = solve(_plain(self.query, pattern), Dataset())
+        bag: Bag = solve(alone(self.query, pattern), Dataset())
         result = np.zeros((len(bag), len(self._columns)), dtype=np.int64)
         for place, solution in enumerate(bag):
             for column, variable in enumerate(self._columns):
@@ -622,48 +626,6 @@ class Shard:
                     hint="Give all deltas since the snapshot, in order.",
                 )
             self._run(step.events, step.through, spell=False)
-
-
-def answer_variables(query: ContinuousQuery) -> tuple[Variable, ...]:
-    """Name the columns of a query's answers."""
-    match query.form:
-        case SelectForm(variables=variables):
-            return variables
-        case ConstructForm(template=template):
-            found = {
-                term
-                for triple in template
-                for term in (triple.subject, triple.predicate, triple.object)
-                if isinstance(term, Variable)
-            }
-            return tuple(sorted(found))
-        case _:
-            return (Variable("boolean"),)
-
-
-def _modifiers(pattern: Pattern, *, orders: bool) -> tuple[list[Pattern], Pattern]:
-    """Part ORDER BY, LIMIT and what stands above them from the rest; innermost first."""
-    chain: list[Pattern] = []
-    rest = pattern
-    while isinstance(rest, Slice | Distinct | Reduced | Project | OrderBy):
-        chain.append(rest)
-        rest = rest.input
-    if not orders and not any(isinstance(each, Slice) for each in chain):
-        return [], pattern
-    while chain and not isinstance(chain[-1], Slice | OrderBy):
-        rest = chain.pop()
-    return chain[::-1], rest
-
-
-def _plain(query: ContinuousQuery, pattern: Pattern) -> ContinuousQuery:
-    return replace(
-        query,
-        pattern=pattern,
-        windows=(),
-        default_graphs=(),
-        named_graphs=(),
-        default_graph_windows=(),
-    )
 
 
 __all__ = ["CHUNK", "FOREVER", "Events", "MatchColumns", "Shard"]

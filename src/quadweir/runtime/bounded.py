@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.kernel.fixed import StaticSource
-from quadweir.kernel.shard import Cut, Shard, answer_variables
+from quadweir.kernel.shapes import answer_variables
+from quadweir.kernel.shard import Cut, Shard
 from quadweir.plan.describe import second_shards, shards_used
 from quadweir.plan.query import QueryPlan
 from quadweir.runtime.answers import Shape
