@@ -37,6 +37,7 @@ from quadweir.mapping.joins import KEY, SIDE, JoinInput, shown_key
 from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, FIRST, SHARD_KEY, shard_keys
 from quadweir.runtime.garbage import settle
 from quadweir.runtime.hosting import HostingProcessor
+from quadweir.runtime.letters import late_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -401,7 +402,7 @@ class HostedJoin:
             return table.select([])
         late = table.take(chosen).combine_chunks()
         found = [
-            f"late: it is of {time}, and time had come to {watermark} already"
+            late_reason(time, watermark)
             for time, watermark in zip(
                 late.column(rows.EVENT_TIME).to_pylist(), self._join.late_watermarks, strict=True
             )

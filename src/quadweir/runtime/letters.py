@@ -69,6 +69,11 @@ def sorted_out(blobs: Iterable[bytes]) -> tuple[list[str], list[bytes]]:
     return letters, others
 
 
+def late_reason(time: int, watermark: int) -> str:
+    """Say why something of one instant came too late."""
+    return f"late: it is of {time}, and time had come to {watermark} already"
+
+
 def of_late(
     stream: str, time: int, position: int, terms: Iterable[str | None], watermark: int
 ) -> str:
@@ -82,12 +87,11 @@ def of_late(
         watermark: how far time had come.
     """
     shown = " ".join("?" if term is None else term for term in terms)
-    reason = f"late: it is of {time}, and time had come to {watermark} already"
     return json.dumps(
         {
             rows.SOURCE: stream,
             rows.PLACE: f"position {position}",
-            rows.REASON: reason,
+            rows.REASON: late_reason(time, watermark),
             rows.RECORD: shown[: rows.DEAD_LETTER_TEXT],
         },
         ensure_ascii=False,
