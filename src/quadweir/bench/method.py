@@ -7,6 +7,7 @@ instant, before anything is measured.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -169,27 +170,33 @@ def _check(
     own_times: bool = False,
     live: bool = True,
 ) -> Callable[[Workbench], Any]:
+    def at(rate: float | None, given: Data, bench: Workbench) -> list[dict[str, Any]]:
+        # What keeps its own times is small, and all of it is needed for answers.
+        if rate is not None:
+            given = taken_from(given, question, effort.checked, rate)
+        wanted = _oracle(question, given)
+        ways = {
+            f"kernel, {step} at a time": _kernel(question, given, step) for step in effort.steps
+        }
+        ways["Spark, all at once"] = by_peer(Quadweir(bench.spark), question, given)
+        if live and effort.batches:
+            ways[f"Spark, {effort.batches} batches"] = _by_batches(
+                bench, question, given, effort.batches
+            )
+        triples = sum(table.num_rows for table in given.streams.values())
+        return [
+            {"rate": rate, "way": way, "triples": triples, **asdict(compare(answers, wanted))}
+            for way, answers in ways.items()
+        ]
+
     def run(bench: Workbench) -> list[dict[str, Any]]:
-        found = []
-        for rate in (None,) if own_times else effort.rates:
-            # What keeps its own times is small, and all of it is needed for answers.
-            given = make().of(question)
-            if rate is not None:
-                given = taken_from(given, question, effort.checked, rate)
-            wanted = _oracle(question, given)
-            ways = {
-                f"kernel, {step} at a time": _kernel(question, given, step) for step in effort.steps
-            }
-            ways["Spark, all at once"] = by_peer(Quadweir(bench.spark), question, given)
-            if live and effort.batches:
-                ways[f"Spark, {effort.batches} batches"] = _by_batches(
-                    bench, question, given, effort.batches
-                )
-            triples = sum(table.num_rows for table in given.streams.values())
-            for way, answers in ways.items():
-                agreement = asdict(compare(answers, wanted))
-                found.append({"rate": rate, "way": way, "triples": triples, **agreement})
-        return found
+        rates = (None,) if own_times else effort.rates
+        given = make().of(question)
+        _ = bench.spark  # one session for all, started before they part
+        # No time is measured here, and small runs mostly wait: the rates go side by side.
+        with ThreadPoolExecutor(len(rates)) as pool:
+            found = pool.map(lambda rate: at(rate, given, bench), rates)
+            return [row for rows in found for row in rows]
 
     return run
 

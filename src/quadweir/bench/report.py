@@ -39,7 +39,7 @@ class Plan:
         """The default, or something that takes minutes."""
         if quick:
             return Plan(method.QUICK, scaling.QUICK, 2)
-        return Plan(method.Effort(), scaling.Range(), 15)
+        return Plan(method.Effort(), scaling.Range(), 10)
 
 
 def all_pieces(

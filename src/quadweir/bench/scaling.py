@@ -55,12 +55,12 @@ class Range:
         cores: cores.
     """
 
-    asked: tuple[str, ...] = ("Q3", "Q5")
+    asked: tuple[str, ...] = ("Q5",)
     users: tuple[int, ...] = (1000, 3000, 10_000)
     queries: tuple[int, ...] = (1, 10, 100, 1000, 10_000)
     apart: int = 100
     elements: int = 400_000
-    windows: tuple[int, ...] = (15, 150, 1500)
+    windows: tuple[int, ...] = (15, 60, 240)
     cores: tuple[int, ...] = (1, 2)
 
 
