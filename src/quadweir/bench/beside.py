@@ -5,13 +5,14 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from quadweir.bench import workloads
-from quadweir.bench.method import Effort, by_peer, inputs_of, taken_from
+from quadweir.bench.method import Effort, by_peer, fed, inputs_of, taken_from
 from quadweir.bench.mismatch import compare
 from quadweir.bench.peers import Peer, Quadweir, Reevaluation, SparkSql
+from quadweir.bench.speed import of_users
 from quadweir.bench.suite import Piece, Workbench
 from quadweir.bench.workloads import Data, Question
 from quadweir.errors import UnsupportedError
@@ -23,20 +24,23 @@ def peers(effort: Effort, more: Sequence[Peer] = ()) -> Iterator[Piece]:
 
     def work(name: str) -> Callable[[Workbench], Any]:
         def run(bench: Workbench) -> list[dict[str, Any]]:
-            data = workloads.lsbench_data(
-                replace(workloads.LARGE, days=7), workloads.lsbench()[name]
-            )
-            ours: dict[str, list[Answer]] = {}
-            found = []
             others: list[Peer] = [SparkSql(bench.spark), Reevaluation(), *more]
+            most = max(peer.times for peer in (Quadweir(bench.spark), *others))
+            parameters = of_users(workloads.LARGE.users, effort.peers * most)
+            data = workloads.lsbench_data(parameters, workloads.lsbench()[name])
+            found = []
             for dialect in ("cqels", "csparql", "rspql"):
                 here = [peer for peer in others if peer.dialect == dialect]
                 if not here:
                     continue
                 question = workloads.lsbench(dialect)[name]
-                given = taken_from(data, question, effort.peers, effort.density)
+                ours: list[Answer] | None = None
                 for peer in (Quadweir(bench.spark), *here):
-                    found.append(_beside(peer, dialect, question, given, ours, effort))
+                    told, answers = _beside(peer, question, data, effort)
+                    ours = answers if ours is None else ours
+                    if "cannot" not in told:
+                        told |= asdict(compare(answers, ours))
+                    found.append({"peer": peer.name, "dialect": dialect, **told})
             return found
 
         return run
@@ -48,32 +52,38 @@ def peers(effort: Effort, more: Sequence[Peer] = ()) -> Iterator[Piece]:
 
 
 def _beside(
-    peer: Peer,
-    dialect: str,
-    question: Question,
-    given: Data,
-    ours: dict[str, list[Answer]],
-    effort: Effort,
-) -> dict[str, Any]:
-    """Time a peer, and compare its answers with ours in the same dialect."""
-    triples = sum(table.num_rows for table in given.streams.values())
-    told: dict[str, Any] = {"peer": peer.name, "dialect": dialect, "triples": triples}
-    rates = []
-    answers: list[Answer] = []
-    # The first turn loads what is needed; an engine that evaluates anew has nothing to load.
-    turns = 1 if isinstance(peer, Reevaluation) else effort.runs + 1
-    for turn in range(turns):
+    peer: Peer, question: Question, data: Data, effort: Effort
+) -> tuple[dict[str, Any], list[Answer]]:
+    """Time a peer over little and over much input; gives its answers over little.
+
+    Little tells what a query costs at all, from its start to its last answer. What is taken beyond
+    that while it runs is told by the difference.
+    """
+
+    def seconds(given: Data) -> float:
         began = time.perf_counter()
-        try:
-            answers = by_peer(peer, question, given)
-        except UnsupportedError as error:
-            return {**told, "cannot": error.message}
-        if turn or turns == 1:
-            rates.append(triples / (time.perf_counter() - began))
-    if isinstance(peer, Quadweir):
-        ours[dialect] = answers
-    agreement = compare(answers, ours[dialect])
+        with fed(peer, question, given):
+            peer.drain()
+            return time.perf_counter() - began
+
+    little = taken_from(data, question, effort.peers, effort.density)
+    much = taken_from(data, question, effort.peers * peer.times, effort.density)
+    try:
+        # Also loads and compiles what is needed.
+        answers = by_peer(peer, question, little)
+    except UnsupportedError as error:
+        return {"cannot": error.message}, []
+    turns = [(seconds(little), seconds(much)) for _ in range(max(1, effort.runs - 1))]
+    beyond = _triples(much) - _triples(little)
+    # A machine that stalls can make little take longer than much; that says nothing of the rest.
+    rates = [beyond / (longer - shorter) for shorter, longer in turns if longer > shorter]
     return {
-        **told, "triples_per_second": statistics.median_low(rates), "least": min(rates),
-        "most": max(rates), **asdict(agreement),
-    }  # fmt: skip
+        "triples": _triples(little), "beyond": beyond,
+        "seconds": statistics.median_low(shorter for shorter, _ in turns),
+        "triples_per_second": statistics.median_low(rates) if rates else None,
+        "least": min(rates, default=None), "most": max(rates, default=None),
+    }, answers  # fmt: skip
+
+
+def _triples(given: Data) -> int:
+    return sum(table.num_rows for table in given.streams.values())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -41,12 +42,12 @@ class Effort:
         checked: triples of each query that are checked.
         steps: events in a batch of the kernel alone.
         batches: batches of a run on Spark that is checked; 0 leaves that run out.
-        runs: how often each query is measured, after a run that only warms up.
+        runs: how often each query is measured.
         triples: triples in a batch that is measured.
         counted: batches that count.
         density: triples a second of event time where throughput is measured.
         measured: the queries of LSBench and SRBench that are measured.
-        peers: triples that peers are fed.
+        peers: triples of a small input of peers.
         peered: the queries that they are asked.
     """
 
@@ -59,8 +60,8 @@ class Effort:
     counted: int = 2
     density: float = 1000.0
     measured: tuple[str, ...] = tuple(f"Q{number}" for number in range(1, 13))
-    peers: int = 40_000
-    peered: tuple[str, ...] = ("Q1", "Q2", "Q3", "Q5", "Q6")
+    peers: int = 20_000
+    peered: tuple[str, ...] = ("Q1", "Q3", "Q5", "Q6")
 
 
 QUICK: Final = Effort(
@@ -203,10 +204,17 @@ def _check(
 
 def by_peer(peer: Peer, question: Question, given: Data) -> list[Answer]:
     """The answers of a peer that is fed all at once."""
+    with fed(peer, question, given):
+        return peer.collect()
+
+
+@contextmanager
+def fed(peer: Peer, question: Question, given: Data) -> Iterator[None]:
+    """A peer with a question, that has been fed all at once."""
     try:
         peer.start(question, given.static)
         peer.feed(given.streams)
-        return peer.collect()
+        yield
     finally:
         peer.stop()
 

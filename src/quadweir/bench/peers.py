@@ -21,6 +21,7 @@ import pyoxigraph as ox
 
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.windows import TimeScope
+from quadweir.bench.live import drain
 from quadweir.bench.lsbench.parameters import STREAM_IRI
 from quadweir.bench.tables import as_quads, statement_rows, write_static
 from quadweir.bench.workloads import STATIC_GRAPH, Question
@@ -43,10 +44,12 @@ class Peer(ABC):
     Attributes:
         name: what the report calls it.
         dialect: the dialect of the questions that it wants.
+        times: how many times a small input a large one is, for which it takes some seconds more.
     """
 
     name: str
     dialect: str = "cqels"
+    times: int = 2
 
     @abstractmethod
     def start(self, question: Question, static: pa.Table | None) -> None:
@@ -63,6 +66,10 @@ class Peer(ABC):
     @abstractmethod
     def collect(self) -> list[Answer]:
         """End the streams, and give all answers."""
+
+    def drain(self) -> None:
+        """End the streams, and forget the answers once the last has come."""
+        self.collect()
 
     def stop(self) -> None:  # noqa: B027 - most have nothing to give back
         """Give back what it holds; also called after an error."""
@@ -182,6 +189,8 @@ def _windows(query: ContinuousQuery) -> tuple[dict[str, int], int]:
 class _OnSpark(Peer):
     """Keeps what it is fed as Parquet files, and answers over all of them at the end."""
 
+    times = 40
+
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._folder: TemporaryDirectory[str] | None = None
@@ -211,6 +220,9 @@ class _OnSpark(Peer):
 
     def collect(self) -> list[Answer]:
         return answers_from_rows(self.answers().collect())
+
+    def drain(self) -> None:
+        drain(self.answers())
 
     @abstractmethod
     def answers(self) -> DataFrame:

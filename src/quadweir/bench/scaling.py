@@ -77,11 +77,10 @@ QUICK: Final = Range(
 
 def scaling(effort: Effort, span: Range) -> Iterator[Piece]:
     """All of them."""
-    once = replace(effort, runs=max(1, effort.runs - 1))
-    yield from static_data(once, span)
+    yield from static_data(effort, span)
     yield from many_queries(span)
-    yield from window_sizes(once, span)
-    yield from some_cores(once, span)
+    yield from window_sizes(effort, span)
+    yield from some_cores(effort, span)
 
 
 def static_data(effort: Effort, span: Range) -> Iterator[Piece]:

@@ -74,15 +74,14 @@ def measured(
 def runs_of(
     bench: Workbench, question: Question, made: Input, count: int, shards: int | None = None
 ) -> list[Throughput]:
-    """Measure a question so many times; where it is more than once, a run before that warms up.
+    """Measure a question so many times.
 
-    Java compiles what a query's plan became while it runs: the first run says more about that.
+    Java compiles what a query's plan became while it runs: the first run tends to be the slowest.
     """
-    found = [
+    return [
         measure_query(bench.spark, question.text, made.streams, static=made.static, shards=shards)
-        for _ in range(count + (count > 1))
+        for _ in range(count)
     ]
-    return found[-count:]
 
 
 def summary(runs: Sequence[Throughput]) -> dict[str, Any]:

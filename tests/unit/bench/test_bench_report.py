@@ -52,7 +52,10 @@ def fake(section: str, name: str, worst: float) -> Any:
                 "answers": 77, **apart,
             }  # fmt: skip
         case "peers":
-            row = {"triples": 4000, "triples_per_second": 5e4, "least": 4e4, "most": 6e4}
+            row = {
+                "triples": 4000, "beyond": 4000, "seconds": 1.5, "triples_per_second": 5e4,
+                "least": 4e4, "most": 6e4,
+            }  # fmt: skip
             ours = {"peer": "Quadweir", "dialect": "cqels", **row, **agreement(0.0)}
             cannot = {"peer": "another", "dialect": "cqels", "cannot": "not that one"}
             return [ours, cannot if name == "Q1" else {**ours, "peer": "another"}]

@@ -34,5 +34,5 @@ def test_every_size_is_a_piece_of_its_own() -> None:
     span = Range()
     keys = [piece.key for piece in scaling.scaling(QUICK, span)]
     assert len(set(keys)) == len(keys)
-    sizes = 2 * len(span.users) + 2 * len(span.queries) + 2 * len(span.windows) + len(span.cores)
-    assert len(keys) == sizes
+    static, windows = len(span.asked) * len(span.users), 2 * len(span.windows)
+    assert len(keys) == static + 2 * len(span.queries) + windows + len(span.cores)
