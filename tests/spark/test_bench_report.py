@@ -62,4 +62,4 @@ def test_peers_answer_the_same(bench: Workbench, monkeypatch: pytest.MonkeyPatch
     for row in found:
         assert row["size"] == row["other_size"] > 0
         assert row["eager"] == row["eager_back"] == 0.0
-        assert row["seconds"] > 0 and row["beyond"] > 0
+        assert row["seconds"] > 0
