@@ -132,7 +132,8 @@ def test_a_class_with_many_below_it_is_looked_up_in_one_set(spark: SparkSession)
     plan = plan_query(query, static=Dataset(), streams=(STREAM,), table=table)
     frame = statements(spark, feed)
     matched = match_statements(frame.where(frame[rows.STREAM] == STREAM), plan, 2)
-    assert "INSET" in matched._jdf.queryExecution().analyzed().toString()
+    # No batch has to spell, compare and send what every task can look up in the same place.
+    assert "urn:ü" not in matched._jdf.queryExecution().analyzed().toString()
     found = {row[rows.POSITION]: row[f"{PASSED}0"] != 0 for row in matched.collect()}
     assert [found[n] for n in range(len(types))] == [True, False, True, True, False]
 

@@ -16,6 +16,7 @@ from quadweir import rows
 from quadweir.entailment.table import Derived, End, Table
 from quadweir.entailment.ways import Way
 from quadweir.plan.query import QueryPlan
+from quadweir.runtime.javacalls import JavaCalls
 from quadweir.runtime.letters import LETTER
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _MANY: Final = 64
 # In place of a term: an end of the statement. No term is spelled so.
 _ENDS: Final = {End.SUBJECT: "s", End.OBJECT: "o"}
 _TURNED: Final = {End.SUBJECT: "o", End.OBJECT: "s"}
+_SET: Final = "java.util.HashSet"
 CARRIED: Final = "_carried"
 """Whether a row is what an element carries, rather than what follows from it."""
 
@@ -54,24 +56,19 @@ def _among(name: str, terms: Iterable[object]) -> Column:
 def _in_set(name: str, spelled: Sequence[str]) -> Column:
     """Tell whether a column holds one of many texts, none of which has a line feed.
 
-    Spark makes this very set of a long list, but only after every rule of its optimizer has walked
-    over it, which of 22,000 classes takes a tenth of a second in every batch.
+    Of a long list Spark makes a set by itself, but as a part of the plan, which every batch spells,
+    compares and sends to every task.
     """
     from pyspark.sql import SparkSession
-    from pyspark.sql.classic.column import Column as ClassicColumn
 
-    spark: Any = SparkSession.active()
-    jvm = spark._jvm
-    as_scala = jvm.scala.jdk.javaapi.CollectionConverters.asScala
+    java = JavaCalls(SparkSession.active())
+    jvm = java.jvm
     # The texts cross in one call: one by one, so many take seconds.
     texts = jvm.java.util.regex.Pattern.compile("\n").splitAsStream("\n".join(spelled)).toList()
-    catalyst = jvm.org.apache.spark.sql.catalyst
-    held = catalyst.CatalystTypeConverters.convertToCatalyst(as_scala(texts).toSeq())
-    values = as_scala(jvm.java.util.Arrays.asList(held.array())).toSet()
-    convert = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    column: Any = F.col(name)
-    among = catalyst.expressions.InSet(convert.expression(column._jc), values)
-    return ClassicColumn(convert.column(among))
+    listed = jvm.scala.jdk.javaapi.CollectionConverters.asScala(texts).toSeq()
+    held = jvm.org.apache.spark.sql.catalyst.CatalystTypeConverters.convertToCatalyst(listed)
+    values = jvm.java.util.HashSet(jvm.java.util.Arrays.asList(held.array()))
+    return java.call(java.broadcast(values, _SET), "contains", "boolean", F.col(name))
 
 
 def _is_resource(term: Column) -> Column:

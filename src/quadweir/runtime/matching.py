@@ -164,16 +164,17 @@ def _passed(tests: Sequence[Wanted], *, fixed: bool) -> Column:
 
     Static data may be reloaded while a query runs, and what is in a window is then joined with the
     new. Only where it is `fixed` are statements left out because nothing in it joins with them.
-    Tests that name its predicate are looked at only where it is that.
+    Tests that name its predicate are looked at only where it is that; so are ways that hold for one
+    predicate alone, as those by a class do.
     """
     named: dict[str, list[tuple[int, Wanted]]] = {}
     other = []
     for at, test in enumerate(tests):
-        predicate = test.constants[1]
-        if predicate is None or test.way is not None:
+        predicates = {test.constants[1]} if test.way is None else test.way.predicates
+        if len(predicates) > 1 or None in predicates:
             other.append((at, test))
         else:
-            named.setdefault(str(predicate), []).append((at, test))
+            named.setdefault(str(*predicates), []).append((at, test))
     found = F.lit(0).cast("bigint")
     for spelling, these in named.items():
         found = F.when(

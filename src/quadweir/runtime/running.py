@@ -7,13 +7,15 @@ the plan, as the driver made it, so that every task and every attempt begins ane
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from quadweir.runtime.javacalls import JavaCalls
+
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
 _ARRAY: Final = "java.util.concurrent.atomic.AtomicLongArray"
 # No time is earlier or later.
@@ -31,38 +33,16 @@ def is_edge(spark: SparkSession, number: Column, value: Column, *, numbers: int)
         value: what is compared; no NULL.
         numbers: how many different numbers there may be.
     """
-    context: Any = spark.sparkContext
-    cells = getattr(context._jvm, _ARRAY)(2 * numbers)
+    java = JavaCalls(spark)
+    cells = getattr(java.jvm, _ARRAY)(2 * numbers)
     for place in range(numbers):
         cells.set(2 * place, -_EDGE)
         cells.set(2 * place + 1, _EDGE)
-    is_highest = _swapped(context, cells, 2 * number, F.greatest, value) < value
-    is_lowest = _swapped(context, cells, 2 * number + 1, F.least, value) > value
-    return is_highest | is_lowest
 
+    def swapped(place: Column, better: Callable[..., Column]) -> Column:
+        """Put the better of a cell's content and the value into it; gives what it held before."""
+        array = java.literal(cells, _ARRAY)
+        held = java.call(array, "get", "bigint", place, is_pure=False)
+        return java.call(array, "getAndSet", "bigint", place, better(held, value), is_pure=False)
 
-def _swapped(context: Any, cells: Any, place: Column, better: Any, value: Column) -> Column:
-    """Put the better of a cell's content and a value into the cell; gives what it held before."""
-    jvm = context._jvm
-    types = jvm.org.apache.spark.sql.types
-    expressions = jvm.org.apache.spark.sql.catalyst.expressions
-    inside = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    kind = types.ObjectType(jvm.java.lang.Class.forName(_ARRAY))
-    array = expressions.Literal(cells, kind)
-    number, time = types.DataTypes.IntegerType, types.DataTypes.LongType
-
-    def listed(*parts: Any) -> Any:
-        found = jvm.java.util.ArrayList()
-        for part in parts:
-            found.add(part)
-        return jvm.scala.jdk.javaapi.CollectionConverters.asScala(found).toSeq()
-
-    def call(method: str, arguments: Any, kinds: Any) -> Column:
-        # NULL makes NULL, the result is none, and another call may give another result.
-        made = expressions.objects.Invoke(array, method, time, arguments, kinds, True, False, False)
-        return Column(inside.column(made))
-
-    at = inside.expression(place._jc)
-    held = call("get", listed(at), listed(number))
-    new = inside.expression(better(held, value)._jc)
-    return call("getAndSet", listed(at, new), listed(number, time))
+    return (swapped(2 * number, F.greatest) < value) | (swapped(2 * number + 1, F.least) > value)

@@ -1,0 +1,83 @@
+"""Methods of Java objects as columns, for what Spark has no function for.
+
+The object is put into the plan as a literal. A task gets its copy of it with the plan, as the driver
+made it; of a broadcast, which is what large ones are to be, an executor gets one copy for all tasks.
+These are classes of Spark's inside, reached through py4j: they take a classic session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, final
+
+from pyspark.sql.classic.column import Column as ClassicColumn
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+_BROADCAST: Final = "org.apache.spark.broadcast.Broadcast"
+
+
+@final
+class JavaCalls:
+    """Makes columns of calls.
+
+    Args:
+        spark: the session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        context: Any = spark.sparkContext
+        self.jvm = context._jvm
+        self._context = context._jsc
+        self._catalyst = self.jvm.org.apache.spark.sql.catalyst
+        self._convert = self.jvm.org.apache.spark.sql.classic.ExpressionUtils
+
+    def literal(self, value: Any, name: str) -> Any:
+        """Give an object, of a class of this name, to call methods of."""
+        return self._catalyst.expressions.Literal(value, self._kind(name))
+
+    def broadcast(self, value: Any, name: str) -> Any:
+        """Give an object that executors keep, and fetch but once."""
+        held = self.literal(self._context.broadcast(value), _BROADCAST)
+        return self._call(held, "value", self._kind(name), (), is_pure=True)
+
+    def call(
+        self, target: Any, method: str, result: str, *arguments: Column, is_pure: bool = True
+    ) -> Column:
+        """Call a method, unless an argument is NULL.
+
+        Args:
+            target: what `literal` or `broadcast` gave.
+            method: its name.
+            result: Spark's type of what it gives, which is never NULL.
+            arguments: of the types that the method takes.
+            is_pure: whether the same arguments always give the same result.
+        """
+        kind = self.jvm.org.apache.spark.sql.types.DataType.fromDDL(result)
+        given = [self._convert.expression(each._jc) for each in arguments]
+        called = self._call(target, method, kind, given, is_pure=is_pure)
+        return ClassicColumn(self._convert.column(called))
+
+    def _call(
+        self, target: Any, method: str, kind: Any, given: Sequence[Any], *, is_pure: bool
+    ) -> Any:
+        arguments = self.jvm.java.util.ArrayList()
+        for each in given:
+            arguments.add(each)
+        as_seq = self.jvm.scala.jdk.javaapi.CollectionConverters.asScala
+        nothing = self.jvm.java.util.ArrayList()
+        return self._catalyst.expressions.objects.Invoke(
+            target,
+            method,
+            kind,
+            as_seq(arguments).toSeq(),
+            as_seq(nothing).toSeq(),
+            True,
+            False,
+            is_pure,
+        )
+
+    def _kind(self, name: str) -> Any:
+        types = self.jvm.org.apache.spark.sql.types
+        return types.ObjectType(self.jvm.java.lang.Class.forName(name))
