@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ENTAILED: Final = "with entailment"
 IN_STREAM: Final = "consequences in the stream"
 IN_PLACE: Final = "consequences in place of types"
+WAYS: Final = (ENTAILED, IN_PLACE, IN_STREAM)
 
 _RATIO: Final = 0.95
 _LEAST: Final = 200_000
@@ -77,7 +78,7 @@ class Case:
     level: int = 1
     seconds: int
     static: int = 0
-    ways: tuple[str, ...] = (ENTAILED, IN_STREAM)
+    ways: tuple[str, ...] = WAYS
 
 
 @final
@@ -226,8 +227,16 @@ def _is_faster(one: Throughput, other: Throughput) -> bool:
 
 def windows(size: Size) -> list[Case]:
     """Pattern 1 over windows of growing length: the paper's Figures 7 and 8."""
-    ways = (ENTAILED, IN_PLACE, IN_STREAM)
-    return [Case(shop=Shop(SMALL), seconds=seconds, ways=ways) for seconds in size.windows]
+    return [Case(shop=Shop(SMALL), seconds=seconds) for seconds in size.windows]
+
+
+def patterns(size: Size) -> list[Case]:
+    """Patterns 2 and 3 over the shortest and the longest window."""
+    return [
+        Case(number=number, shop=Shop(SMALL), seconds=seconds)
+        for number in (2, 3)
+        for seconds in (size.windows[0], size.windows[-1])
+    ]
 
 
 def schemas(_size: Size) -> list[Case]:
@@ -261,6 +270,7 @@ def flatness(size: Size) -> list[Case]:
 
 SECTIONS: Final[dict[str, Callable[[Size], list[Case]]]] = {
     "windows": windows,
+    "patterns": patterns,
     "schemas": schemas,
     "static": static_data,
     "flatness": flatness,
@@ -283,7 +293,7 @@ def run(
     try:
         with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as folder:
             # The first runs of a session load and compile; they count for nobody.
-            warm = Case(shop=Shop(SMALL), seconds=1)
+            warm = Case(shop=Shop(SMALL), seconds=1, ways=(ENTAILED, IN_STREAM))
             Measured(spark, Path(folder), replace(size, rounds=1)).points("warm-up", [warm])
             measured = Measured(spark, Path(folder), size, on_step)
             for name in sections:
@@ -298,6 +308,36 @@ def run(
         "sections": {
             name: [each.as_json() for each in figures] for name, figures in _figures(found).items()
         },
+    }
+
+
+def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Put what several runs measured together; of a section that two measured, the last counts.
+
+    >>> def ran(commit: str, section: str) -> dict[str, Any]:
+    ...     own = {"sections": {section: []}, "points": [{"section": section}]}
+    ...     return own | {"machine": {"commit": commit, "cores": 2}, "commands": [[section]]}
+    >>> both = merged([ran("a", "windows"), ran("b", "static")])
+    >>> both["machine"], list(both["sections"]), len(both["points"]), both["commands"]
+    ({'commit': 'a, b', 'cores': 2}, ['windows', 'static'], 2, [['windows'], ['static']])
+    """
+    latest = {name: each for each in results for name in each["sections"]}
+    machines = [each["machine"] for each in results]
+    return {
+        **results[-1],
+        "machine": {
+            key: told[0] if len(told) == 1 else ", ".join(map(str, told))
+            for key in machines[-1]
+            for told in [list(dict.fromkeys(each[key] for each in machines))]
+        },
+        "commands": [words for each in results for words in each["commands"]],
+        "points": [
+            point
+            for name, each in latest.items()
+            for point in each["points"]
+            if point["section"] == name
+        ],
+        "sections": {name: each["sections"][name] for name, each in latest.items()},
     }
 
 

@@ -8,17 +8,16 @@ from typing import Any, Final
 from quadweir.bench.chart_frame import Mark
 from quadweir.bench.charts import BarChart, Bars, LineChart, Series
 from quadweir.bench.page import Figure, Note, Part, Report, Section, Table, Verdict
-from quadweir.bench.sparkwave import ENTAILED, IN_PLACE, IN_STREAM
+from quadweir.bench.sparkwave import ENTAILED, IN_PLACE, WAYS
 
-_WAYS: Final = (ENTAILED, IN_STREAM)
-_ALL_WAYS: Final = (ENTAILED, IN_PLACE, IN_STREAM)
 _TARGET: Final = Mark(name="target", value=200_000)
 
 
-def report(result: Mapping[str, Any], command: Sequence[str]) -> Report:
+def report(result: Mapping[str, Any]) -> Report:
     """Lay out what was measured."""
     sections = [_targets(result)]
-    for name, make in (("windows", _windows), ("schemas", _schemas), ("static", _static)):
+    made = {"windows": _windows, "patterns": _patterns, "schemas": _schemas, "static": _static}
+    for name, make in made.items():
         points = [each for each in result["points"] if each["section"] == name]
         if points:
             sections.append(make(points))
@@ -34,7 +33,7 @@ def report(result: Mapping[str, Any], command: Sequence[str]) -> Report:
         ),
         sections=sections,
         facts=result["machine"],
-        commands=[command],
+        commands=result["commands"],
     )
 
 
@@ -59,7 +58,7 @@ def _windows(points: Sequence[Mapping[str, Any]]) -> Section:
     def lines(key: str) -> list[Series]:
         return [
             Series(name=way, points=[(each["seconds"], each[key][way]) for each in points])
-            for way in _ALL_WAYS
+            for way in WAYS
         ]
 
     throughput = LineChart(
@@ -90,20 +89,31 @@ def _windows(points: Sequence[Mapping[str, Any]]) -> Section:
     return Section(title="Windows", parts=[*(Figure(chart=each) for each in charts), note])
 
 
-def _schemas(points: Sequence[Mapping[str, Any]]) -> Section:
-    chart = BarChart(
-        title="Throughput for pattern 1 by the class asked for",
-        x="classes below it, of all",
-        y="triples/s",
-        groups=[f"{each['below']:,} of {each['classes']:,}" for each in points],
-        series=[Bars(name=way, values=[each["rates"][way] for each in points]) for way in _WAYS],
-        marks=[_TARGET],
+def _bars(title: str, x: str, groups: list[str], points: Sequence[Mapping[str, Any]]) -> Figure:
+    series = [Bars(name=way, values=[each["rates"][way] for each in points]) for way in WAYS]
+    return Figure(
+        chart=BarChart(
+            title=title, x=x, y="triples/s", groups=groups, series=series, marks=[_TARGET]
+        )
     )
+
+
+def _patterns(points: Sequence[Mapping[str, Any]]) -> Section:
+    groups = [f"pattern {each['pattern']}, {each['seconds']} s" for each in points]
+    title = "Throughput for patterns 2 and 3 over the shortest and the longest window"
+    chart = _bars(title, "pattern and window", groups, points)
+    return Section(title="Patterns", parts=[chart])
+
+
+def _schemas(points: Sequence[Mapping[str, Any]]) -> Section:
+    groups = [f"{each['below']:,} of {each['classes']:,}" for each in points]
+    title = "Throughput for pattern 1 by the class asked for"
+    chart = _bars(title, "classes below it, of all", groups, points)
     note = (
         "The higher a class stands, the more products are of it: with the root of the tree every "
         "offer is an answer, for both sizes of schema alike."
     )
-    return Section(title="Schemas", parts=[Figure(chart=chart), Note(note)])
+    return Section(title="Schemas", parts=[chart, Note(note)])
 
 
 def _static(points: Sequence[Mapping[str, Any]]) -> Section:
@@ -118,7 +128,7 @@ def _static(points: Sequence[Mapping[str, Any]]) -> Section:
             ],
         )
         for number in sorted({each["pattern"] for each in points})
-        for way in _WAYS
+        for way in (ENTAILED, IN_PLACE)
     ]
     parts.append(
         Figure(

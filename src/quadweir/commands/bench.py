@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ import typer
 
 from quadweir.commands import benchreport, lsbench
 from quadweir.commands.output import print_json, stderr_console
+from quadweir.errors import SourceError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -212,6 +214,15 @@ def sparkwave(
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a page with charts there.")
     ] = None,
+    earlier: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Measure nothing; put results of earlier runs together, as --json gave them; "
+            "repeatable.",
+        ),
+    ] = None,
     generate: Annotated[
         Path | None,
         typer.Option(
@@ -231,17 +242,16 @@ def sparkwave(
     for section in sections or ():
         if section not in bench.SECTIONS:
             raise typer.BadParameter(f"{section}; there are {', '.join(bench.SECTIONS)}")
-    console = stderr_console()
-    with console.status("starting") as status:
-        result = bench.run(
-            sections or tuple(bench.SECTIONS),
-            size=bench.sized(quick=quick, offers=offers, rounds=rounds, windows=windows or ()),
-            on_step=lambda name: status.update(name),
-        )
-    if report is not None:
-        from quadweir.bench.page import write
-        from quadweir.bench.sparkwave_report import report as page
-
+    if earlier:
+        results = [read_result(each, "sparkwave") for each in earlier]
+    else:
+        console = stderr_console()
+        with console.status("starting") as status:
+            measured = bench.run(
+                sections or tuple(bench.SECTIONS),
+                size=bench.sized(quick=quick, offers=offers, rounds=rounds, windows=windows or ()),
+                on_step=lambda name: status.update(name),
+            )
         words = ["quadweir", "bench", "sparkwave", *(["--quick"] if quick else [])]
         given: dict[str, Sequence[object]] = {
             "--section": sections or (),
@@ -252,7 +262,13 @@ def sparkwave(
         words += [
             str(one) for name, all_of in given.items() for each in all_of for one in (name, each)
         ]
-        write(page(result, words), result, report, "sparkwave")
+        results = [{**measured, "commands": [words]}]
+    result = bench.merged(results)
+    if report is not None:
+        from quadweir.bench.page import write
+        from quadweir.bench.sparkwave_report import report as page
+
+        write(page(result), result, report, "sparkwave")
     if as_json:
         print_json(result)
     else:
@@ -330,6 +346,26 @@ def ndw(
     else:
         print(as_text(result))
     console.print(f"written: {page}")
+
+
+def read_result(file: Path, name: str) -> dict[str, Any]:
+    """Read what `--json` of a benchmark wrote.
+
+    Raises:
+        SourceError: the file is not that.
+    """
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SourceError(f"cannot read {file}: {error.strerror}") from None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or found.get("benchmark") != name:
+        raise SourceError(
+            f"{file} is no result of bench {name}",
+            hint=f"Write one with: quadweir bench {name} --json > FILE",
+        )
+    return found
 
 
 def print_rates(result: dict[str, Any]) -> None:

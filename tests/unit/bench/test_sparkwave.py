@@ -93,6 +93,7 @@ def point(section: str, number: int, classes: int, below: int, static: int, rate
 def test_the_page_sets_figures_beside_targets():
     points = [
         point("windows", 1, 329, 40, 0, 240_000.0),
+        point("patterns", 3, 329, 40, 10_400, 240_000.0),
         point("schemas", 1, 329, 328, 0, 240_000.0),
         point("static", 2, 329, 40, 200, 240_000.0),
         point("flatness", 1, 329, 328, 0, 240_000.0),
@@ -109,9 +110,10 @@ def test_the_page_sets_figures_beside_targets():
         "points": [asdict(each) for each in points],
         "sections": {name: [f.as_json() for f in some] for name, some in figures.items()},
         "machine": {"cores": 2},
+        "commands": [["quadweir", "bench", "sparkwave"]],
     }
-    page = render(report(result, ["quadweir", "bench", "sparkwave"]))
-    for words in ("Figure 7", "Figure 8", "Figure 9", "missed"):
+    page = render(report(result))
+    for words in ("Figure 7", "Figure 8", "Figure 9", "pattern 3, 5 s", "missed"):
         assert words in page
 
 
@@ -140,5 +142,8 @@ def test_each_section_measures_all_ways_over_streams_that_are_there(tmp_path, mo
         with_schema for point in points for with_schema in (way is ENTAILED for way in point.rates)
     ]
     assert [with_schema for with_schema, _ in asked] == ways
+    assert {(each.pattern, each.seconds) for each in points if each.section != "static"} == {
+        (number, seconds) for number in (1, 2, 3) for seconds in (1, 5)
+    }
     flat = [each for each in points if each.section == "flatness"]
     assert [(each.classes, each.static) for each in flat][:2] == [(329, 0), (22_527, 0)]
