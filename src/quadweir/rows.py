@@ -41,6 +41,8 @@ SIGN: Final = "sign"
 BINDINGS: Final = "bindings"
 TRIPLES: Final = "graph"
 """The triples of a CONSTRUCT answer."""
+WHY: Final = "why"
+"""What an answer rests on, as JSON."""
 
 QUAD_SCHEMA: Final = StructType(
     [

@@ -152,3 +152,48 @@ def test_reports_are_checked_while_they_are_given(live, tmp_path, monkeypatch) -
     code, err = live(visit, "--verify")
     assert code == 0, err
     assert f"the oracle gives the same answers in {compared[-1]} reports" in err
+
+
+def test_answers_are_explained_while_they_are_given_also_after_a_restart(live, tmp_path) -> None:
+    (tmp_path / "q.rq").write_text(
+        "SELECT ?x ?n { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y . ?x <urn:q> ?z } "
+        "?y <urn:name> ?n }"
+    )
+    (tmp_path / "s.ttl").write_text(
+        "<urn:p0> <http://www.w3.org/2000/01/rdf-schema#subPropertyOf> <urn:p> ."
+    )
+    out, place = tmp_path / "out", tmp_path / "in"
+    words = ["--schema", str(tmp_path / "s.ttl"), "--checkpoint", str(tmp_path / "check")]
+
+    def arriving(name: str, text: str, answers: int):
+        def visit() -> None:
+            (place / f".{name}").write_text(text)
+            (place / f".{name}").rename(place / f"{name}.stream")
+            until(lambda: len(lines_of(out)) == answers, "answers")
+
+        return visit
+
+    first = "1000 <urn:a> <urn:p0> <urn:b> .\n2000 <urn:c> <urn:p> <urn:b> .\n"
+    first += "2000 <urn:c> <urn:q> <urn:d> .\n"
+    code, err = live(arriving("1", first, 1), "--why", *words)
+    assert code == 0, err
+    # What the windows hold was written down beside the checkpoint.
+    code, err = live(arriving("2", "3000 <urn:a> <urn:q> <urn:d> .\n", 2), "--why", *words)
+    assert code == 0, err
+    plain, derived = lines_of(out)
+    assert plain["bindings"]["x"]["value"] == "urn:c"
+    assert [set(each) for each in plain["why"]] == [{"triple", "elements"}] * 2 + [
+        {"triple", "static"}
+    ]
+    assert derived["bindings"] == {
+        "n": {"type": "literal", "value": "old"},
+        "x": {"type": "uri", "value": "urn:a"},
+    }
+    was, now, named = derived["why"]
+    assert was["triple"] == "<urn:a> <urn:p> <urn:b> ."
+    (element,) = was["elements"]
+    assert (element["stream"], element["time"]) == ("urn:s", 1000)
+    assert element["carries"] == "<urn:a> <urn:p0> <urn:b> ."
+    assert [step["rule"] for step in element["steps"]] == ["rdfs7"]
+    assert [each["time"] for each in now["elements"]] == [3000]
+    assert named == {"triple": '<urn:b> <urn:name> "old" .', "static": [{}]}

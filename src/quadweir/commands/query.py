@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from quadweir.commands.why import Reasons
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.sources.declare import StreamDeclaration
-    from quadweir.sources.streamfiles import DeadLetter
+    from quadweir.sources.streamfiles import DeadLetter, Element
     from quadweir.terms import Quad
     from quadweir.testing import Answer, Oracle, Run
 
@@ -198,7 +198,7 @@ def query(
     )
     _check_streams(asked)
     if why:
-        _check_why(asked, live=live)
+        _check_why(asked, live=live, verify=verify)
     if live:
         if oracle:
             raise UsageError(
@@ -230,6 +230,7 @@ def query(
                 metrics_port=metrics_port,
                 dead_letters=dead_letters,
                 oracle=_oracle(asked, None, tell=False) if verify else None,
+                reasons=_reasons(asked, ()) if why else None,
             )
         )
         return
@@ -289,36 +290,50 @@ class _Asked:
             for each in self.streams
         ]
 
+    @property
+    def schemas(self) -> tuple[str, ...]:
+        """The files of the schema, with those that are named beside the streams."""
+        from quadweir.sources.declare import schema_files
+
+        beside = schema_files(self.streams_file) if self.streams_file is not None else ()
+        return (*self.schema, *map(str, beside))
+
     def quads(self) -> Iterator[Quad]:
         from quadweir.sources.staticfiles import StaticFile, read_static
 
         return read_static([StaticFile.of(each) for each in self.static])
 
 
-def _check_why(asked: _Asked, *, live: bool) -> None:
+def _check_why(asked: _Asked, *, live: bool, verify: bool) -> None:
     """Refuse to explain what cannot be explained."""
     from quadweir.algebra.query import AskForm, SelectForm
 
-    if live:
-        raise UsageError("--why needs streams that have an end", hint="Leave --live or --why out.")
     if not isinstance(asked.query.form, SelectForm | AskForm):
         raise UsageError("--why explains solutions", hint="Write the query as a SELECT.")
     if asked.target.form != "jsonl" or asked.target.is_kafka:
         raise UsageError("--why writes jsonl to files only", hint="Leave --format out.")
-    if asked.streams_file is not None:
+    if live and verify:
+        raise UsageError(
+            "a live run either checks its answers or explains them",
+            hint="Leave --verify or --why out.",
+        )
+    if asked.streams_file is not None and not live:
         raise UsageError("--why takes its streams from --stream", hint="Write --stream IRI=FILE.")
 
 
-def _reasons(asked: _Asked) -> Reasons:
-    from quadweir.commands.querystreams import predicates, read_elements_of
+def _reasons(asked: _Asked, feed: Iterable[Element]) -> Reasons:
     from quadweir.commands.why import Reasons
 
-    feed = read_elements_of(asked.streams, predicates(asked.query), bad=[])
-    return Reasons(asked.query, feed, asked.quads(), schema_of(asked.schema, tell=False))
+    return Reasons(asked.query, feed, asked.quads(), schema_of(asked.schemas, tell=False))
 
 
 def _write_answers(asked: _Asked, answers: Iterable[Answer]) -> None:
-    reasons = _reasons(asked) if asked.why else None
+    reasons = None
+    if asked.why:
+        from quadweir.commands.querystreams import predicates, read_elements_of
+
+        feed = read_elements_of(asked.streams, predicates(asked.query), bad=[])
+        reasons = _reasons(asked, feed)
     with _opened(asked.target.output) as out:
         for answer in answers:
             line = answer.to_json()
@@ -359,7 +374,7 @@ def _oracle(asked: _Asked, delay_ms: int | None, *, tell: bool) -> Oracle:
     from quadweir.testing.oracle import Oracle
     from quadweir.testing.reasoner import Reasoner
 
-    schema = schema_of(asked.schema, tell=tell)
+    schema = schema_of(asked.schemas, tell=tell)
     return Oracle(
         asked.query,
         static=asked.quads(),

@@ -17,10 +17,12 @@ from quadweir.commands.interrupts import Interrupts, quieten_gateway
 from quadweir.commands.letters import letter_sink
 from quadweir.commands.querydashboard import QueryDashboard
 from quadweir.commands.schemas import tell_of
+from quadweir.commands.whylive import WhySink, record_folder
 from quadweir.errors import DataError, SourceError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from quadweir.commands.queryoutput import Target
+    from quadweir.commands.why import Reasons
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.testing import Oracle
@@ -50,6 +52,7 @@ class LiveQuery:
     metrics_port: int | None = None
     dead_letters: str | None = None
     oracle: Oracle | None = None
+    reasons: Reasons | None = None
 
 
 def run(asked: LiveQuery) -> None:
@@ -59,6 +62,7 @@ def run(asked: LiveQuery) -> None:
     from quadweir.runtime.query import ANSWERS
     from quadweir.runtime.session import build
     from quadweir.sinks.start import wait
+    from quadweir.testing.recorded import Recorded, reach_ms
     from quadweir.testing.sampling import Sampled, SampledSink
 
     with ExitStack() as stack:
@@ -86,17 +90,26 @@ def run(asked: LiveQuery) -> None:
         if not registered.plan.sources:
             raise UsageError("the query reads no stream", hint="Run it without --live.")
         sink = asked.target.sink(registered.query.name or "query")
+        record = record_folder(checkpoint, why=asked.reasons is not None)
+
+        def through() -> int | None:
+            found: int | None = registered.metrics()["through"]
+            return found
+
         sampled = None
         if asked.oracle is not None:
             record = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="quadweir-")))
             sampled = Sampled(asked.oracle, record, resumed=(checkpoint / "offsets").exists())
-            sink = SampledSink(sink, sampled, lambda: registered.metrics()["through"])
+            sink = SampledSink(sink, sampled, through)
+        elif asked.reasons is not None and record is not None:
+            reach = reach_ms(registered.query)
+            sink = WhySink(sink, asked.reasons, Recorded(record), reach, through)
         registered.start(
             sink,
             checkpoint=checkpoint,
             every=asked.every,
             statements=ANSWERS if asked.target.statements else None,
-            record=sampled.folder if sampled is not None else None,
+            record=record,
             dead_letters=letter_sink(asked.dead_letters, name="query"),
         )
         stack.callback(registered.stop)
@@ -109,10 +122,11 @@ def run(asked: LiveQuery) -> None:
         reloads = stack.enter_context(Reloads()) if asked.static else None
         while not interrupts.seen:
             if reloads is not None and reloads.taken():
-                if sampled is None:
+                if record is None:
                     _reload(registered, board)
                 else:
-                    board.say("quadweir: static data is not reloaded while answers are checked")
+                    what = "explained" if sampled is None else "checked"
+                    board.say(f"quadweir: static data is not reloaded while answers are {what}")
             if wait(registered.streaming, _POLL):
                 break
             found = registered.metrics()

@@ -91,7 +91,7 @@ class Reasons:
         self._query = query
         self._schema = schema
         self._table = Table.of(schema, needs_of(query)) if schema is not None else None
-        self._windows = Oracle(query).windows(feed)
+        self._oracle = Oracle(query)
         given = list(apart_from_streams(static))
         follows = static_closure(schema, query) if schema is not None else None
         self._closed = set(given if follows is None else follows.of(given))
@@ -101,6 +101,11 @@ class Reasons:
             self._sources.setdefault(quad, []).insert(0, quad)
             for each in self._table.consequences(quad) if self._table is not None else ():
                 self._sources.setdefault(replace(each, graph=quad.graph), []).append(quad)
+        self.see(feed)
+
+    def see(self, feed: Iterable[Element]) -> None:
+        """Go by other elements from now on."""
+        self._windows = self._oracle.windows(feed)
         self._at: int | None = None
         self._contents: dict[IRI, list[Element]] = {}
         self._carriers: dict[IRI, dict[_Triple, list[tuple[Element, Quad]]]] = {}

@@ -38,6 +38,8 @@ def variables_of(frame: DataFrame) -> list[str]:
 def json_line(frame: DataFrame) -> Column:
     """An answer as JSON: `t`, `sign`, and bindings as in SPARQL's JSON results, or triples.
 
+    If there is a column `rows.WHY`, which is JSON, it comes after them.
+
     Spec: https://www.w3.org/TR/sparql11-results-json/#select-encode-terms
     """
     if rows.TRIPLES in frame.columns:
@@ -48,12 +50,19 @@ def json_line(frame: DataFrame) -> Column:
         graph = F.array_sort(spelled).alias(rows.TRIPLES)
         return F.to_json(F.struct(rows.REPORT, rows.SIGN, graph))
     names = variables_of(frame)
-    if not names:
-        head = F.to_json(F.struct(rows.REPORT, rows.SIGN))
-        return F.concat(F.rtrim(head, F.lit("}")), F.lit(',"bindings":{}}'))
-    # What is not bound is left out; SPARQL's order of names in an object means nothing.
-    bindings = F.struct(*[_json_term(_binding(name)).alias(name) for name in sorted(names)])
-    return F.to_json(F.struct(rows.REPORT, rows.SIGN, bindings.alias(rows.BINDINGS)))
+    if names:
+        # What is not bound is left out; SPARQL's order of names in an object means nothing.
+        bindings = F.struct(*[_json_term(_binding(name)).alias(name) for name in sorted(names)])
+        line = F.to_json(F.struct(rows.REPORT, rows.SIGN, bindings.alias(rows.BINDINGS)))
+    else:
+        line = _with(F.to_json(F.struct(rows.REPORT, rows.SIGN)), rows.BINDINGS, F.lit("{}"))
+    return _with(line, rows.WHY, F.col(rows.WHY)) if rows.WHY in frame.columns else line
+
+
+def _with(line: Column, name: str, value: Column) -> Column:
+    """Add to an object what is JSON already."""
+    opened = F.substring(line, F.lit(1), F.length(line) - 1)
+    return F.concat(opened, F.lit(f',"{name}":'), value, F.lit("}"))
 
 
 def csv_line(frame: DataFrame) -> Column:

@@ -14,7 +14,8 @@ from quadweir.errors import UsageError
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax import parse
 from quadweir.testing import Oracle
-from quadweir.testing.sampling import Sampled, reach_ms
+from quadweir.testing.recorded import Recorded, reach_ms
+from quadweir.testing.sampling import Sampled
 from spark_queries import statement_rows
 from streaming import stream
 
@@ -59,7 +60,7 @@ def test_reports_that_agree(text: str, tmp_path: Path) -> None:
     assert found.different == []
     assert found.reports >= 15
     assert not list(tmp_path.glob("*.parquet"))
-    assert len(found._elements) < 40, "what no report can see is forgotten"
+    assert len(found._recorded.elements()) < 40, "what no report can see is forgotten"
 
 
 def test_a_report_that_was_lost(tmp_path: Path) -> None:
@@ -93,3 +94,22 @@ def test_late_elements_are_not_seen(tmp_path: Path) -> None:
 def test_windows_without_a_reach_are_refused() -> None:
     with pytest.raises(UsageError, match="windows of time"):
         reach_ms(parse("SELECT ?x { STREAM <urn:s> [TRIPLES 5] { ?x <urn:p> ?y } }"))
+
+
+def test_what_was_recorded_outlives_the_run_and_then_is_forgotten(tmp_path: Path) -> None:
+    before = Recorded(tmp_path)
+    record(tmp_path, FEED[:10], "one")
+    before.take(None)
+    record(tmp_path, [*FEED[3:5], *FEED[10:12]], "two")
+    before.take(FEED[9].event_time)
+    late = replace(FEED[0], event_time=FEED[9].event_time - 1, position=77)
+    record(tmp_path, [late], "three")
+    after = Recorded(tmp_path)
+    assert after.elements() == before.elements()
+    # How far time had come is known from the run before.
+    after.take(None)
+    assert [each.position for each in after.elements().values()] == list(range(12))
+    after.forget(FEED[9].event_time)
+    assert [each.position for each in after.elements().values()] == [10, 11]
+    assert len(list(tmp_path.iterdir())) == 1
+    assert Recorded(tmp_path).elements() == after.elements()
