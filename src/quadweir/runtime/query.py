@@ -34,7 +34,7 @@ from quadweir.runtime.letters import dead_letters as letters_of
 from quadweir.runtime.metrics import Meter
 from quadweir.runtime.recording import Recorder
 from quadweir.runtime.staticdata import StaticData
-from quadweir.runtime.whole import Whole
+from quadweir.runtime.whole import whole
 from quadweir.sinks.start import Split, start
 from quadweir.terms import IRI
 
@@ -225,7 +225,7 @@ class RegisteredQuery:
 
         self._running = start(
             answers(raw) if dead_letters is None else raw,
-            Whole(sink if dead_letters is None else Split(split, (sink, dead_letters))),
+            whole(sink if dead_letters is None else Split(split, (sink, dead_letters))),
             checkpoint=checkpoint,
             every=every,
             available_now=available_now,

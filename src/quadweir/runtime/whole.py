@@ -35,10 +35,6 @@ class Whole:
         match self.sink:
             case KafkaSink() | DocumentSink():
                 self.sink.write(frame, batch)  # they write all rows, whatever there was before
-            case FileSink():
-                if self.sink.is_decided(batch):
-                    frame.write.format("noop").mode("overwrite").save()
-                self.sink.write(frame, batch)
             case ConsoleSink(most_rows=most) if most >= _ALL_ROWS:
                 self.sink.write(frame, batch)
             case Call(whole=True):
@@ -50,6 +46,33 @@ class Whole:
                     self.sink.write(kept, batch)
                 finally:
                     kept.unpersist()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WholeFiles:
+    """The same for files, which take lines."""
+
+    sink: FileSink
+
+    def prepare(self) -> None:
+        self.sink.prepare()
+
+    def lines(self, frame: DataFrame) -> DataFrame:
+        return self.sink.lines(frame)
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        self.write_lines(self.lines(frame), batch)
+
+    def write_lines(self, lines: DataFrame, batch: Batch) -> None:
+        if self.sink.is_decided(batch):
+            lines.write.format("noop").mode("overwrite").save()
+        self.sink.write_lines(lines, batch)
+
+
+def whole(sink: Sink) -> Sink:
+    """See to it that all of each batch is computed that a sink gets."""
+    return WholeFiles(sink) if isinstance(sink, FileSink) else Whole(sink)
 
 
 _ALL_ROWS = 2**31 - 2

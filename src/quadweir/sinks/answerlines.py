@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _TAB: Final = "\t"
-_LITERAL: Final = '(?s)^"(.*)"(?:@([A-Za-z0-9-]+)|\\^\\^<([^>]*)>)?$'
-_ESCAPES: Final = {"\\t": "\t", "\\b": "\b", "\\n": "\n", "\\r": "\r", "\\f": "\f", '\\"': '"'}
 
 
 def variables_of(frame: DataFrame) -> list[str]:
@@ -106,56 +104,44 @@ def _binding(name: str) -> Column:
 
 
 def _json_term(term: Column) -> Column:
-    is_iri, is_blank = term.startswith("<"), term.startswith("_:")
+    is_iri, is_blank, tail = term.startswith("<"), term.startswith("_:"), _tail(term)
     kind = F.when(is_iri, "uri").when(is_blank, "bnode").otherwise("literal")
-    language, datatype = _part(term, 2), _part(term, 3)
     label = F.when(is_blank, F.substr(term, F.lit(3))).otherwise(_plain(term))
+    is_typed = tail.startswith("^^<") & (tail != f"^^<{XSD.string}>")
     written = F.struct(
         kind.alias("type"),
         label.alias("value"),
-        language.alias("xml:lang"),
-        datatype.alias("datatype"),
+        F.when(tail.startswith("@"), F.substr(tail, F.lit(2))).alias("xml:lang"),
+        F.when(is_typed, F.substring(tail, F.lit(4), F.length(tail) - 4)).alias("datatype"),
     )
     return F.when(term.isNotNull(), written)
 
 
-def _part(term: Column, group: int) -> Column:
-    """A part of a literal, NULL where it has none."""
-    found = F.regexp_extract(term, _LITERAL, group)
-    return F.when(term.startswith('"') & (found != "") & (found != XSD.string), found)
+def _tail(term: Column) -> Column:
+    """What follows the last quotation mark of a literal: its language, its datatype, or nothing."""
+    return F.when(term.startswith('"'), F.substring_index(term, '"', -1))
 
 
 def _plain(term: Column) -> Column:
     """The value of a term without what marks its kind; a blank node keeps its mark."""
-    iri = F.substring(term, F.lit(2), F.length(term) - 2)
+    inside = F.length(term) - 2
+    lexical = F.substring(term, F.lit(2), inside - F.length(_tail(term)))
     return (
-        F.when(term.startswith("<"), iri)
-        .when(term.startswith('"'), _unescaped(F.regexp_extract(term, _LITERAL, 1)))
+        F.when(term.startswith("<"), F.substring(term, F.lit(2), inside))
+        .when(term.startswith('"'), _unescaped(lexical))
         .otherwise(term)
     )
 
 
 def _unescaped(lexical: Column) -> Column:
-    """Undo the escapes of a canonical spelling (`quadweir.terms.escape`)."""
+    """Undo the escapes of a canonical spelling (`quadweir.terms.escape`): JSON has the same.
 
-    def part(text: Column) -> Column:
-        for written, meant in _ESCAPES.items():
-            text = F.replace(text, F.lit(written), F.lit(meant))
-        tokens = F.regexp_extract_all(text, F.lit(r"\\u[0-9A-F]{4}|[^\\]++|\\"), F.lit(0))
-        decoded = F.transform(
-            tokens,
-            lambda token: F.when(
-                token.rlike(r"^\\u[0-9A-F]{4}\z"),
-                F.decode(F.unhex(F.substr(token, F.lit(3))), "UTF-16BE"),
-            ).otherwise(token),
-        )
-        return F.when(text.contains("\\u"), F.array_join(decoded, "")).otherwise(text)
-
-    # Escaped backslashes first: what is between two of them holds every other escape whole.
-    parts = F.split(lexical, r"\\\\")
-    return F.when(lexical.contains("\\"), F.array_join(F.transform(parts, part), "\\")).otherwise(
-        lexical
-    )
+    Rejected: doing it by parts, with functions of Spark's that take a lambda. Spark compiled that anew
+    in every small batch, since such a function's variable gets a new name whenever it is written.
+    """
+    text = F.concat(F.lit('{"v":"'), lexical, F.lit('"}'))
+    read = F.from_json(text, "v string", {"maxStringLen": str(2**31 - 1)})["v"]
+    return F.when(lexical.contains("\\"), F.coalesce(read, lexical)).otherwise(lexical)
 
 
 def _csv_value(value: Column) -> Column:

@@ -72,14 +72,19 @@ class FileSink:
         done = batch.number <= self._last_done(batch.query)
         return done or (self.folder / f".batch-{batch.number}.ready").is_dir()
 
+    def lines(self, frame: DataFrame) -> DataFrame:
+        return to_lines(frame, self.form)
+
     def write(self, frame: DataFrame, batch: Batch) -> None:
+        self.write_lines(self.lines(frame), batch)
+
+    def write_lines(self, lines: DataFrame, batch: Batch) -> None:
         if batch.number <= self._last_done(batch.query):
             return
         ready = self.folder / f".batch-{batch.number}.ready"
         if not ready.is_dir():
             scratch = self.folder / f".batch-{batch.number}.scratch"
             options = {"compression": "gzip"} if self.compress else {}
-            lines = to_lines(frame, self.form)
             lines.write.mode("overwrite").options(**options).text(str(scratch.absolute()))
             scratch.rename(ready)
         for part in ready.glob("part-*"):
