@@ -305,7 +305,7 @@ class Host:
         return first.tester
 
     def log(self, key: int = 0) -> list[int]:
-        return sorted(number for (number,) in self.tester.peekMapState("log", key))
+        return sorted(number for (number,) in self.tester.peekMapState("kept", key) if number > 0)
 
     def snapshot_parts(self, key: int = 0) -> int:
-        return len(self.tester.peekMapState("snapshot", key))
+        return sum(number < 0 for (number,) in self.tester.peekMapState("kept", key))

@@ -13,13 +13,14 @@ made from travels in a form of its own.
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import struct
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol, final
 
@@ -27,28 +28,15 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-from pyspark.sql.types import (
-    BinaryType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from quadweir.runtime.garbage import settle
 
-_HEADER: Final = StructType(
-    [
-        StructField("version", LongType()),
-        StructField("token", StringType()),  # those of the snapshot and of each entry of the log
-        StructField("parts", LongType()),
-        StructField("first", LongType()),
-        StructField("logged", LongType()),
-        StructField("times", StringType()),  # the note; the name is from when it held but these
-    ]
-)
+# All that a shard keeps is in one variable of Spark's: for each, every batch would make encoders anew.
+# By number: the header, the log from 1 on, and before the header the parts of the snapshot.
 _NUMBER: Final = StructType([StructField("number", LongType())])
 _BYTES: Final = StructType([StructField("bytes", BinaryType())])
+_HEADER: Final = (0,)
 _PART: Final = 8 << 20
 # A snapshot is taken once the log is as long as this, or has grown as large as the last snapshot.
 _LONGEST_LOG: Final = 50
@@ -97,6 +85,28 @@ class HostSpec(Protocol):
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What the state of a shard says of itself.
+
+    Attributes:
+        version: how many batches there were.
+        tokens: those of the snapshot and of each entry of the log.
+        parts: of the snapshot.
+        first: the first entry of the log.
+        logged: bytes in the log.
+        note: what the shard noted last.
+    """
+
+    version: int = 0
+    tokens: list[str] = field(default_factory=list)
+    parts: int = 0
+    first: int = 1
+    logged: int = 0
+    note: str | None = None
+
+
+@final
 @dataclass
 class _Copy:
     """A shard in a worker's memory, as the batch with this token left it."""
@@ -135,9 +145,7 @@ class HostingProcessor(StatefulProcessor):
             sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for good
 
     def init(self, handle: Any) -> None:
-        self._header = handle.getValueState("header", _HEADER)
-        self._log = handle.getMapState("log", _NUMBER, _BYTES)
-        self._snapshot = handle.getMapState("snapshot", _NUMBER, _BYTES)
+        self._kept = handle.getMapState("kept", _NUMBER, _BYTES)
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
@@ -146,10 +154,12 @@ class HostingProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: ARG002, N803 - Spark's name
     ) -> Iterator[pd.DataFrame]:
         blobs = [bytes(blob) for frame in rows for blob in frame["blob"]]
-        header = self._header.get() if self._header.exists() else None
-        version, known, parts, first, logged, note = header or (0, "", 0, 1, 0, None)
-        shard, tokens = int(key[0]), known.split()
-        copy = self._copy(shard, tokens, version, parts, first, note)
+        shard, header = int(key[0]), _Header()
+        if self._kept.containsKey(_HEADER):
+            header = _Header(**json.loads(self._read(_HEADER)))
+        version, parts, first, logged = header.version, header.parts, header.first, header.logged
+        tokens = list(header.tokens)
+        copy = self._copy(shard, tokens, version, parts, first, header.note)
         version += 1
         for batch in copy.hosted.take(blobs, f"{shard}.{version}", copy.replayed):
             # As Arrow's own columns: Spark takes them over without making objects of texts.
@@ -163,11 +173,12 @@ class HostingProcessor(StatefulProcessor):
             # What the snapshot holds need not be logged as well.
             parts = self._save(copy.hosted, parts)
             for number in range(first, version):
-                self._log.removeKey((number,))
+                self._kept.removeKey((number,))
             first, logged, tokens = version + 1, 0, tokens[-1:]
         else:
-            self._log.updateValue((version,), (_packed(copy.hosted.mark(), lasting),))
-        self._header.update((version, " ".join(tokens), parts, first, logged, copy.hosted.note()))
+            self._kept.updateValue((version,), (_packed(copy.hosted.mark(), lasting),))
+        header = _Header(version, tokens, parts, first, logged, copy.hosted.note())
+        self._kept.updateValue(_HEADER, (json.dumps(asdict(header)).encode(),))
         self._keep(shard, copy)
 
     def close(self) -> None:
@@ -193,10 +204,10 @@ class HostingProcessor(StatefulProcessor):
             settle(HostingProcessor)
             copy = _Copy("", spec.host())
             if parts:
-                data = b"".join(self._snapshot.getValue((number,))[0] for number in range(parts))
-                copy.hosted.restore(data)
+                data = [self._read(_part(number)) for number in range(parts)]
+                copy.hosted.restore(b"".join(data))
         for number in range(version + 1 - behind, version + 1):
-            mark, blobs = _unpacked(self._log.getValue((number,))[0])
+            mark, blobs = _unpacked(self._read((number,)))
             copy.hosted.replay(blobs, mark)
             copy.replayed += 1
         if note is not None:
@@ -217,10 +228,18 @@ class HostingProcessor(StatefulProcessor):
         parts = -(-len(data) // _PART)
         for number in range(parts):
             part = data[number * _PART : (number + 1) * _PART]
-            self._snapshot.updateValue((number,), (part,))
+            self._kept.updateValue(_part(number), (part,))
         for number in range(parts, before):
-            self._snapshot.removeKey((number,))
+            self._kept.removeKey(_part(number))
         return parts
+
+    def _read(self, number: tuple[int]) -> bytes:
+        return bytes(self._kept.getValue(number)[0])
+
+
+def _part(number: int) -> tuple[int]:
+    """Where a part of the snapshot is kept."""
+    return (-1 - number,)
 
 
 def _packed(mark: int, blobs: list[bytes]) -> bytes:

@@ -107,18 +107,11 @@ def test_a_copy_of_a_batch_that_failed_is_not_used():
     feed = make_feed(40)
     host = Host(PAIRS)
     host.push(feed[:16])
-    states = {
-        key: (
-            host.tester.peekValueState("header", key),
-            dict(host.tester.peekMapState("log", key)),
-        )
-        for key in range(2)
-    }
+    states = {key: dict(host.tester.peekMapState("kept", key)) for key in range(2)}
     given = list(host.answers)
     host.push(feed[16:24])
-    for key, (header, log) in states.items():
-        host.tester.updateValueState("header", key, header)
-        host.tester.updateMapState("log", key, log)
+    for key, kept in states.items():
+        host.tester.updateMapState("kept", key, kept)
     host.answers = given
     host.replayed = 0
     host.push(feed[16:24])
