@@ -44,7 +44,8 @@ SHAPES: Final[dict[str, tuple[str, ...]]] = {
 _FAST: Final = ("q01", "q02", "q03")
 _LEAST: Final = 300_000
 _LEAST_FAST: Final = 500_000
-_JOIN_HEAVY: Final = "q04"
+_JOIN_HEAVY: Final = ("q04", "q06")
+"""Of the first, half of the matches have to go to every shard; the second has one key throughout."""
 _WITH_STATIC: Final = "q05"
 
 
@@ -211,36 +212,37 @@ def static_data(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figur
 
 
 def cores(_spark: SparkSession | None, size: Size, folder: Path) -> Iterator[Figure]:
-    """A join-heavy query on one core and on two, each in processes of its own."""
-    own = folder / "cores"
-    batches = WARM_BATCHES + size.batches
-    write_streams(Network(), SHAPES[_JOIN_HEAVY], own, batches=batches, triples=size.triples)
-    rates = {}
+    """Join-heavy queries on one core and on two, each in processes of its own."""
     available = sorted(os.sched_getaffinity(0))
-    for count in (1, 2):
-        if len(available) < count:
-            return
-        done = subprocess.run(
-            [sys.executable, "-m", "quadweir.bench.continuous", str(count), str(own)],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        rates[count] = json.loads(done.stdout.splitlines()[-1])["triples_per_second"]
-        yield Figure(
-            f"{_JOIN_HEAVY} on {count} of {len(available)} cores", rates[count], "triples/s"
-        )
-    yield Figure(f"{_JOIN_HEAVY}, 2 cores / 1 core", rates[2] / rates[1], "x", at_least=1.6)
+    if len(available) < 2:
+        return
+    network, own, batches = Network(users=size.users), folder / "cores", WARM_BATCHES + size.batches
+    network.static(folder=own / "static")
+    for name in _JOIN_HEAVY:
+        write_streams(network, SHAPES[name], own / name, batches=batches, triples=size.triples)
+        rates = {}
+        for count in (1, 2):
+            given = (str(count), name, str(own / name), str(own / "static"))
+            done = subprocess.run(
+                [sys.executable, "-m", "quadweir.bench.continuous", *given],
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            rates[count] = json.loads(done.stdout.splitlines()[-1])["triples_per_second"]
+            yield Figure(f"{name} on {count} of {len(available)} cores", rates[count], "triples/s")
+        shutil.rmtree(own / name)
+        yield Figure(f"{name}, 2 cores / 1 core", rates[2] / rates[1], "x", at_least=1.6)
 
 
-def on_cores(count: int, folder: Path) -> Throughput:
-    """Measure the join-heavy query with a Spark of its own, all of it on so many cores."""
+def on_cores(count: int, name: str, folder: Path, static: Path) -> Throughput:
+    """Measure a query with a Spark of its own, all of it on so many cores."""
     from quadweir.runtime.session import build
 
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:count]))
     spark = build(app_name="quadweir-bench", master=f"local[{count}]", shards=count)
     try:
-        return measure(spark, _JOIN_HEAVY, folder=folder, static=(), shards=count)
+        return measure(spark, name, folder=folder, static=[static], shards=count)
     finally:
         spark.stop()
 
@@ -433,5 +435,5 @@ def sized(*, quick: bool, triples: int | None = None, batches: int | None = None
 
 
 if __name__ == "__main__":
-    measured = on_cores(int(sys.argv[1]), Path(sys.argv[2]))
+    measured = on_cores(int(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))
     print(json.dumps({name: getattr(measured, name) for name in Throughput.__slots__}))
