@@ -40,6 +40,7 @@ class Throughput:
         kernel_ms: the part of it in shards, as long as the slowest took in each stage.
         memory_mib: the most that all processes held together.
         split_ms: the mean time of a batch by what Spark says it did.
+        rates: input a second of each of these batches.
     """
 
     triples_per_second: float
@@ -48,6 +49,7 @@ class Throughput:
     kernel_ms: float
     memory_mib: int
     split_ms: Mapping[str, float]
+    rates: tuple[float, ...]
 
 
 def engine_over(spark: SparkSession, streams: Mapping[str, Path]) -> Engine:
@@ -117,6 +119,7 @@ def _throughput(registered: RegisteredQuery, memory: int) -> Throughput:
             name: sum(each.durationMs.get(name, 0) for each in counted) / len(counted)
             for name in counted[-1].durationMs
         },
+        rates=tuple(1000 * each.numInputRows / each.batchDuration for each in counted),
     )
 
 

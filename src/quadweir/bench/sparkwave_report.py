@@ -90,7 +90,11 @@ def _windows(points: Sequence[Mapping[str, Any]]) -> Section:
 
 
 def _bars(title: str, x: str, groups: list[str], points: Sequence[Mapping[str, Any]]) -> Figure:
-    series = [Bars(name=way, values=[each["rates"][way] for each in points]) for way in WAYS]
+    series = [
+        Bars(name=way, values=[each["rates"][way] for each in points])
+        for way in WAYS
+        if all(way in each["rates"] for each in points)
+    ]
     return Figure(
         chart=BarChart(
             title=title, x=x, y="triples/s", groups=groups, series=series, marks=[_TARGET]

@@ -126,7 +126,7 @@ def test_each_section_measures_all_ways_over_streams_that_are_there(tmp_path, mo
         assert all(each.exists() for each in (*static, *schema))
         assert "GB" in text if static else "GB" not in text
         asked.append((bool(schema), len(static)))
-        return Throughput(100.0 + len(asked), 7, 1.0, 1.0, 1, {})
+        return Throughput(100.0, 7, 1.0, 1.0, 1, {}, (100.0, 300.0, 9.0 * len(asked)))
 
     monkeypatch.setattr(sparkwave, "measure_query", measured)
     runs = sparkwave.Measured(None, tmp_path, replace(sparkwave.QUICK, offers=1_000))
