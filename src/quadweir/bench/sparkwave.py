@@ -54,7 +54,7 @@ class Size:
     batches: int = 6
     rounds: int = 2
     windows: tuple[int, ...] = (1, 5, 10, 15, 20, 25)
-    static: tuple[int, ...] = (0, 10_000, 100_000, 1_000_000)
+    static: tuple[int, ...] = (0, 20_000, 100_000, 1_000_000)
 
 
 QUICK: Final = Size(offers=5_000, batches=1, rounds=1, windows=(1, 5), static=(0, 20_000))

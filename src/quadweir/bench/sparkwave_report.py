@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -40,7 +41,8 @@ def report(result: Mapping[str, Any]) -> Report:
 def _targets(result: Mapping[str, Any]) -> Section:
     rows = [
         [
-            each["name"].strip(),
+            # What is beside another figure belongs to the row above.
+            re.sub("^ +", "\u2003\u2026 ", each["name"]),
             Verdict(each["value"], each["met"]),
             each["unit"],
             each["at_least"],
