@@ -52,7 +52,7 @@ class Effort:
     """
 
     rates: tuple[float, ...] = (20.0, 100.0, 1000.0)
-    checked: int = 1200
+    checked: int = 1000
     steps: tuple[int, ...] = (1, 10, 100)
     batches: int = 4
     runs: int = 3
@@ -61,7 +61,7 @@ class Effort:
     density: float = 1000.0
     measured: tuple[str, ...] = tuple(f"Q{number}" for number in range(1, 13))
     peers: int = 20_000
-    peered: tuple[str, ...] = ("Q1", "Q3", "Q5", "Q6")
+    peered: tuple[str, ...] = ("Q1", "Q3", "Q5")
 
 
 QUICK: Final = Effort(
