@@ -163,7 +163,12 @@ def test_answers_are_explained_while_they_are_given_also_after_a_restart(live, t
         "<urn:p0> <http://www.w3.org/2000/01/rdf-schema#subPropertyOf> <urn:p> ."
     )
     out, place = tmp_path / "out", tmp_path / "in"
-    words = ["--schema", str(tmp_path / "s.ttl"), "--checkpoint", str(tmp_path / "check")]
+    # The schema is named beside streams, of which the query reads none.
+    (tmp_path / "streams.toml").write_text(
+        'schema = "s.ttl"\n[streams."urn:other"]\nformat = "timed-lines"\n'
+        'source = { kind = "file", path = "other.stream" }\n'
+    )
+    words = ["--streams", str(tmp_path / "streams.toml"), "--checkpoint", str(tmp_path / "check")]
 
     def arriving(name: str, text: str, answers: int):
         def visit() -> None:

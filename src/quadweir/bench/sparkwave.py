@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.bench.bsbm import LARGE, OFFER_TRIPLES, SMALL, STREAM, Shop, pattern
@@ -286,7 +286,7 @@ def run(
     size: Size | None = None,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Measure sections."""
+    """Measure sections; `merged` sets what comes out beside its targets."""
     from quadweir.runtime.session import build
 
     size, about = size or Size(), machine()
@@ -308,23 +308,22 @@ def run(
         "machine": about,
         "input": asdict(size),
         "points": [asdict(each) for each in found],
-        "sections": {
-            name: [each.as_json() for each in figures] for name, figures in _figures(found).items()
-        },
     }
 
 
 def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Put what several runs measured together; of a section that two measured, the last counts.
+    """Put what several runs measured together, beside its targets.
 
-    >>> def ran(commit: str, section: str) -> dict[str, Any]:
-    ...     own = {"sections": {section: []}, "points": [{"section": section}]}
-    ...     return own | {"machine": {"commit": commit, "cores": 2}, "commands": [[section]]}
-    >>> both = merged([ran("a", "windows"), ran("b", "static")])
-    >>> both["machine"], list(both["sections"]), len(both["points"]), both["commands"]
-    ({'commit': 'a, b', 'cores': 2}, ['windows', 'static'], 2, [['windows'], ['static']])
+    Of a section that two of them measured, the last counts.
     """
-    latest = {name: each for each in results for name in each["sections"]}
+    latest = {point["section"]: each for each in results for point in each["points"]}
+    points = [
+        point
+        for name, each in latest.items()
+        for point in each["points"]
+        if point["section"] == name
+    ]
+    figures = _figures([Point(**each) for each in points])
     machines = [each["machine"] for each in results]
     return {
         **results[-1],
@@ -334,13 +333,8 @@ def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
             for told in [list(dict.fromkeys(each[key] for each in machines))]
         },
         "commands": [words for each in results for words in each["commands"]],
-        "points": [
-            point
-            for name, each in latest.items()
-            for point in each["points"]
-            if point["section"] == name
-        ],
-        "sections": {name: each["sections"][name] for name, each in latest.items()},
+        "points": points,
+        "sections": {name: [each.as_json() for each in some] for name, some in figures.items()},
     }
 
 
@@ -360,6 +354,17 @@ def _figures(points: Sequence[Point]) -> dict[str, list[Figure]]:
             note = f"by triples {rate / each.rates[IN_STREAM]:.2f}"
             name = f"  beside {IN_STREAM}, by offers"
             own.append(Figure(name, ratio, "x", at_least=_RATIO, note=note))
+    for name, own in found.items():
+        costs = [
+            each.rates[ENTAILED] / each.rates[IN_PLACE]
+            for each in points
+            if each.section == name and IN_PLACE in each.rates
+        ]
+        if len(costs) > 1:
+            # One by one they differ by more than entailment costs.
+            note = f"{min(costs):.2f} to {max(costs):.2f}"
+            told = f"all {len(costs)} beside {IN_PLACE}, geometric mean"
+            own.append(Figure(told, geometric_mean(costs), "x", at_least=_RATIO, note=note))
     ends = [each for each in points if each.section == "flatness"]
     for number in sorted({each.pattern for each in ends}):
         few, *_, many = (each for each in ends if each.pattern == number)

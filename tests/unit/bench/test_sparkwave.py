@@ -90,30 +90,47 @@ def point(section: str, number: int, classes: int, below: int, static: int, rate
     return Point(section, number, 5, classes, below, static, 9, rates, rates, memory)
 
 
-def test_the_page_sets_figures_beside_targets():
-    points = [
+def ran(commit: str, *points: Point) -> dict[str, object]:
+    return {
+        "points": [asdict(each) for each in points],
+        "machine": {"commit": commit, "cores": 2},
+        "commands": [["quadweir", "bench", "sparkwave", commit]],
+    }
+
+
+def test_the_page_sets_figures_of_several_runs_beside_targets():
+    first = ran(
+        "a",
+        point("windows", 1, 329, 40, 0, 1.0),
+        point("schemas", 1, 329, 328, 0, 240_000.0),
+        point("schemas", 1, 329, 0, 0, 245_000.0),
+    )
+    second = ran(
+        "b",
         point("windows", 1, 329, 40, 0, 240_000.0),
         point("patterns", 3, 329, 40, 10_400, 240_000.0),
-        point("schemas", 1, 329, 328, 0, 240_000.0),
         point("static", 2, 329, 40, 200, 240_000.0),
         point("flatness", 1, 329, 328, 0, 240_000.0),
         point("flatness", 1, 22_527, 22_526, 0, 200_000.0),
         point("flatness", 2, 329, 40, 200, 240_000.0),
         point("flatness", 2, 329, 40, 1_000_000, 239_000.0),
-    ]
-    figures = sparkwave._figures(points)
-    verdicts = {each.name.strip(): each.met for all_of in figures.values() for each in all_of}
+    )
+    result = sparkwave.merged([first, second])
+    verdicts = {
+        each["name"].strip(): each["met"]
+        for all_of in result["sections"].values()
+        for each in all_of
+    }
+    # The windows of the second run count, and not those of the first.
+    assert min(each["rates"][ENTAILED] for each in result["points"]) > 1.0
     assert verdicts[f"beside {IN_PLACE}"] is True
+    assert verdicts[f"all 2 beside {IN_PLACE}, geometric mean"] is True
     assert verdicts["22,527 / 329 classes"] is False
     assert verdicts["pattern 2, 1,000,000 / 200 static"] is True
-    result = {
-        "points": [asdict(each) for each in points],
-        "sections": {name: [f.as_json() for f in some] for name, some in figures.items()},
-        "machine": {"cores": 2},
-        "commands": [["quadweir", "bench", "sparkwave"]],
-    }
+    assert len(result["points"]) == 9
+    assert result["machine"] == {"commit": "a, b", "cores": 2}
     page = render(report(result))
-    for words in ("Figure 7", "Figure 8", "Figure 9", "pattern 3, 5 s", "missed"):
+    for words in ("Figure 7", "Figure 8", "Figure 9", "pattern 3, 5 s", "missed", "sparkwave a"):
         assert words in page
 
 
