@@ -16,6 +16,7 @@ from brokers import until
 from quadweir.cli import main
 from quadweir.runtime.fingerprint import NAME
 from quadweir.testing.answers import answers_from_json
+from quadweir.testing.recorded import Recorded
 from quadweir.testing.sampling import Sampled
 from spark_queries import lines_of
 
@@ -154,7 +155,7 @@ def test_reports_are_checked_while_they_are_given(live, tmp_path, monkeypatch) -
     assert f"the oracle gives the same answers in {compared[-1]} reports" in err
 
 
-def test_answers_are_explained_while_they_are_given_also_after_a_restart(live, tmp_path) -> None:
+def test_answers_are_explained_while_they_are_given(live, tmp_path) -> None:
     (tmp_path / "q.rq").write_text(
         "SELECT ?x ?n { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y . ?x <urn:q> ?z } "
         "?y <urn:name> ?n }"
@@ -162,28 +163,28 @@ def test_answers_are_explained_while_they_are_given_also_after_a_restart(live, t
     (tmp_path / "s.ttl").write_text(
         "<urn:p0> <http://www.w3.org/2000/01/rdf-schema#subPropertyOf> <urn:p> ."
     )
-    out, place = tmp_path / "out", tmp_path / "in"
     # The schema is named beside streams, of which the query reads none.
     (tmp_path / "streams.toml").write_text(
         'schema = "s.ttl"\n[streams."urn:other"]\nformat = "timed-lines"\n'
         'source = { kind = "file", path = "other.stream" }\n'
     )
-    words = ["--streams", str(tmp_path / "streams.toml"), "--checkpoint", str(tmp_path / "check")]
+    out, check = tmp_path / "out", tmp_path / "check"
 
-    def arriving(name: str, text: str, answers: int):
-        def visit() -> None:
-            (place / f".{name}").write_text(text)
-            (place / f".{name}").rename(place / f"{name}.stream")
-            until(lambda: len(lines_of(out)) == answers, "answers")
+    def arriving(name: str, text: str) -> None:
+        hidden = tmp_path / "in" / f".{name}"
+        hidden.write_text(text)
+        hidden.rename(hidden.with_name(f"{name}.stream"))
 
-        return visit
+    def visit() -> None:
+        first = "1000 <urn:a> <urn:p0> <urn:b> .\n2000 <urn:c> <urn:p> <urn:b> .\n"
+        arriving("1", f"{first}2000 <urn:c> <urn:q> <urn:d> .\n")
+        until(lambda: len(lines_of(out)) == 1, "an answer")
+        arriving("2", "3000 <urn:a> <urn:q> <urn:d> .\n")
+        until(lambda: len(lines_of(out)) == 2, "one that rests on a batch before")
 
-    first = "1000 <urn:a> <urn:p0> <urn:b> .\n2000 <urn:c> <urn:p> <urn:b> .\n"
-    first += "2000 <urn:c> <urn:q> <urn:d> .\n"
-    code, err = live(arriving("1", first, 1), "--why", *words)
-    assert code == 0, err
-    # What the windows hold was written down beside the checkpoint.
-    code, err = live(arriving("2", "3000 <urn:a> <urn:q> <urn:d> .\n", 2), "--why", *words)
+    code, err = live(
+        visit, "--why", "--streams", str(tmp_path / "streams.toml"), "--checkpoint", str(check)
+    )
     assert code == 0, err
     plain, derived = lines_of(out)
     assert plain["bindings"]["x"]["value"] == "urn:c"
@@ -202,3 +203,6 @@ def test_answers_are_explained_while_they_are_given_also_after_a_restart(live, t
     assert [step["rule"] for step in element["steps"]] == ["rdfs7"]
     assert [each["time"] for each in now["elements"]] == [3000]
     assert named == {"triple": '<urn:b> <urn:name> "old" .', "static": [{}]}
+    # What the windows hold is there for a run that goes on from here.
+    held = Recorded(check / "why").elements().values()
+    assert sorted(each.event_time for each in held) == [1000, 2000, 2000, 3000]
