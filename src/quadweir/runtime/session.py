@@ -7,6 +7,7 @@ user brings keeps whatever they set themselves.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -210,6 +211,9 @@ def _settings(
     settings = dict(STREAMING)
     settings["spark.sql.shuffle.partitions"] = str(shards or _cores(master))
     settings["spark.ui.showConsoleProgress"] = "false"
+    # Between Java and its Python workers TCP makes a small batch wait for acknowledgements.
+    if hasattr(socket, "AF_UNIX"):
+        settings["spark.python.unix.domain.socket.enabled"] = "true"
     # Nothing reads the SQL history of an embedded run, and a stream would fill it for ever.
     settings["spark.sql.ui.retainedExecutions"] = "20"
     settings["spark.ui.retainedJobs"] = "50"
