@@ -71,35 +71,37 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         passed, and where it passed some its terms as far as they are bound or sharded by.
     """
     streams = stream_numbers(plan)
-    number = reduce(
-        lambda found, each: F.when(F.col(rows.STREAM) == each[1], F.lit(each[0])).otherwise(found),
-        reversed(list(enumerate(streams))),
-        F.lit(None).cast("int"),
-    )
+    # Rows of other streams are left out before. The end's short name comes first: it is told from
+    # others by its length, and Spark asks for the number several times.
+    first, *others = [*enumerate(streams)][::-1]
+    number = F.lit(others[0][0]) if others else F.lit(first[0])
+    for place, stream in [*others[1:], first]:
+        number = F.when(F.col(rows.STREAM) == stream, F.lit(place)).otherwise(number)
     # A row without a triple tells how far time has come, and gets a negative number.
     is_triple = F.col(rows.PREDICATE).isNotNull()
-    number = F.when(is_triple, number).otherwise(-1 - number)
+    signed = F.when(is_triple, number).otherwise(-1 - number)
     nothing = F.lit(0).cast("bigint")
     tests = [plan.wanted[at : at + BITS] for at in range(0, len(plan.wanted), BITS)] or [()]
     bits = bit_columns(len(plan.wanted))
     is_read = F.col(rows.STREAM).isin(*streams)
-    letters = []
+    letters, kept = [], [~is_triple]
     if rows.REASON in statements.columns:
         letters = [LETTER]
         is_read = is_read | F.col(rows.REASON).isNotNull()
         statements = statements.withColumn(LETTER, letter())
+        kept.append(F.col(LETTER).isNotNull())
+    passed = [
+        F.when(is_triple, _passed(each, fixed=not statements.isStreaming)).otherwise(nothing)
+        for each in tests
+    ]
+    edge = is_edge(statements.sparkSession, number, F.col(rows.EVENT_TIME), numbers=len(streams))
     read = with_consequences(statements.where(is_read), plan)
-    tested = read.select(
-        number.alias(STREAM),
+    tested = read.where(reduce(or_, [*(each != 0 for each in passed), *kept, edge])).select(
+        signed.alias(STREAM),
         *rows.ELEMENT,
         *letters,
         *_NAMES,
-        *(
-            F.when(is_triple, _passed(each, fixed=not statements.isStreaming))
-            .otherwise(nothing)
-            .alias(name)
-            for each, name in zip(tests, bits, strict=True)
-        ),
+        *(each.alias(name) for each, name in zip(passed, bits, strict=True)),
     )
 
     def some(which: Callable[[Wanted], bool]) -> Column | None:
@@ -112,11 +114,6 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         ]
         return reduce(or_, found) if found else None
 
-    spark = statements.sparkSession
-    edge = is_edge(spark, F.col(STREAM), F.col(rows.EVENT_TIME), numbers=len(streams))
-    passed = [F.col(name) != 0 for name in bits]
-    others = [F.col(LETTER).isNotNull()] if letters else []
-    tested = tested.where(reduce(or_, [*passed, *others, F.col(STREAM) < 0, edge]))
     terms = []
     for place, name in enumerate(VALUES):
         is_needed = some(lambda each, place=place: place in each.needed)  # type: ignore[misc]
