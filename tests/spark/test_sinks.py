@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
@@ -22,6 +23,8 @@ from quadweir.sinks.memory import MemorySink
 from quadweir.sinks.start import Batch, Call, Split, both, start
 from quadweir.sources.declare import Format, StreamDeclaration, TcpSource
 from quadweir.sources.records import parse_records
+from quadweir.terms import IRI, Literal
+from quadweir.vocab import XSD
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,6 +73,43 @@ def test_each_format_writes_a_row_as_a_line(statements: DataFrame) -> None:
 def test_rows_that_are_no_quads_cannot_be_nquads(spark: SparkSession) -> None:
     with pytest.raises(UsageError, match="rows without subject and"):
         to_lines(spark.range(1), LineFormat.NQUADS)
+
+
+TERMS = [
+    Literal(""),
+    Literal('say "hi"\n\t\b\f\r \x00\x7f\ufffe \\u0041 \\\\ é \U0001f600'),
+    Literal('"@en', language="de-at"),
+    Literal('{"v":"^^<x>"}\\', datatype=IRI(XSD.integer)),
+]
+
+
+def test_terms_of_answers_are_written_as_json_and_csv_have_them(spark: SparkSession) -> None:
+    kind = "t long, sign string, bindings struct<i:string,b:string,n:string,l:string>"
+    found = [(1, "+", ("<urn:a>", "_:x", None, str(term))) for term in TERMS]
+    frame = spark.createDataFrame(found, kind).coalesce(1)
+    lines = to_lines(frame, LineFormat.ANSWERS_JSONL)
+    written = [json.loads(row[0])["bindings"] for row in lines.collect()]
+    assert [each["l"].get("value") for each in written] == [term.lexical for term in TERMS]
+    assert written[0] == {
+        "i": {"type": "uri", "value": "urn:a"},
+        "b": {"type": "bnode", "value": "x"},
+        "l": {"type": "literal", "value": ""},
+    }
+    assert written[2]["l"]["xml:lang"] == "de-at"
+    assert written[3]["l"]["datatype"] == XSD.integer
+    # A lambda's variable has another name each time it is written, and Spark compiles it anew.
+    plan: Any = lines._jdf  # type: ignore[operator]
+    assert "lambda" not in plan.queryExecution().analyzed().toString()
+    table = [row[0] for row in to_lines(frame, LineFormat.ANSWERS_CSV).collect()]
+    read = next(csv.reader(io.StringIO(table[1], newline="")))
+    assert read[2:] == ["urn:a", "_:x", "", TERMS[1].lexical]
+
+
+def test_rows_that_a_sink_cannot_write_are_refused_before_a_query_starts(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="rows without subject and"):
+        start(spark.readStream.format("rate").load(), FileSink(tmp_path), checkpoint=tmp_path / "c")
 
 
 def test_files_hold_each_batch_once_and_only_whole(statements: DataFrame, tmp_path: Path) -> None:
