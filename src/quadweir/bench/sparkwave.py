@@ -145,15 +145,19 @@ class Measured:
         found: list[dict[str, list[Throughput]]] = [
             {way: [] for way in case.ways} for case in cases
         ]
+        # Whoever comes first finds less of Spark warm: so each does, in turn.
+        in_order = [
+            (case, way, known[way])
+            for case, known in zip(cases, found, strict=True)
+            for way in case.ways
+        ]
         for turn in range(self.size.rounds):
-            for case, known in zip(cases, found, strict=True):
-                # Whoever comes first finds less of Spark warm: so each does, in turn.
-                for way in case.ways if turn % 2 == 0 else reversed(case.ways):
-                    self._on_step(
-                        f"{section}: pattern {case.number}, {case.seconds} s, {way}, "
-                        f"round {turn + 1} of {self.size.rounds}"
-                    )
-                    known[way].append(self._measure(case, way))
+            for case, way, runs in in_order if turn % 2 == 0 else reversed(in_order):
+                self._on_step(
+                    f"{section}: pattern {case.number}, {case.seconds} s, {way}, "
+                    f"round {turn + 1} of {self.size.rounds}"
+                )
+                runs.append(self._measure(case, way))
         return [self._point(section, case, known) for case, known in zip(cases, found, strict=True)]
 
     def _measure(self, case: Case, way: str) -> Throughput:
