@@ -98,8 +98,8 @@ def test_terms_of_answers_are_written_as_json_and_csv_have_them(spark: SparkSess
     assert written[2]["l"]["xml:lang"] == "de-at"
     assert written[3]["l"]["datatype"] == XSD.integer
     # A lambda's variable has another name each time it is written, and Spark compiles it anew.
-    plan: Any = lines._jdf  # type: ignore[operator]
-    assert "lambda" not in plan.queryExecution().analyzed().toString()
+    classic: Any = lines
+    assert "lambda" not in classic._jdf.queryExecution().analyzed().toString()
     table = [row[0] for row in to_lines(frame, LineFormat.ANSWERS_CSV).collect()]
     read = next(csv.reader(io.StringIO(table[1], newline="")))
     assert read[2:] == ["urn:a", "_:x", "", TERMS[1].lexical]
