@@ -1,7 +1,8 @@
 """A driver of its own for the cluster test: `python cluster_query.py FOLDER MASTER`.
 
-Answers a join over JSON statements in FOLDER/in and FOLDER/static.nt into FOLDER/out, and ends. How
-many executors there were after the first batch and at the end is written to FOLDER/executors.
+Waits for two executors, and answers a join over JSON statements in FOLDER/in and FOLDER/static.nt
+into FOLDER/out: first what is there, then, once FOLDER/lost says that a worker was killed and Spark
+has seen it, what has come since.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from brokers import until
 from quadweir.runtime.session import build
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
@@ -31,13 +33,13 @@ def main(folder: Path, master: str) -> None:
     spark = build(master=master, shards=2, app_name="cluster-query", config=memory)
     query = engine_over(spark, folder / "in").query(QUERY, static=[folder / "static.nt"])
     sink = FileSink(folder / "out", LineFormat.ANSWERS_JSONL)
-    most = 0
+    until(lambda: executors(spark) == 2, "two executors")
     query.start(sink, checkpoint=folder / "checkpoint", available_now=True)
-    while query.isActive:
-        most = max(most, executors(spark))
-        query.awaitTermination(1)
     wait(query.streaming)
-    (folder / "executors").write_text(f"{most} {executors(spark)}")
+    until((folder / "lost").exists, "the kill of a worker")
+    until(lambda: executors(spark) == 1, "Spark's notice of it")
+    query.start(sink, checkpoint=folder / "checkpoint", available_now=True)
+    wait(query.streaming)
     spark.stop()
 
 

@@ -1,10 +1,10 @@
-"""A driver of its own for the crash tests: `python crashing.py INTO SOURCE ...`, killed by them.
+"""A driver of its own for the crash tests, killed by them.
 
-    python crashing.py OUT files FOLDER
-    python crashing.py OUT kafka ADDRESS TOPIC
+    python crashing.py OUT live|rest files FOLDER
+    python crashing.py OUT live|rest kafka ADDRESS TOPIC
 
-Takes what the source holds in small batches, writes statements to OUT/good and dead letters to
-OUT/dead, and ends.
+Takes what the source holds in small batches and writes statements to OUT/good and dead letters to
+OUT/dead. `live` never ends, so that it cannot end before it is killed; `rest` ends at the source's end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from quadweir.sources.live import open_live
 STREAM = "http://example.org/s"
 
 
-def main(out: Path, kind: str, *where: str) -> None:
+def main(out: Path, how: str, kind: str, *where: str) -> None:
     config = {"spark.driver.memory": "600m"}
     spark = build(master="local[2]", shards=2, app_name="crashing", config=config)
     if kind == "files":
@@ -41,7 +41,7 @@ def main(out: Path, kind: str, *where: str) -> None:
     sink = with_dead_letters(
         FileSink(out / "good", LineFormat.TIMED_LINES), FileSink(out / "dead", LineFormat.JSONL)
     )
-    wait(start(frame, sink, checkpoint=out / "checkpoint", available_now=True))
+    wait(start(frame, sink, checkpoint=out / "checkpoint", available_now=how == "rest"))
     spark.stop()
 
 

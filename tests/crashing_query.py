@@ -1,7 +1,9 @@
-"""A driver of its own for the crash tests of queries: `python crashing_query.py OUT ADDRESS S T TO`.
+"""A driver of its own for the crash tests of queries.
+
+    python crashing_query.py OUT live|rest ADDRESS S T TO
 
 Answers a join over the Kafka topics S and T, in small batches, into OUT/answers and into the topic
-TO, and ends.
+TO. `live` never ends, so that it cannot end before it is killed; `rest` ends with the topics.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ QUERY = """SELECT ?x ?z {
 BATCH = 10
 
 
-def main(out: Path, address: str, topics: tuple[str, str], to: str) -> None:
+def main(out: Path, how: str, address: str, topics: tuple[str, str], to: str) -> None:
     config = {"spark.driver.memory": "600m"}
     spark = build(master="local[2]", shards=2, app_name="crashing-query", config=config)
     engine = Engine(spark)
@@ -39,10 +41,11 @@ def main(out: Path, address: str, topics: tuple[str, str], to: str) -> None:
         FileSink(out / "answers", LineFormat.ANSWERS_JSONL),
         KafkaSink(address, to, LineFormat.ANSWERS_JSONL, name="crashing", time="t"),
     )
-    query.start(sink, checkpoint=out / "checkpoint", available_now=True)
+    query.start(sink, checkpoint=out / "checkpoint", available_now=how == "rest")
     wait(query.streaming)
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], (sys.argv[3], sys.argv[4]), sys.argv[5])
+    _, folder, how, address, s, t, to = sys.argv
+    main(Path(folder), how, address, (s, t), to)

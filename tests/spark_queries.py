@@ -55,14 +55,15 @@ def write_batches(folder: Path, elements: Sequence[Element], size: int, *, first
     folder.mkdir(parents=True, exist_ok=True)
     number = first - 1
     for number, start in enumerate(range(0, len(elements), size), start=first):
-        file = folder / f"{number:06}.json"
+        file = folder / f".{number:06}.json"
         part = statement_rows(elements[start : start + size])
         names = rows.STATEMENT_SCHEMA.names
         file.write_text(
             "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in part)
         )
-        # Spark takes files in the order of their times.
+        # Spark takes files in the order of their times, and must not see one that is not whole.
         os.utime(file, (1e9 + number, 1e9 + number))
+        file.rename(folder / f"{number:06}.json")
     return number + 1
 
 

@@ -345,7 +345,11 @@ def test_real_time_from_kafka_to_kafka(
         compiled, sink, f"{out}-dead-letters", tmp_path / "cp", every=timedelta(seconds=5)
     )
     try:
-        until(lambda: query.lastProgress is not None, "the first notes of progress", query=query)
+        until(
+            lambda: sum(each.numInputRows for each in query.recentProgress) == len(JSON) + 1,
+            "all records in the notes of progress",
+            query=query,
+        )
     finally:
         query.stop()
     found = [row.value for row in kafka.consume(spark, out).collect()]

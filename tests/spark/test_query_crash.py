@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,6 +44,10 @@ def timed_lines(feed: list[Element], stream: str) -> list[str | bytes | None]:
     ]
 
 
+def answered(out: Path) -> int:
+    return len(written(out / "answers"))
+
+
 def run(out: Path, *where: str) -> subprocess.Popen[bytes]:
     """Start the driver as the leader of a process group, so that its JVM can be killed with it."""
     with (out / "log").open("ab") as log:
@@ -55,25 +58,6 @@ def run(out: Path, *where: str) -> subprocess.Popen[bytes]:
             start_new_session=True,
             env={**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"},
         )
-
-
-def files(out: Path) -> int:
-    return len(list((out / "answers").glob("0*")))
-
-
-def in_its_midst(
-    driver: subprocess.Popen[bytes], out: Path, wait_s: float, act: Callable[[], None]
-) -> None:
-    """Act a while after two more batches have given answers."""
-    before = files(out)
-
-    def done() -> bool:
-        assert driver.poll() is None, f"ended too early:\n{(out / 'log').read_text()}"
-        return files(out) >= before + 2
-
-    until(done, "two batches of answers")
-    time.sleep(wait_s)
-    act()
 
 
 def python_workers(session: int) -> list[int]:
@@ -100,34 +84,46 @@ def test_workers_and_then_the_driver_are_killed(
     expected = Oracle(QUERY).answers(feed)
     topics = kafka.topic(), kafka.topic()
     to = kafka.topic()
-    for topic, stream in zip(topics, ("urn:s", "urn:t"), strict=True):
-        kafka.produce(spark, topic, timed_lines(feed, stream))
-    where = (kafka.address, *topics, to)
     dice = random.Random()
-    killed: list[int] = []
-    driver = run(tmp_path, *where)
 
-    def kill_workers() -> None:
-        for worker in python_workers(driver.pid):
-            os.kill(worker, signal.SIGKILL)
-            killed.append(worker)
+    def send(part: list[Element]) -> None:
+        for topic, stream in zip(topics, ("urn:s", "urn:t"), strict=True):
+            kafka.produce(spark, topic, timed_lines(part, stream))
 
+    def start(how: str) -> subprocess.Popen[bytes]:
+        return run(tmp_path, how, kafka.address, *topics, to)
+
+    def goes_on(beyond: int) -> bool:
+        """Whether answers come, or the driver has ended, which only a killed worker may make it."""
+        return driver.poll() is not None or answered(tmp_path) > beyond
+
+    # Each part is sent only after the kill before it: there is always something left to answer.
+    third = ELEMENTS // 3
+    send(feed[:third])
+    driver = start("live")
     try:
-        in_its_midst(driver, tmp_path, dice.random() / 4, kill_workers)
-        assert killed
+        until(lambda: goes_on(0), "first answers")
+        assert driver.poll() is None, (tmp_path / "log").read_text()
+        time.sleep(dice.random() / 4)
+        workers = python_workers(driver.pid)
+        assert workers
+        for worker in workers:
+            os.kill(worker, signal.SIGKILL)
+        seen = answered(tmp_path)
+        send(feed[third : 2 * third])
+        until(lambda: goes_on(seen), "more answers")
         # A local run does not repeat a task that fails: it ends, and a new one goes on.
-        if driver.wait(600) != 0:
-            driver = run(tmp_path, *where)
-            in_its_midst(
-                driver,
-                tmp_path,
-                dice.random() / 4,
-                lambda: os.killpg(driver.pid, signal.SIGKILL),
-            )
-            driver.wait()
-            assert 0 < len(written(tmp_path / "answers")) < len(expected)
-            driver = run(tmp_path, *where)
-            assert driver.wait(600) == 0, (tmp_path / "log").read_text()
+        if driver.poll() is not None:
+            driver = start("live")
+            until(lambda: goes_on(seen), "answers after the workers' end")
+        assert driver.poll() is None, (tmp_path / "log").read_text()
+        time.sleep(dice.random() / 4)
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+        assert seen < answered(tmp_path) < len(expected)
+        send(feed[2 * third :])
+        driver = start("rest")
+        assert driver.wait(600) == 0, (tmp_path / "log").read_text()
     finally:
         if driver.poll() is None:
             os.killpg(driver.pid, signal.SIGKILL)

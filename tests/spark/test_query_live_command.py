@@ -76,9 +76,14 @@ def live(spark, capsysbinary, monkeypatch, tmp_path):
 def arrive(folder: Path, number: int) -> None:
     """Let three elements arrive, later than all before."""
     lines = [f"{10_000 * number + n} <urn:a{number}{n}> <urn:p> <urn:b> .\n" for n in range(3)]
-    scratch = folder / f".{number}"
-    scratch.write_text("".join(lines))
-    scratch.rename(folder / f"{number}.stream")
+    arriving(folder, str(number), "".join(lines))
+
+
+def arriving(folder: Path, name: str, text: str) -> None:
+    """Let a file appear whole, as a stream's files must."""
+    hidden = folder / f".{name}"
+    hidden.write_text(text)
+    hidden.rename(folder / f"{name}.stream")
 
 
 def names(folder: Path) -> list[str]:
@@ -115,7 +120,7 @@ def test_static_data_is_reloaded_and_prometheus_answered(live, tmp_path) -> None
         os.kill(os.getpid(), signal.SIGHUP)
         until(lambda: note.read_text() != before, "the checkpoint is that of the new data")
         until(lambda: 'batches_total{query="query"}' in metrics(), "metrics")
-        (tmp_path / "in" / "bad.stream").write_text("no statement\n")
+        arriving(tmp_path / "in", "bad", "no statement\n")
         arrive(tmp_path / "in", 2)
         until(lambda: len(names(out)) == 6, "the answers after that")
         until(lambda: 'answers_total{query="query"} 6' in metrics(), "six answers in the metrics")
@@ -170,16 +175,11 @@ def test_answers_are_explained_while_they_are_given(live, tmp_path) -> None:
     )
     out, check = tmp_path / "out", tmp_path / "check"
 
-    def arriving(name: str, text: str) -> None:
-        hidden = tmp_path / "in" / f".{name}"
-        hidden.write_text(text)
-        hidden.rename(hidden.with_name(f"{name}.stream"))
-
     def visit() -> None:
         first = "1000 <urn:a> <urn:p0> <urn:b> .\n2000 <urn:c> <urn:p> <urn:b> .\n"
-        arriving("1", f"{first}2000 <urn:c> <urn:q> <urn:d> .\n")
+        arriving(tmp_path / "in", "1", f"{first}2000 <urn:c> <urn:q> <urn:d> .\n")
         until(lambda: len(lines_of(out)) == 1, "an answer")
-        arriving("2", "3000 <urn:a> <urn:q> <urn:d> .\n")
+        arriving(tmp_path / "in", "2", "3000 <urn:a> <urn:q> <urn:d> .\n")
         until(lambda: len(lines_of(out)) == 2, "one that rests on a batch before")
 
     code, err = live(
