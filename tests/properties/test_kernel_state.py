@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laid_out import LaidOut
 from properties.dense import Feed, dense_questions, feeds, static_data
 from properties.strategies import ALLOW, EVERYTHING
 from quadweir.algebra.dataset import Dataset
@@ -29,13 +32,17 @@ def run(
     steps: list[int],
     snapshot_every: int,
     restart_after: frozenset[int],
+    laid_out: LaidOut | None = None,
 ) -> list[Answer]:
     """Feed a shard in steps; after some of them, go on with one made of what it left as bytes."""
 
+    streams = sorted({element.stream for element in feed})
+
     def make() -> Shard:
+        if laid_out is not None:
+            return Shard(query, static=laid_out, streams=streams)
         # The order in which static data is read is of no account.
         quads = static if not restart_after else static[::-1]
-        streams = sorted({element.stream for element in feed})
         return Shard(query, static=Dataset.of(scoped_static(quads)), streams=streams)
 
     fed = ShardFeed(make())
@@ -73,5 +80,15 @@ def test_a_restart_changes_no_answer(
     expected = run(
         query, in_order, static, steps=steps, snapshot_every=99, restart_after=frozenset()
     )
-    found = run(query, in_order, static, steps=steps, snapshot_every=every, restart_after=restarts)
-    assert diff_answers(expected, found) == ""
+    with TemporaryDirectory() as folder:
+        for static_source in (None, LaidOut.of(query, static, Path(folder))):
+            found = run(
+                query,
+                in_order,
+                static,
+                steps=steps,
+                snapshot_every=every,
+                restart_after=restarts,
+                laid_out=static_source,
+            )
+            assert diff_answers(expected, found) == ""

@@ -55,7 +55,8 @@ from quadweir.kernel import distinct, multijoin, paths, stateless
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.fixed import FixedRelation, StaticSource
-from quadweir.kernel.network import LeafPlan, Network, Source
+from quadweir.kernel.layout import NO_LAYOUT, Arrays
+from quadweir.kernel.network import LeafPlan, Network, Source, part
 from quadweir.kernel.relation import Operator
 from quadweir.kernel.shapes import (
     NotIncrementalError,
@@ -100,6 +101,7 @@ class Builder:
         streams: The streams there are, for windows over a stream variable.
         eager: Whether answers leave as soon as their parts have arrived (E1).
         template: What the query is a template of, if it has parameters or the longest windows.
+        layout: What `Network.layout` gave for the same query and static data.
     """
 
     def __init__(
@@ -111,9 +113,11 @@ class Builder:
         *,
         eager: bool,
         template: Template | None = None,
+        layout: Arrays = NO_LAYOUT,
     ) -> None:
         self.query = query
         self.template = template
+        self._layout = layout
         # Where the times of the leaves are kept that members of a template may be too short for.
         self.instants: list[tuple[int, Variable]] = []
         self.static = static
@@ -269,7 +273,8 @@ class Builder:
         return self._fixed(FixedRelation.of_bag(tuple(variables), bag))
 
     def _fixed(self, relation: FixedRelation) -> stateless.Static:
-        return self.network.add(stateless.Static(relation, self.dictionary), ())
+        given = part(f"operator.{len(self.network.operators)}.", self._layout)
+        return self.network.add(stateless.Static(relation, self.dictionary, given), ())
 
     def _is_static(self, pattern: Pattern, scope: _Scope) -> bool:
         if any(is_volatile(node) for node in walk(pattern)):

@@ -26,10 +26,10 @@ from quadweir.kernel.interning import (
     COUNT,
     FREE,
     FRESH,
-    HASH,
     HIGH,
     INLINE_LIMIT,
     INTEGER_SUFFIX,
+    KEPT,
     LENGTH,
     LIVE,
     LOW,
@@ -39,6 +39,7 @@ from quadweir.kernel.interning import (
     WIDTH,
     ZERO,
 )
+from quadweir.kernel.layout import Arrays
 from quadweir.kernel.typed import Typed
 from quadweir.terms import Literal, Term, parse_term
 
@@ -48,8 +49,8 @@ _MOST_SLOTS: Final = 2**31
 _SHORT: Final = 1_000
 # Up to so many terms are spelled faster one by one than as a column.
 _FEW: Final = 64
-# No sum of holders comes near it, nor can repeated keeping overflow it.
-_FOREVER: Final = 2**60
+# What makes up a dictionary.
+_PARTS: Final = ("cells", "kinds", "floats", "table", "free", "pending", "state", "store")
 
 
 class Dictionary:
@@ -65,24 +66,42 @@ class Dictionary:
     ['"b"@en', None]
     """
 
-    def __init__(self) -> None:
+    def __init__(self, layout: Arrays | None = None) -> None:
         self.generation = 0  # how often it was restored: constants have to be numbered anew
-        self._clear(_FIRST_SLOTS, _FIRST_BYTES)
-        self._granted = ints(0)  # the slots that are kept from the start
+        # The slots up to this one are kept from the start, but for some.
+        self._granted = 0
+        self._not_granted = ints(0)
         # An adversary who knew the seed could choose terms that all fall on one place of the
         # table. Numbers do not depend on it.
         self._seed = secrets.randbits(62)
-
-    def _clear(self, slots: int, size: int) -> None:
-        self._cells: Ints = np.zeros((slots, WIDTH), dtype=np.int64)
-        self._kinds = ints(slots)
-        self._floats: NDArray[np.float64] = np.zeros(slots)
-        self._table = ints(2 * slots)
-        self._free = ints(slots)
-        self._pending = ints(slots)
+        self._cells: Ints = np.zeros((_FIRST_SLOTS, WIDTH), dtype=np.int64)
+        self._kinds = ints(_FIRST_SLOTS)
+        self._floats: NDArray[np.float64] = np.zeros(_FIRST_SLOTS)
+        self._table = ints(2 * _FIRST_SLOTS)
+        self._free = ints(_FIRST_SLOTS)
+        self._pending = ints(_FIRST_SLOTS)
         self._state = ints(5)
         self._state[FRESH] = 1  # slot 0 stays empty: the number 0 is no term
-        self._use_store(np.zeros(size, dtype=np.uint8))
+        self._use_store(np.zeros(_FIRST_BYTES, dtype=np.uint8))
+        if layout is not None:
+            for name in _PARTS:
+                setattr(self, f"_{name}", layout[name])
+            self._use_store(self._store)
+            self._seed, self._granted = (int(each) for each in layout["numbers"])
+            self._not_granted = layout["not_granted"]
+
+    def layout(self) -> Arrays:
+        """Give all of it as arrays, for dictionaries that begin where this one is.
+
+        There is room for as many terms again, so that these need not move it soon.
+        """
+        if 2 * int(self._state[FRESH]) > len(self._cells):
+            self._widen(2 * len(self._cells))
+        if 2 * int(self._state[LIVE]) > len(self._store):
+            self._pack(int(self._state[LIVE]))
+        found: dict[str, NDArray[Any]] = {name: getattr(self, f"_{name}") for name in _PARTS}
+        numbers = np.array([self._seed, self._granted], dtype=np.int64)
+        return {**found, "numbers": numbers, "not_granted": self._not_granted}
 
     def _use_store(self, store: NDArray[np.uint8]) -> None:
         self._store = store
@@ -176,29 +195,24 @@ class Dictionary:
             if done == len(starts):
                 return numbers
             if not self._state[FREE] and self._state[FRESH] == len(self._cells):
-                self._widen()
+                self._widen(2 * len(self._cells))
             if self._state[TAIL] + lengths[done] > len(self._store):
                 self._pack(int(lengths[done]))
 
-    def _widen(self) -> None:
-        """Double the slots."""
-        slots = 2 * len(self._cells)
+    def _widen(self, slots: int) -> None:
+        """Make room for more terms; `slots` is a power of two."""
         if slots > _MOST_SLOTS:
             raise InternalError("the dictionary of a shard would pass two thousand million terms")
         cells = np.zeros((slots, WIDTH), dtype=np.int64)
+        more = slots - len(self._cells)
         cells[: len(self._cells)] = self._cells
         self._cells = cells
-        self._kinds = np.concatenate([self._kinds, ints(slots // 2)])
-        self._floats = np.concatenate([self._floats, np.zeros(slots // 2)])
-        self._free = np.concatenate([self._free, ints(slots // 2)])
-        self._pending = np.concatenate([self._pending, ints(slots // 2)])
-        self._refill()
-
-    def _refill(self) -> None:
-        self._table = ints(2 * len(self._cells))
-        interning.fill_table(
-            self._cells, self._kinds, int(self._state[FRESH]), self._table, self._place, self._seed
-        )
+        self._kinds = np.concatenate([self._kinds, ints(more)])
+        self._floats = np.concatenate([self._floats, np.zeros(more)])
+        self._free = np.concatenate([self._free, ints(more)])
+        self._pending = np.concatenate([self._pending, ints(more)])
+        self._table = ints(2 * slots)
+        interning.fill_table(self._cells, int(self._state[FRESH]), self._table)
 
     def _pack(self, wanted: int) -> None:
         """Move the spellings together, into a store that leaves as much room as they take.
@@ -340,8 +354,8 @@ class Dictionary:
         """Hold forever."""
         self.hold(np.unique(numbers))
         slots = np.unique(numbers[(numbers > 0) & (numbers < INLINE_LIMIT)])
-        slots = slots[self._cells[slots, COUNT] < _FOREVER]
-        self._cells[slots, COUNT] += _FOREVER
+        slots = slots[self._cells[slots, COUNT] < KEPT]
+        self._cells[slots, COUNT] += KEPT
 
     def settle(self) -> None:
         """Forget what is new or was dropped and is held by nobody."""
@@ -356,8 +370,16 @@ class Dictionary:
 
         Snapshots leave it out. How often it is held besides does not matter: it is never forgotten.
         """
-        counts = self._cells[: int(self._state[FRESH]), COUNT]
-        self._granted = np.flatnonzero(counts >= _FOREVER)
+        self.settle()
+        is_kept = self._cells[: int(self._state[FRESH]), COUNT] >= KEPT
+        self._granted = int(np.flatnonzero(is_kept).max(initial=0))
+        self._not_granted = np.flatnonzero(~is_kept[1 : self._granted + 1]) + 1
+
+    def _own(self) -> Ints:
+        """Give the slots in use of what is not granted."""
+        after = np.arange(self._granted + 1, int(self._state[FRESH]), dtype=np.int64)
+        slots = np.concatenate((self._not_granted, after))
+        return slots[self._cells[slots, LENGTH] > 0]
 
     def arrays(self, told: Ints | None = None) -> dict[str, NDArray[Any]]:
         """Give terms and numbers, for a snapshot; only between steps.
@@ -365,8 +387,8 @@ class Dictionary:
         Args:
             told: Numbers of terms that are not left out even if they are granted.
         """
-        is_told = self._cells[: int(self._state[FRESH]), LENGTH] > 0
-        is_told[self._granted] = False
+        is_told = np.zeros(int(self._state[FRESH]), dtype=bool)
+        is_told[self._own()] = True
         if told is not None:
             is_told[told[(told > 0) & (told < len(is_told))]] = True
         slots = np.flatnonzero(is_told)
@@ -383,37 +405,39 @@ class Dictionary:
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `arrays` gave; every term has the number it had."""
-        # What is granted and was not told is as it is here.
-        own = np.setdiff1d(self._granted, arrays["slots"])
-        own_lengths = self._cells[own, LENGTH]
-        own_spellings = np.empty(int(own_lengths.sum()), dtype=np.uint8)
-        self._gather(own, own_spellings)
-        slots, lengths, counts, spellings = (
-            np.concatenate((mine, given)).astype(mine.dtype)
-            for mine, given in (
-                (own, arrays["slots"]),
-                (own_lengths, arrays["lengths"]),
-                (self._cells[own, COUNT], arrays["counts"]),
-                (own_spellings, arrays["spellings"]),
-            )
+        # What is granted is as it is here; nothing else is.
+        own = self._own()
+        self._cells[own, COUNT] = 1
+        self._pending[: len(own)] = own
+        self._state[PENDING] = len(own)
+        self.settle()
+        slots, lengths, spellings = arrays["slots"], arrays["lengths"], arrays["spellings"]
+        fresh = max(self._granted, int(slots.max(initial=0))) + 1
+        if fresh > len(self._cells):
+            self._widen(power_of_two(fresh))
+        if self._state[TAIL] + len(spellings) > len(self._store):
+            self._pack(len(spellings))
+        interning.adopt(
+            address(spellings),
+            slots,
+            lengths,
+            arrays["counts"],
+            self._cells,
+            self._kinds,
+            self._table,
+            self._state,
+            self._place,
+            self._seed,
         )
-        fresh = int(slots.max()) + 1 if len(slots) else 1
-        self._clear(
-            power_of_two(max(_FIRST_SLOTS, fresh)), power_of_two(max(_FIRST_BYTES, len(spellings)))
+        places = np.concatenate(
+            (self._not_granted, np.arange(self._granted + 1, fresh, dtype=np.int64))
         )
-        self._store[: len(spellings)] = spellings
-        self._cells[slots, START] = np.cumsum(lengths) - lengths
-        self._cells[slots, LENGTH] = lengths
-        self._cells[slots, COUNT] = counts
-        self._cells[slots, HASH] = -1
-        free = np.flatnonzero(self._cells[1:fresh, LENGTH] == 0)[::-1] + 1
+        free = places[self._cells[places, LENGTH] == 0][::-1]
         self._free[: len(free)] = free
         self._pending[: len(arrays["pending"])] = arrays["pending"]
         self._state[FRESH] = fresh
         self._state[FREE] = len(free)
         self._state[PENDING] = len(arrays["pending"])
-        self._state[TAIL] = self._state[LIVE] = len(spellings)
-        self._refill()
         self.generation += 1
 
 

@@ -25,6 +25,7 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.solutions import Bag
 from quadweir.errors import SourceError
 from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.layout import NO_LAYOUT, Arrays
 from quadweir.terms import Variable
 
 
@@ -153,6 +154,9 @@ class StaticSource(Protocol):
     def dataset(self) -> Dataset:
         """Give the data itself, for what has to be evaluated anew again and again."""
 
+    def layout(self, query: ContinuousQuery, streams: tuple[str, ...]) -> Arrays:
+        """Give what `Shard.layout` gave for a query and this data; nothing if that is not known."""
+
 
 @final
 @dataclass(frozen=True)
@@ -166,6 +170,9 @@ class Loaded:
 
     def dataset(self) -> Dataset:
         return self.data
+
+    def layout(self, query: ContinuousQuery, streams: tuple[str, ...]) -> Arrays:
+        return NO_LAYOUT
 
 
 @final
@@ -185,6 +192,9 @@ class Wanted:
     def dataset(self) -> Dataset:
         self.whole = True
         return Dataset()
+
+    def layout(self, query: ContinuousQuery, streams: tuple[str, ...]) -> Arrays:
+        return NO_LAYOUT
 
 
 def combined(digests: Iterable[bytes]) -> bytes:

@@ -26,6 +26,9 @@ HIGH: Final = 4
 LOW: Final = 5
 WIDTH: Final = 6
 
+KEPT: Final = 2**60
+"""So many holders have what is kept for good; no sum of others comes near it."""
+
 # The places of the scalars that compiled functions change.
 FRESH: Final = 0  # the first slot that was never used
 FREE: Final = 1  # how many slots can be used again
@@ -286,7 +289,10 @@ def count(numbers: Ints, sign: int, cells: Ints, pending: Ints, state: Ints) -> 
         if number >= state[FRESH] or cells[number, LENGTH] == 0:
             good = False
             continue
-        held = cells[number, COUNT] + 2 * sign
+        held = cells[number, COUNT]
+        if held >= KEPT:
+            continue
+        held += 2 * sign
         if held < 0:
             good = False
             continue
@@ -332,22 +338,55 @@ def forget(cells: Ints, table: Ints, free: Ints, pending: Ints, state: Ints) -> 
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def fill_table(cells: Ints, kinds: Ints, fresh: int, table: Ints, store: int, seed: int) -> None:
+def fill_table(cells: Ints, fresh: int, table: Ints) -> None:
     """Put all entries into an empty table."""
     mask = len(table) - 1
     for slot in range(1, fresh):
-        length = cells[slot, LENGTH]
-        if length == 0:
+        if cells[slot, LENGTH] == 0:
             continue
         tag = cells[slot, HASH]
-        if tag < 0:  # after a restore
-            tag = _hash(store + cells[slot, START], length, seed)
-            cells[slot, HASH] = tag
-            kinds[slot] = _first_kind(store + cells[slot, START], length)
         at = tag & mask
         while table[at] != 0:
             at = (at + 1) & mask
         table[at] = (tag << 32) | slot
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def adopt(
+    data: int,
+    slots: Ints,
+    lengths: Ints,
+    counts: Ints,
+    cells: Ints,
+    kinds: Ints,
+    table: Ints,
+    state: Ints,
+    store: int,
+    seed: int,
+) -> None:
+    """Make entries that have a number and holders already; there is room for all of them.
+
+    Their spellings lie at `data`, one after the other. An entry that is there stays as it is.
+    """
+    mask = len(table) - 1
+    place = data
+    for i in range(len(slots)):
+        slot, length = slots[i], lengths[i]
+        if cells[slot, LENGTH] == 0:
+            tag = _hash(place, length, seed)
+            at = tag & mask
+            while table[at] != 0:
+                at = (at + 1) & mask
+            table[at] = (tag << 32) | slot
+            _copy(place, store + state[TAIL], length)
+            cells[slot, START] = state[TAIL]
+            cells[slot, LENGTH] = length
+            cells[slot, HASH] = tag
+            cells[slot, COUNT] = counts[i]
+            kinds[slot] = _first_kind(place, length)
+            state[TAIL] += length
+            state[LIVE] += length
+        place += length
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]

@@ -79,6 +79,7 @@ class _Buffer:
         self._dropped: list[Ints] = []
         self._gone: list[Ints] = []
         self._known = 0  # rows of the table from here on are not in the indexes
+        self.fixed = False  # whether all rows are there from the start
         self.places = {
             variable: (
                 FIRST_VALUE + source.variables.index(variable)
@@ -98,7 +99,8 @@ class _Buffer:
             self._pointers = self.width
             self._wide = self.width + columns
             self.cells = self._fresh(len(self.cells))
-        self._no_results()
+        if not self.source.fixed:
+            self._no_results()
         return self._pointers + self.keeps
 
     @property
@@ -109,6 +111,18 @@ class _Buffer:
     def _no_results(self) -> None:
         if self.keeps:
             self.results[:] = -1
+
+    def lay_out(self, given: Sequence[Ints]) -> None:
+        """Index all rows, which are there from the start; `given` are the entries, if known."""
+        assert self.table is not None
+        self.fixed, self.cells, self._known = True, self.table.cells, self.table.tail
+        for index, entries in zip(self.indexes, given, strict=False):
+            index.take(entries, self.cells)
+        if not given:
+            self._no_results()
+            for index in self.indexes:
+                index.attach(self.cells)
+                index.insert(self._rows_of_table())
 
     def _fresh(self, capacity: int) -> np.ndarray:
         cells = table_of(capacity, self._wide)
@@ -193,6 +207,8 @@ class _Buffer:
 
     def restore(self, copied: Ints | None, *, begun: bool) -> None:
         """Index anew what the input holds, in the order in which it came."""
+        if self.fixed:
+            return
         rows = ints(0)
         if self.table is None:
             assert copied is not None
@@ -244,6 +260,10 @@ class Join(Operator):
         self._buffers = [
             _Buffer(each, self.shared, dictionary, keeps=not eager) for each in sources
         ]
+        # What is there from the start is indexed before anything comes, and brings no results by
+        # itself: so one input at least has to come.
+        fixed = [place for place, each in enumerate(sources) if each.fixed]
+        self._fixed = frozenset(fixed if len(fixed) < len(sources) else fixed[1:])
         timed = all(getattr(each, "timed", False) for each in sources)
         count = len(sources)
         self._link_width = 0 if eager else 1 if timed else count
@@ -324,8 +344,25 @@ class Join(Operator):
         self._bind_column = np.array(column or [0], dtype=np.int64)
         self._bind_variable = np.array(variable or [0], dtype=np.int64)
 
+    def lay_out(self, given: Mapping[str, Ints]) -> None:
+        for k in sorted(self._fixed):
+            buffer = self._buffers[k]
+            names = [f"entries.{k}.{number}" for number in range(len(buffer.indexes))]
+            buffer.lay_out([given[name] for name in names if name in given])
+
+    def layout(self) -> dict[str, Ints]:
+        return {
+            f"entries.{k}.{number}": index.entries
+            for k in sorted(self._fixed)
+            for number, index in enumerate(self._buffers[k].indexes)
+        }
+
+    def hears(self, place: int) -> bool:
+        return place not in self._fixed
+
     def step(self, inputs: list[Delta]) -> Delta:
         self._begun = True
+        inputs = [each if self.hears(k) else no_change() for k, each in enumerate(inputs)]
         for k, (buffer, delta) in enumerate(zip(self._buffers, inputs, strict=True)):
             if buffer.take(delta) and self._link_width > 1:
                 self._move_heads(k)

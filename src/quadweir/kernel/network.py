@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from quadweir.algebra.patterns import TriplePattern
 from quadweir.kernel.given import Given
 from quadweir.kernel.relation import Delta, Operator
+from quadweir.kernel.stateless import Static
 from quadweir.kernel.window import CountClock, Leaf
 from quadweir.terms import IRI, Variable
 
@@ -84,6 +85,31 @@ class Network:
             else:
                 deltas.append(operator.step([deltas[place] for place in inputs]))
         return deltas
+
+    def lay_out(self, given: Mapping[str, NDArray[Any]]) -> None:
+        """Prepare what does not depend on streams, or take what `layout` gave elsewhere."""
+        for number, (operator, _) in enumerate(self.operators):
+            operator.lay_out(part(f"operator.{number}.", given))
+
+    def layout(self) -> dict[str, NDArray[Any]]:
+        """Give what does not depend on streams as arrays."""
+        return {
+            f"operator.{number}.{name}": array
+            for number, (operator, _) in enumerate(self.operators)
+            for name, array in operator.layout().items()
+        }
+
+    def silence(self, *, but: Operator | None) -> None:
+        """Have static relations that nobody listens to not told as changes."""
+        heard = {
+            each
+            for operator, inputs in self.operators
+            for place, each in enumerate(inputs)
+            if operator.hears(place)
+        }
+        for place, (operator, _) in enumerate(self.operators):
+            if isinstance(operator, Static) and place not in heard and operator is not but:
+                operator.silence()
 
     def below(self, places: Iterable[int]) -> frozenset[int]:
         """Find the operators that some are made of, they included."""

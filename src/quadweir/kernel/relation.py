@@ -182,6 +182,14 @@ class CircularTable:
         self.cells = table_of(capacity, width)
         self.head = 0  # the oldest row that can still be read
         self.tail = 0  # the next row
+        self._wide = width  # with those that were asked for
+
+    @staticmethod
+    def of(cells: Ints, width: int, rows: int) -> CircularTable:
+        """Give a table whose first rows are there, maybe with columns that will be asked for."""
+        found = CircularTable(width, 0)
+        found.cells, found.tail = cells, rows
+        return found
 
     @property
     def capacity(self) -> int:
@@ -205,10 +213,11 @@ class CircularTable:
 
     def widen(self, columns: int) -> int:
         """Add columns to all rows, and give the first of them."""
-        first = self.cells.shape[1]
-        cells = table_of(self.capacity, first + columns)
-        cells[:, :first] = self.cells
-        self.cells = cells
+        first, self._wide = self._wide, self._wide + columns
+        if self._wide > self.cells.shape[1]:
+            cells = table_of(self.capacity, self._wide)
+            cells[:, :first] = self.cells
+            self.cells = cells
         return first
 
     def append(self, cells: np.ndarray) -> Ints:
@@ -268,6 +277,8 @@ class Operator(ABC):
     always: frozenset[Variable]
     timed: bool = False
     """Whether every row tells at its coming when it goes."""
+    fixed: bool = False
+    """Whether its rows are there from the start and stay; they lie in a `table`."""
 
     @abstractmethod
     def step(self, inputs: list[Delta]) -> Delta:
@@ -291,6 +302,21 @@ class Operator(ABC):
     def span(self) -> int:
         """Give a power of two modulo which no two rows that are there have the same number."""
         raise NotImplementedError
+
+    def lay_out(self, given: Mapping[str, Ints]) -> None:
+        """Prepare what does not depend on streams, once all operators are there.
+
+        Args:
+            given: What `layout` of the same operator gave elsewhere; nothing if it has to be made.
+        """
+
+    def layout(self) -> dict[str, Ints]:
+        """Give what does not depend on streams as arrays, for `lay_out`."""
+        return {}
+
+    def hears(self, place: int) -> bool:
+        """Whether it looks at the changes of one of its inputs."""
+        return True
 
     def settle(self) -> None:
         """Let go of what went in this step."""

@@ -35,6 +35,7 @@ from quadweir.kernel.arrays import (
     load,
     mix,
     power_of_two,
+    prefetch,
     store,
 )
 
@@ -59,6 +60,9 @@ KEY_WIDTH: Final = 8
 VARIABLES: Final = 9  # address: which of a join's variables the key's columns are
 DESCRIPTION: Final = 10
 
+
+# How many mappings ahead entries are asked for where many are inserted.
+_AHEAD: Final = 12
 
 Moved: TypeAlias = tuple[Ints, Ints]
 """Where mappings lay, and where they lie now."""
@@ -188,9 +192,12 @@ def _rebuild(old: Ints, new: Ints, mask: int) -> int:
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def insert_all(index: int, rows: Ints, start: int, key: int) -> int:
     """Insert many mappings; gives how many, since a full table has to be built anew first."""
+    entries, mask = load(index, ENTRIES), load(index, MASK)
     for i in range(start, len(rows)):
-        if load(index, USED) * 4 > load(index, MASK) * 3:
+        if load(index, USED) * 4 > mask * 3:
             return i
+        if i + _AHEAD < len(rows):
+            prefetch(entries, (key_of(index, rows[i + _AHEAD], key) & mask) * ENTRY)
         insert(index, rows[i], key)
     return len(rows)
 
@@ -267,10 +274,16 @@ class RingIndex:
         self.description[USED] = used
 
     def attach(self, cells: np.ndarray, moved: Moved | None = None) -> None:
-        """Go with a table that has moved; `moved` says from where to where its mappings went."""
+        """Go with a table that has moved; `moved` says from where to where its mappings went.
+
+        Without it no mapping is in the index yet.
+        """
         self.description[CELLS] = address(cells)
         self.description[WIDTH] = cells.shape[1]
-        old, new = moved if moved is not None else (ints(0), ints(0))
+        if moved is None:
+            self.cells = cells
+            return
+        old, new = moved
         to = np.full(len(self.cells) + 1, -1, dtype=np.int64)  # the last for no mapping, -1
         to[old] = new
         for column in self.pointers:
@@ -279,6 +292,12 @@ class RingIndex:
         packed = self.entries[RING_OF::ENTRY]
         used = packed & LOWER > 0
         packed[used] = to[packed[used] >> HALF & LOWER] << HALF | packed[used] & LOWER
+
+    def take(self, entries: Ints, cells: Ints) -> None:
+        """Take the entries of an index over equal rows, whose pointers are in these; for good."""
+        self.attach(cells)
+        # How many are used matters only to what is still to be inserted: nothing is.
+        self._set_entries(entries, 0)
 
     def grow(self) -> None:
         """Build the entries anew: without those of no use, and with room for more."""

@@ -51,6 +51,7 @@ from quadweir.kernel.fixed import Loaded, StaticSource
 from quadweir.kernel.given import Given
 from quadweir.kernel.instants import Closes, reports_on_close
 from quadweir.kernel.interning import ZERO
+from quadweir.kernel.layout import NO_LAYOUT, Arrays
 from quadweir.kernel.network import LeafPlan, Network, Source, part
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import FIRST_VALUE, Delta, Operator, no_change
@@ -101,6 +102,7 @@ class Shard:
         template: What the query is a template of; answers then say whose they are.
         cut: Which stage of the query this is a shard of, if it has two. The first gives changes as
             its answers.
+        runs: False if it is only looked at, to plan: then static data is not indexed.
     """
 
     def __init__(
@@ -113,6 +115,7 @@ class Shard:
         records: bool = True,
         template: Template | None = None,
         cut: Cut | None = None,
+        runs: bool = True,
     ) -> None:
         check_windows(query)
         if isinstance(query.form, DescribeForm):
@@ -125,12 +128,15 @@ class Shard:
         self.streams = tuple(streams)
         self.records = records
         self.template = template
-        self.dictionary = Dictionary()
         self._static: StaticSource = (
             Loaded(static_dataset(query, static if static is not None else Dataset()))
             if static is None or isinstance(static, Dataset)
             else static
         )
+        self._runs = runs
+        is_known = runs and incremental and template is None
+        self._layout = self._static.layout(query, self.streams) if is_known else NO_LAYOUT
+        self.dictionary = Dictionary(part("dictionary.", self._layout) if self._layout else None)
         self.variables = answer_variables(query)
         self.why_not: str | None = "asked for" if not incremental else None
         self.eager = False
@@ -141,7 +147,9 @@ class Shard:
             self._build_incremental()
         if self.why_not is not None:
             self._build_recomputed()
-        self.dictionary.grant()
+        if not self._layout:
+            self.dictionary.grant()
+        self._layout = NO_LAYOUT
 
     # --- set-up ---
 
@@ -153,6 +161,7 @@ class Shard:
             self.streams,
             eager=eager,
             template=self.template,
+            layout=part("network.", self._layout),
         )
         if self.cut is not None and self.cut.above:
             builder.network.given = (
@@ -163,6 +172,8 @@ class Shard:
 
     def _build_incremental(self) -> None:
         eager = is_eager(self.query) and needs_content(self.query.pattern)
+        if self._layout:
+            eager = bool(self._layout["eager"][0])
         try:
             try:
                 self._plan(eager=eager)
@@ -254,6 +265,8 @@ class Shard:
         query = self.query
         self.eager = eager
         self.network: Network = builder.network
+        if self._runs:
+            self.network.lay_out(part("network.", self._layout))
         self._output = output
         self._root = root
         self._recomputed = recomputed
@@ -273,6 +286,7 @@ class Shard:
         self._given: Given | None = None
         if self.cut is not None:
             self._keep_stage(self.cut, needed=needed or on_close)
+        self.network.silence(but=self._root)
         self.leaves: tuple[LeafPlan, ...] = tuple(plan for plan, _ in self.network.leaves)
         self.trackers = range(matched, len(self.leaves))
         """The places of the leaves that only tell when contents change."""
@@ -506,6 +520,18 @@ class Shard:
     def held(self) -> int:
         """How many mappings are remembered, those of intermediate results included."""
         return self.network.held() + self._output.held()
+
+    def layout(self) -> Arrays:
+        """Give what does not depend on streams, before the first step; nothing if that is nothing.
+
+        A shard of the same query and static data that is given it has to make none of it.
+        """
+        own = self.network.layout()
+        if not own:
+            return NO_LAYOUT
+        found: dict[str, NDArray[Any]] = {"eager": np.array([self.eager], dtype=np.int64)}
+        found |= {f"network.{name}": each for name, each in own.items()}
+        return found | {f"dictionary.{name}": e for name, e in self.dictionary.layout().items()}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give the whole state as arrays, between two steps."""

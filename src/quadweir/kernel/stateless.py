@@ -13,7 +13,7 @@ import numpy as np
 
 from quadweir.algebra.expressions import Constant, Expression, VariableExpression
 from quadweir.algebra.solutions import is_time
-from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, power_of_two
+from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, power_of_two, table_of
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.expressions import Vectorized
 from quadweir.kernel.fixed import FixedRelation
@@ -202,22 +202,41 @@ class Static(Operator):
     Linear: yes, it never changes.
     State: its rows.
     Forgets: nothing; it is as large as the data it was made from.
+
+    Args:
+        relation: The rows.
+        dictionary: The shard's dictionary.
+        given: What `layout` of the same relation gave elsewhere, with a dictionary that knows its
+            terms; nothing if it has to be made.
     """
 
-    def __init__(self, relation: FixedRelation, dictionary: Dictionary) -> None:
+    def __init__(
+        self, relation: FixedRelation, dictionary: Dictionary, given: Mapping[str, Ints]
+    ) -> None:
         self.variables = variables = relation.variables
         self.digest = relation.digest
-        values = relation.numbers(dictionary)
-        self.always = frozenset(v for place, v in enumerate(variables) if values[:, place].all())
-        self.timed = True
-        cells = np.empty((len(values), FIRST_VALUE + len(variables)), dtype=np.int64)
-        cells[:, ENTER] = ALWAYS
-        cells[:, LEAVE] = FOREVER
-        cells[:, FIRST_VALUE:] = values
-        self.table = CircularTable(cells.shape[1], max(1, len(cells)))
-        self.table.append(cells)
+        self.timed = self.fixed = True
+        width = FIRST_VALUE + len(variables)
+        if given:
+            cells, self._bound = given["cells"], given["bound"]
+        else:
+            values = relation.numbers(dictionary)
+            self._bound = np.array([column.all() for column in values.T], dtype=np.int64)
+            cells = table_of(max(1, len(values)), width)
+            cells[:, ENTER] = ALWAYS
+            cells[:, LEAVE] = FOREVER
+            cells[: len(values), FIRST_VALUE:] = values
+        self.table = CircularTable.of(cells, width, relation.count)
+        self.always = frozenset(v for v, each in zip(variables, self._bound, strict=True) if each)
         self._places = {variable: place for place, variable in enumerate(variables)}
         self._given = False
+
+    def layout(self) -> dict[str, Ints]:
+        return {"cells": self.table.cells, "bound": self._bound}
+
+    def silence(self) -> None:
+        """Tell nobody that the rows have come."""
+        self._given = True
 
     def step(self, inputs: list[Delta]) -> Delta:
         if self._given:

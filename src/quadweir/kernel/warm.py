@@ -17,6 +17,7 @@ from numba.core.registry import CPUDispatcher
 from quadweir import kernel
 from quadweir.algebra.dataset import Dataset
 from quadweir.kernel.arrays import FOREVER
+from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.joinwindows import Dynamic, JoinWindow, Tumbling
 from quadweir.kernel.oneway import OneWay
@@ -127,6 +128,7 @@ def _touch_the_rest() -> None:
     index.probe(1)
     index.remove(rows)
     OneWay(1).find(cells)
+    Dictionary().numbers([f"<urn:quadweir:{number}>" for number in range(100)])
     for window in (Tumbling(), Dynamic(), Dynamic(_AskedPolicy())):
         _join(window)
 

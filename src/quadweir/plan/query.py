@@ -85,7 +85,7 @@ def plan_query(
         streams: The streams there are, for windows over a stream variable.
         table: What follows from statements, if there is a schema.
     """
-    shard = Shard(query, static=static, streams=streams)
+    shard = Shard(query, static=static, streams=streams, runs=False)
     key = choose_key(shard)
     conditions = find_conditions(shard)
     trackers = frozenset(shard.trackers)

@@ -2,19 +2,21 @@
 
 Small data is read and solved in this process. Large data is read by Spark, cut down to what the
 query's patterns can match, and joined by Spark where the sub-pattern is made of triple patterns
-only; what else there is in it is solved in this process over what was left. Shards get the relations
-as Arrow files that they map into memory.
+only; what else there is in it is solved in this process over what was left. The relations are Arrow
+files, which Spark sends to the machines of a cluster. On each machine what shards make of them, terms,
+rows and indexes, becomes one more file, which all shards there map into memory (`kernel/layout.py`).
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import hashlib
 import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
@@ -37,9 +39,10 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.render import render
 from quadweir.algebra.traverse import walk
 from quadweir.entailment.close import StaticClosure
-from quadweir.errors import DataError, PlanError
+from quadweir.errors import DataError, PlanError, SourceError
 from quadweir.kernel.build import static_dataset
-from quadweir.kernel.fixed import FixedRelation, Loaded, StaticSource, Wanted, combined
+from quadweir.kernel.fixed import FixedRelation, Loaded, Wanted, combined
+from quadweir.kernel.layout import NO_LAYOUT, VERSION, Arrays, map_layout, write_layout
 from quadweir.kernel.shard import Shard
 from quadweir.runtime.entail import closed
 from quadweir.sources.staticfiles import StaticFile, apart_from_streams, list_static, read_static
@@ -57,9 +60,17 @@ _TRIPLE: Final = rows.TERMS[:3]
 @final
 @dataclass(frozen=True)
 class Stored:
-    """The static relations of one query, as files that every worker can read."""
+    """The static relations of one query, as files that every worker can read.
+
+    What shards make of them is a file too, made by the first worker of a machine that wants it.
+
+    Attributes:
+        folder: where the files are on the driver's machine.
+        laid_out: whether shards are to have that file.
+    """
 
     folder: str
+    laid_out: bool = True
 
     def relation(self, query: ContinuousQuery, variables: tuple[Variable, ...]) -> FixedRelation:
         file = self._file(_name(query, variables))
@@ -69,14 +80,41 @@ class Stored:
         table = pq.read_table(self._file(_QUADS))
         return Dataset.of(_quads(table))
 
+    def layout(self, query: ContinuousQuery, streams: tuple[str, ...]) -> Arrays:
+        if not self.laid_out:
+            return NO_LAYOUT
+        text = "\n".join([render(query), *streams])
+        file = self._file(f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.{VERSION}.layout")
+        try:
+            if not file.exists():
+                self._lay_out(query, streams, file)
+            return map_layout(file)
+        except OSError as error:
+            raise SourceError(
+                f"static data cannot be laid out for shards: {error}",
+                detail=f"They map it from {file}.",
+                hint="Make room there, or set TMPDIR to a folder on another disk.",
+            ) from error
+
+    def _lay_out(self, query: ContinuousQuery, streams: tuple[str, ...], file: Path) -> None:
+        with file.with_suffix(".lock").open("w") as lock:
+            # Others that want it wait for it here.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not file.exists():
+                own = replace(self, laid_out=False)
+                shard = Shard(query, static=own, streams=streams, records=False)
+                part = file.with_suffix(".part")
+                write_layout(part, shard.layout())
+                part.replace(file)
+
     def _file(self, name: str) -> Path:
-        own = Path(self.folder) / name
+        own = Path(self.folder)
         if own.exists():
-            return own
+            return own / name
         # On another machine of a cluster Spark has put it elsewhere.
         from pyspark import SparkFiles
 
-        return Path(SparkFiles.get(f"{Path(self.folder).name}-{name}"))
+        return Path(SparkFiles.get(f"{own.name}-{name}"))
 
 
 @final
@@ -117,7 +155,7 @@ class StaticData:
         size = sum(file.stat().st_size for _, files in listed for file in files)
         folder = Path(tempfile.mkdtemp(prefix="quadweir-static-"))
         prepared = Prepared(folder)
-        source: StaticSource
+        source: Loaded | _InSpark
         if size < self.large_bytes or (follows is not None and follows.transitive):
             quads: Iterable[Quad] = apart_from_streams([*read_static(self.files), *self.quads])
             quads = follows.of(quads) if follows is not None else quads
@@ -136,6 +174,7 @@ class StaticData:
         if not str(spark.sparkContext.master).startswith("local"):
             prepared.send(spark)
         prepared.digest = combined(digests).hex()
+        prepared.is_asked = bool(wanted.asked)
         return prepared
 
     def _frame(self, spark: SparkSession, listed: list[tuple[StaticFile, list[Path]]]) -> DataFrame:
@@ -166,12 +205,14 @@ class Prepared:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.digest = ""
+        self.is_asked = False
+        """Whether the query has static relations."""
         self._removal = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     @property
     def source(self) -> Stored:
         """What shards read them with."""
-        return Stored(str(self.folder))
+        return Stored(str(self.folder), self.is_asked)
 
     def send(self, spark: SparkSession) -> None:
         """Have Spark copy the files to every machine of a cluster.

@@ -1,0 +1,76 @@
+"""The static relations of a query as files: laid out once for all shards of a machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.errors import SourceError
+from quadweir.kernel.fixed import Loaded, Wanted
+from quadweir.kernel.shard import Shard
+from quadweir.runtime.staticdata import Stored, _name
+from quadweir.syntax import parse
+from streaming import quads
+
+QUERY = "SELECT ?x ?z { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } ?y <urn:r> ?z }"
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> ContinuousQuery:
+    """A query whose static relation is in the folder."""
+    found = parse(QUERY, dialect="cqels")
+    wanted = Wanted()
+    Shard(found, static=wanted)
+    ((asked, variables),) = wanted.asked
+    relation = Loaded(Dataset.of(quads("b r c . d r e"))).relation(asked, variables)
+    relation.write(tmp_path / _name(asked, variables))
+    return found
+
+
+def layouts(folder: Path) -> list[int]:
+    return [each.stat().st_ino for each in folder.glob("*.layout")]
+
+
+def test_the_first_shard_lays_out_what_all_others_map(
+    tmp_path: Path, query: ContinuousQuery
+) -> None:
+    source = Stored(str(tmp_path))
+    first = Shard(query, static=source)
+    (made,) = layouts(tmp_path)
+    second = Shard(query, static=source)
+    assert layouts(tmp_path) == [made]
+    assert first.fingerprint == second.fingerprint
+    assert first.held() == second.held() == 2
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_nothing_is_laid_out_for_a_plan_or_where_nothing_is_asked(
+    tmp_path: Path, query: ContinuousQuery
+) -> None:
+    Shard(query, static=Stored(str(tmp_path)), runs=False)
+    Shard(query, static=Stored(str(tmp_path), laid_out=False))
+    assert layouts(tmp_path) == []
+
+
+def test_a_layout_that_cannot_be_written_says_where_and_what_to_do(
+    tmp_path: Path, query: ContinuousQuery
+) -> None:
+    source = Stored(str(tmp_path))
+    Shard(query, static=source)
+    (file,) = tmp_path.glob("*.layout")
+    file.rename(file.with_suffix(".part"))
+    file.with_suffix(".lock").unlink()
+    file.with_suffix(".lock").mkdir()
+    with pytest.raises(SourceError, match="laid out") as error:
+        Shard(query, static=source)
+    assert "TMPDIR" in str(error.value.hint)
+
+
+def test_relations_that_are_gone_are_named(tmp_path: Path, query: ContinuousQuery) -> None:
+    for file in tmp_path.glob("*.arrow"):
+        file.unlink()
+    with pytest.raises(SourceError, match="gone"):
+        Shard(query, static=Stored(str(tmp_path)))
