@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from quadweir.kernel.arrays import Ints, mix
+from quadweir.kernel.arrays import Ints, mix, prefetch
 from quadweir.vocab import XSD
 
 # The columns of an entry. Kinds and numbers as floats have arrays of their own, since comparisons
@@ -203,6 +203,36 @@ def _first_kind(place: int, length: int) -> int:
 
 # --- entries --------------------------------------------------------------------------------------
 
+# A table of more places is not in the processor's nearer caches, and memory takes longer than all the
+# rest: so many spellings ahead an entry is asked for, and its place in the table twice as many.
+_NEAR: Final = 1 << 15
+_AHEAD: Final = 6
+_TAGS: Final = 16  # a power of two: the hashes of the spellings from here to there
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _look_ahead(
+    data: int, starts: Ints, lengths: Ints, i: int, tags: Ints, table: Ints, seed: int
+) -> None:
+    """Hash a spelling and ask for its place in the table."""
+    if i < len(starts):
+        tag = _hash(data + starts[i], lengths[i], seed)
+        tags[i & (_TAGS - 1)] = tag
+        prefetch(table.ctypes.data, tag & (len(table) - 1))
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _look_nearer(i: int, tags: Ints, cells: Ints, table: Ints, store: int) -> None:
+    """Ask for the entry that a spelling probably has, and for that of half the way its bytes."""
+    tag = tags[i & (_TAGS - 1)]
+    found = table[tag & (len(table) - 1)]
+    if (found >> 32) & _LOW_HALF == tag:
+        prefetch(cells.ctypes.data, (found & _LOW_HALF) * WIDTH)
+    tag = tags[(i - _AHEAD // 2) & (_TAGS - 1)]
+    found = table[tag & (len(table) - 1)]
+    if (found >> 32) & _LOW_HALF == tag:
+        prefetch(store + cells[found & _LOW_HALF, START], 0)
+
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def intern(
@@ -227,9 +257,17 @@ def intern(
     spelling of no length stands for no term and gets the number 0.
     """
     mask = len(table) - 1
+    is_far = len(table) > _NEAR
+    tags = np.zeros(_TAGS, dtype=np.int64)
+    if is_far:
+        for i in range(begin, min(begin + 2 * _AHEAD, len(starts))):
+            _look_ahead(data, starts, lengths, i, tags, table, seed)
     for i in range(begin, len(starts)):
         length = lengths[i]
         place = data + starts[i]
+        if is_far:
+            _look_ahead(data, starts, lengths, i + 2 * _AHEAD, tags, table, seed)
+            _look_nearer(i + _AHEAD, tags, cells, table, store)
         if length == 0:
             numbers[i] = 0
             continue
@@ -237,7 +275,7 @@ def intern(
         if number != 0:
             numbers[i] = number
             continue
-        tag = _hash(place, length, seed)
+        tag = tags[i & (_TAGS - 1)] if is_far else _hash(place, length, seed)
         at = tag & mask
         while table[at] != 0:
             # An entry of the table is the hash and the slot, so that no other line of memory is
@@ -282,7 +320,10 @@ def intern(
 def count(numbers: Ints, sign: int, cells: Ints, pending: Ints, state: Ints) -> bool:
     """Add holders to entries or take them away; false where there was no entry or no holder."""
     good = True
+    is_far = len(cells) > _NEAR
     for i in range(len(numbers)):
+        if is_far and i + _AHEAD < len(numbers) and numbers[i + _AHEAD] < len(cells):
+            prefetch(cells.ctypes.data, numbers[i + _AHEAD] * WIDTH)
         number = numbers[i]
         if number <= 0 or number >= INLINE_LIMIT:
             continue
