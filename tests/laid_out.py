@@ -11,7 +11,7 @@ from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.render import render
 from quadweir.kernel.build import static_dataset
-from quadweir.kernel.fixed import FixedRelation, Loaded
+from quadweir.kernel.fixed import FixedRelation, Loaded, Share
 from quadweir.kernel.layout import Arrays, map_layout, write_layout
 from quadweir.kernel.shard import Shard
 from quadweir.terms import Quad, Variable
@@ -36,10 +36,12 @@ class LaidOut:
     def dataset(self) -> Dataset:
         return self.data.dataset()
 
-    def layout(self, query: ContinuousQuery, streams: tuple[str, ...]) -> Arrays:
-        name = hashlib.sha256(f"{render(query)} {streams}".encode()).hexdigest()
+    def layout(
+        self, query: ContinuousQuery, streams: tuple[str, ...], share: Share | None
+    ) -> Arrays:
+        name = hashlib.sha256(f"{render(query)} {streams} {share}".encode()).hexdigest()
         file = self.folder / name
         if not file.exists():
-            made = Shard(query, static=self.data, streams=streams, records=False)
+            made = Shard(query, static=self.data, streams=streams, records=False, share=share)
             write_layout(file, made.layout())
         return map_layout(file)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -12,11 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.streaming.tws_tester import TwsTester
 
+from laid_out import LaidOut
 from quadweir import rows
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.functions import default_context
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.algebra.scalar import holds
+from quadweir.kernel.xxhash import shard_numbers
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.describe import second_shards, shards_used
 from quadweir.plan.query import QueryPlan, plan_query
@@ -50,12 +54,14 @@ def spec_of(
     *,
     static: Sequence[Quad] = (),
     streams: Sequence[str] = ("urn:s", "urn:t"),
+    folder: Path | None = None,
 ) -> ShardSpec:
     parsed = parse(asked, allow=("FROM",)) if isinstance(asked, str) else asked
     query = optimize(parsed).query
     dataset = Dataset.of(scoped_static(static))
     plan = plan_query(query, static=dataset, streams=tuple(streams))
-    return ShardSpec(plan, dataset, tuple(streams))
+    source = dataset if folder is None else LaidOut.of(query, static, folder)
+    return ShardSpec(plan, source, tuple(streams))
 
 
 def is_of_use(test: Wanted, terms: Sequence[Term]) -> bool:
@@ -102,7 +108,7 @@ def matched(
                     *passed,
                     *spelled,
                     zlib.crc32(str(triple).encode()),
-                    *(zlib.crc32((each or "").encode()) % shards for each in spelled),
+                    *shard_numbers(pa.array([each or "" for each in spelled]), shards).tolist(),
                 )
             )
     empty = [*[0] * len(bits), *[None] * len(VALUES), 0, 0, 0, 0]
@@ -150,20 +156,20 @@ class Direct:
     """Shards of a stage without any processor around them; each can be saved and brought back."""
 
     def __init__(self, spec: ShardSpec, timing: Timing) -> None:
-        self._make = lambda: HostedShard(spec, timing)
+        self._make = lambda key: HostedShard(spec, timing, key)
         self._hosted: dict[int, HostedShard] = {}
         self._steps = 0
 
     def run(self, key: int, blobs: list[bytes]) -> list[dict[str, Any]]:
         self._steps += 1
-        hosted = self._hosted.setdefault(key, self._make())
+        hosted = self._hosted.get(key) or self._hosted.setdefault(key, self._make(key))
         return [
             row for batch in hosted.take(blobs, f"{self._steps}", 0) for row in batch.to_pylist()
         ]
 
     def restart(self) -> None:
         for key, before in self._hosted.items():
-            self._hosted[key] = after = self._make()
+            self._hosted[key] = after = self._make(key)
             after.restore(before.snapshot())
             after.resume(before.note())
 
@@ -184,12 +190,18 @@ class Tested:
 
 
 def run_bounded(
-    asked: str, elements: Sequence[Element], *, tasks: int, shards: int
+    asked: str,
+    elements: Sequence[Element],
+    *,
+    tasks: int,
+    shards: int,
+    static: Sequence[Quad] = (),
 ) -> list[Answer]:
     """Answer a query over all of its streams as a bounded run does, a few elements to a blob."""
-    spec = spec_of(asked)
+    spec = spec_of(asked, static=static)
     plan = spec.plan
     count, then = shards_used(plan, shards), second_shards(plan, shards)
+    spec = replace(spec, shards=tuple(range(count)))
     packer = Packer.of(plan, tuple(range(count)))
     blobs = pa.Table.from_batches(
         [
@@ -229,9 +241,11 @@ class Host:
         name: str = "one",
         direct: bool = False,
         told: frozenset[str] = frozenset(),
+        folder: Path | None = None,
     ) -> None:
-        self.spec = spec_of(asked, static=static, streams=streams)
+        self.spec = spec_of(asked, static=static, streams=streams, folder=folder)
         self.shards = shards_used(self.spec.plan, shards)
+        self.spec = replace(self.spec, shards=tuple(range(self.shards)))
         timing = Timing(dict.fromkeys(streams, delay_ms), {}, told)
         plan = self.spec.plan
         stages = [self.spec]

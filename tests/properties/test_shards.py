@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import assume, given
@@ -29,21 +31,25 @@ def test_shards_give_the_answers_of_the_oracle(
     query = replace(query, output=data.draw(st.sampled_from(list(OutputOperator))))
     delay = data.draw(st.integers(0, 12))
     arrived = data.draw(arrivals(feed, delay, late=False))
-    host = Host(
-        query,
-        static=static,
-        streams=sorted({each.stream for each in feed}),
-        shards=data.draw(st.sampled_from([2, 3, 5])),
-        delay_ms=delay,
-        direct=True,
-    )
-    assume(host.shards > 1)
+    shards = data.draw(st.sampled_from([2, 3, 5]))
+    is_mapped = data.draw(st.booleans())
     size = data.draw(st.integers(1, 7) | st.just(1_000))
     restarts, tasks = data.draw(st.booleans()), data.draw(st.integers(1, 3))
-    for start in range(0, len(arrived), size):
-        host.push(arrived[start : start + size], tasks=tasks)
-        if restarts:
-            host.restart()
-    host.finish()
+    with TemporaryDirectory() as folder:
+        host = Host(
+            query,
+            static=static,
+            streams=sorted({each.stream for each in feed}),
+            shards=shards,
+            delay_ms=delay,
+            direct=True,
+            folder=Path(folder) if is_mapped else None,
+        )
+        assume(host.shards > 1)
+        for start in range(0, len(arrived), size):
+            host.push(arrived[start : start + size], tasks=tasks)
+            if restarts:
+                host.restart()
+        host.finish()
     assert host.late == 0
     assert diff_answers(Oracle(query, static=static).answers(feed), host.answers) == ""

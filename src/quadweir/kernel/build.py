@@ -54,7 +54,7 @@ from quadweir.algebra.windows import Content, CountScope
 from quadweir.kernel import distinct, multijoin, paths, stateless
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.fixed import FixedRelation, StaticSource
+from quadweir.kernel.fixed import FixedRelation, Share, StaticSource
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
 from quadweir.kernel.network import LeafPlan, Network, Source, part
 from quadweir.kernel.relation import Operator
@@ -102,6 +102,7 @@ class Builder:
         eager: Whether answers leave as soon as their parts have arrived (E1).
         template: What the query is a template of, if it has parameters or the longest windows.
         layout: What `Network.layout` gave for the same query and static data.
+        share: What this shard has of static data, if not all.
     """
 
     def __init__(
@@ -114,10 +115,12 @@ class Builder:
         eager: bool,
         template: Template | None = None,
         layout: Arrays = NO_LAYOUT,
+        share: Share | None = None,
     ) -> None:
         self.query = query
         self.template = template
         self._layout = layout
+        self._share = share
         # Where the times of the leaves are kept that members of a template may be too short for.
         self.instants: list[tuple[int, Variable]] = []
         self.static = static
@@ -273,8 +276,14 @@ class Builder:
         return self._fixed(FixedRelation.of_bag(tuple(variables), bag))
 
     def _fixed(self, relation: FixedRelation) -> stateless.Static:
-        given = part(f"operator.{len(self.network.operators)}.", self._layout)
-        return self.network.add(stateless.Static(relation, self.dictionary, given), ())
+        place, share = len(self.network.operators), self._share
+        given = part(f"operator.{place}.", self._layout)
+        # An attempt that is given up may have another relation at this place.
+        if share is not None and (
+            place not in share.places or share.variable not in relation.variables
+        ):
+            share = None
+        return self.network.add(stateless.Static(relation, self.dictionary, given, share), ())
 
     def _is_static(self, pattern: Pattern, scope: _Scope) -> bool:
         if any(is_volatile(node) for node in walk(pattern)):

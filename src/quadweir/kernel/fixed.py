@@ -24,8 +24,10 @@ from quadweir.algebra.evaluate import solve
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.solutions import Bag
 from quadweir.errors import SourceError
+from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
+from quadweir.kernel.xxhash import shard_numbers
 from quadweir.terms import Variable
 
 
@@ -83,6 +85,27 @@ class FixedRelation:
             for each in variables
         ]
         return FixedRelation.of(variables, columns, len(bag))
+
+    def part(self, share: Share) -> FixedRelation:
+        """Give the rows of one shard; all bind the variable."""
+        chosen = self.codes[self.variables.index(share.variable)]
+        here = shard_numbers(self.terms, share.count) == share.number
+        codes = [each[here[chosen]] for each in self.codes]
+        used = np.unique(np.concatenate(codes))
+        used = used[used >= 0]
+        numbers = np.full(len(self.terms) + 1, -1, dtype=np.int32)  # the last for what is unbound
+        numbers[used] = np.arange(len(used))
+        return FixedRelation(
+            self.variables,
+            self.terms.take(pa.array(used)),
+            tuple(numbers[each] for each in codes),
+            len(codes[0]),
+        )
+
+    @property
+    def bound(self) -> Ints:
+        """For each variable 1 if all rows bind it, else 0."""
+        return np.array([(each >= 0).all() for each in self.codes], dtype=np.int64)
 
     def numbers(self, dictionary: Dictionary) -> NDArray[np.int64]:
         """Give the rows as a shard's numbers of terms, 0 for unbound; the terms are kept for good."""
@@ -145,6 +168,27 @@ class FixedRelation:
         return found
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one of several shards has of static relations that have the variable rows are sharded by.
+
+    Attributes:
+        variable: The variable.
+        places: The operators whose rows are divided.
+        number: The shard.
+        count: How many shards there are.
+    """
+
+    variable: Variable
+    places: frozenset[int]
+    number: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.number} of {self.count} by {self.variable} {sorted(self.places)}"
+
+
 class StaticSource(Protocol):
     """Where a shard has static relations from."""
 
@@ -154,7 +198,9 @@ class StaticSource(Protocol):
     def dataset(self) -> Dataset:
         """Give the data itself, for what has to be evaluated anew again and again."""
 
-    def layout(self, query: ContinuousQuery, streams: tuple[str, ...]) -> Arrays:
+    def layout(
+        self, query: ContinuousQuery, streams: tuple[str, ...], share: Share | None
+    ) -> Arrays:
         """Give what `Shard.layout` gave for a query and this data; nothing if that is not known."""
 
 
@@ -171,7 +217,9 @@ class Loaded:
     def dataset(self) -> Dataset:
         return self.data
 
-    def layout(self, query: ContinuousQuery, streams: tuple[str, ...]) -> Arrays:
+    def layout(
+        self, query: ContinuousQuery, streams: tuple[str, ...], share: Share | None
+    ) -> Arrays:
         return NO_LAYOUT
 
 
@@ -193,7 +241,9 @@ class Wanted:
         self.whole = True
         return Dataset()
 
-    def layout(self, query: ContinuousQuery, streams: tuple[str, ...]) -> Arrays:
+    def layout(
+        self, query: ContinuousQuery, streams: tuple[str, ...], share: Share | None
+    ) -> Arrays:
         return NO_LAYOUT
 
 

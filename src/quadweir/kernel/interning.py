@@ -88,7 +88,7 @@ def _storing(bits: int) -> Any:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _load_word(typing_context: Any, place: Any) -> Any:
+def load_word(typing_context: Any, place: Any) -> Any:
     """Read eight bytes."""
     return types.int64(types.int64), _loading(64)
 
@@ -117,7 +117,7 @@ def _hash(place: int, length: int, seed: int) -> int:
     found = np.uint64(seed) ^ np.uint64(length)
     at = 0
     while at + 8 <= length:
-        found = (found ^ np.uint64(_load_word(place + at))) * _FACTOR
+        found = (found ^ np.uint64(load_word(place + at))) * _FACTOR
         found ^= found >> np.uint64(32)
         at += 8
     rest = np.uint64(0)
@@ -134,7 +134,7 @@ def same_bytes(left: int, right: int, length: int) -> bool:
     """Tell whether the bytes at two places are the same."""
     at = 0
     while at + 8 <= length:
-        if _load_word(left + at) != _load_word(right + at):
+        if load_word(left + at) != load_word(right + at):
             return False
         at += 8
     while at < length:
@@ -148,7 +148,7 @@ def same_bytes(left: int, right: int, length: int) -> bool:
 def _copy(source: int, target: int, length: int) -> None:
     at = 0
     while at + 8 <= length:
-        _store_word(target + at, _load_word(source + at))
+        _store_word(target + at, load_word(source + at))
         at += 8
     while at < length:
         _store_byte(target + at, load_byte(source + at))
@@ -159,11 +159,11 @@ def _copy(source: int, target: int, length: int) -> None:
 def _inline(place: int, length: int) -> int:
     """Give the number of a small canonical integer; 0 for any other spelling."""
     digits = length - _SUFFIX_LENGTH - 1
-    if digits < 1 or digits > 20 or _load_word(place + length - 8) != _LAST:
+    if digits < 1 or digits > 20 or load_word(place + length - 8) != _LAST:
         return 0
     at = place + length - _SUFFIX_LENGTH
     for word in _WORDS:
-        if _load_word(at) != word:
+        if load_word(at) != word:
             return 0
         at += 8
     at = place + 1

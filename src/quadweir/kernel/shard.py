@@ -47,7 +47,7 @@ from quadweir.kernel.build import Builder, static_dataset
 from quadweir.kernel.codec import Kind, read_frame, write_frame, written_for
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns, Recorded
-from quadweir.kernel.fixed import Loaded, StaticSource
+from quadweir.kernel.fixed import Loaded, Share, StaticSource
 from quadweir.kernel.given import Given
 from quadweir.kernel.instants import Closes, reports_on_close
 from quadweir.kernel.interning import ZERO
@@ -103,6 +103,7 @@ class Shard:
         cut: Which stage of the query this is a shard of, if it has two. The first gives changes as
             its answers.
         runs: False if it is only looked at, to plan: then static data is not indexed.
+        share: What this shard has of static data, if not all.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Shard:
         template: Template | None = None,
         cut: Cut | None = None,
         runs: bool = True,
+        share: Share | None = None,
     ) -> None:
         check_windows(query)
         if isinstance(query.form, DescribeForm):
@@ -135,7 +137,10 @@ class Shard:
         )
         self._runs = runs
         is_known = runs and incremental and template is None
-        self._layout = self._static.layout(query, self.streams) if is_known else NO_LAYOUT
+        self._share = share
+        self._layout = NO_LAYOUT
+        if is_known:
+            self._layout = self._static.layout(query, self.streams, share)
         self.dictionary = Dictionary(part("dictionary.", self._layout) if self._layout else None)
         self.variables = answer_variables(query)
         self.why_not: str | None = "asked for" if not incremental else None
@@ -162,6 +167,7 @@ class Shard:
             eager=eager,
             template=self.template,
             layout=part("network.", self._layout),
+            share=self._share,
         )
         if self.cut is not None and self.cut.above:
             builder.network.given = (

@@ -16,7 +16,7 @@ from quadweir.algebra.solutions import is_time
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, power_of_two, table_of
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.expressions import Vectorized
-from quadweir.kernel.fixed import FixedRelation
+from quadweir.kernel.fixed import FixedRelation, Share, combined
 from quadweir.kernel.relation import (
     ENTER,
     FIRST_VALUE,
@@ -208,31 +208,41 @@ class Static(Operator):
         dictionary: The shard's dictionary.
         given: What `layout` of the same relation gave elsewhere, with a dictionary that knows its
             terms; nothing if it has to be made.
+        share: Which of the rows this shard has; None for all.
     """
 
     def __init__(
-        self, relation: FixedRelation, dictionary: Dictionary, given: Mapping[str, Ints]
+        self,
+        relation: FixedRelation,
+        dictionary: Dictionary,
+        given: Mapping[str, Ints],
+        share: Share | None = None,
     ) -> None:
         self.variables = variables = relation.variables
         self.digest = relation.digest
+        if share is not None:
+            self.digest = combined([relation.digest, str(share).encode()])
         self.timed = self.fixed = True
         width = FIRST_VALUE + len(variables)
         if given:
-            cells, self._bound = given["cells"], given["bound"]
+            cells, self._bound, rows = given["cells"], given["bound"], int(given["rows"][0])
         else:
-            values = relation.numbers(dictionary)
-            self._bound = np.array([column.all() for column in values.T], dtype=np.int64)
-            cells = table_of(max(1, len(values)), width)
+            # Operators are chosen by what is bound: they are the same in all shards.
+            self._bound = relation.bound
+            own = relation if share is None else relation.part(share)
+            values, rows = own.numbers(dictionary), own.count
+            cells = table_of(max(1, rows), width)
             cells[:, ENTER] = ALWAYS
             cells[:, LEAVE] = FOREVER
-            cells[: len(values), FIRST_VALUE:] = values
-        self.table = CircularTable.of(cells, width, relation.count)
+            cells[:rows, FIRST_VALUE:] = values
+        self.table = CircularTable.of(cells, width, rows)
         self.always = frozenset(v for v, each in zip(variables, self._bound, strict=True) if each)
         self._places = {variable: place for place, variable in enumerate(variables)}
         self._given = False
 
     def layout(self) -> dict[str, Ints]:
-        return {"cells": self.table.cells, "bound": self._bound}
+        rows = np.array([self.table.held], dtype=np.int64)
+        return {"cells": self.table.cells, "bound": self._bound, "rows": rows}
 
     def silence(self) -> None:
         """Tell nobody that the rows have come."""

@@ -27,6 +27,7 @@ from quadweir.kernel.ring import RingIndex
 from quadweir.kernel.shard import Shard
 from quadweir.kernel.streamjoin import Arrivals, StreamJoin
 from quadweir.kernel.window import Elements
+from quadweir.kernel.xxhash import shard_numbers
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Quad
 
@@ -128,6 +129,7 @@ def _touch_the_rest() -> None:
     index.probe(1)
     index.remove(rows)
     OneWay(1).find(cells)
+    shard_numbers(pa.array(_TERMS), 2)
     Dictionary().numbers([f"<urn:quadweir:{number}>" for number in range(100)])
     for window in (Tumbling(), Dynamic(), Dynamic(_AskedPolicy())):
         _join(window)

@@ -72,15 +72,31 @@ class Fixed:
         variables: what it binds.
         rows: how many solutions there are.
         asked: the variables whose values matches are compared with before the shuffle.
+        key: what its rows are divided among shards by; None if every shard has all of them.
+        why: why every shard has, if it has.
     """
 
     variables: tuple[Variable, ...]
     rows: int
     asked: tuple[Variable, ...]
+    key: Variable | None
+    why: str | None
 
 
-def find_fixed(shard: Shard, conditions: Mapping[int, Sequence[Condition]]) -> tuple[Fixed, ...]:
-    """List the static relations of a query: every shard has all of each, and its joins probe them."""
+def find_fixed(
+    shard: Shard,
+    conditions: Mapping[int, Sequence[Condition]],
+    key: Variable | None,
+    whole: Mapping[int, str | None],
+) -> tuple[Fixed, ...]:
+    """List the static relations of a query.
+
+    Args:
+        shard: The query's operators.
+        conditions: What `find_conditions` found.
+        key: What rows are sharded by.
+        whole: Why every shard has to have all rows of a static operator; None if it has not.
+    """
     asked = {
         variable
         for each in conditions.values()
@@ -92,8 +108,10 @@ def find_fixed(shard: Shard, conditions: Mapping[int, Sequence[Condition]]) -> t
             operator.variables,
             operator.held(),
             tuple(variable for variable in operator.variables if variable in asked),
+            key if whole[place] is None else None,
+            whole[place],
         )
-        for operator, _ in shard.network.operators
+        for place, (operator, _) in enumerate(shard.network.operators)
         if isinstance(operator, Static) and operator.variables
     )
 

@@ -20,7 +20,7 @@ from quadweir.kernel.network import LeafPlan, Source
 from quadweir.kernel.shard import Shard
 from quadweir.plan.bounds import Kept, find_kept
 from quadweir.plan.pushdown import Fixed, find_conditions, find_fixed
-from quadweir.plan.shardkey import ShardKey, choose_key
+from quadweir.plan.shardkey import ShardKey, choose_key, find_whole
 from quadweir.plan.wanted import Wanted, find_wanted, ways_to
 from quadweir.terms import Variable
 
@@ -42,6 +42,7 @@ class QueryPlan:
         wanted: The tests that statements go through.
         kept: What operators remember.
         fixed: The static relations, and how they are used.
+        divided: The operators of those of which every shard has only the rows of its own keys.
         eager: Whether answers leave as soon as their parts have arrived.
         why_not: Why the query is evaluated anew at its reports, if it is.
         table: What follows from statements, as far as the query can use it; None without a schema.
@@ -57,6 +58,7 @@ class QueryPlan:
     wanted: tuple[Wanted, ...]
     kept: tuple[Kept, ...]
     fixed: tuple[Fixed, ...]
+    divided: frozenset[int]
     eager: bool
     why_not: str | None
     table: Table | None = None
@@ -88,6 +90,7 @@ def plan_query(
     shard = Shard(query, static=static, streams=streams, runs=False)
     key = choose_key(shard)
     conditions = find_conditions(shard)
+    whole = find_whole(shard, key.variable)
     trackers = frozenset(shard.trackers)
     elements = {
         place
@@ -112,7 +115,8 @@ def plan_query(
             shard.leaves, shard.sources, sorted(elements), sharded, conditions, table
         ),
         kept=find_kept(shard),
-        fixed=find_fixed(shard, conditions),
+        fixed=find_fixed(shard, conditions, key.variable, whole),
+        divided=frozenset(place for place, why in whole.items() if why is None),
         eager=shard.eager,
         why_not=shard.why_not,
         table=table,

@@ -10,7 +10,7 @@ changes go on to a second stage, sharded anew or in one piece.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, final
@@ -21,7 +21,7 @@ from quadweir.kernel.multijoin import Join
 from quadweir.kernel.negation import KeyNegation, Negation
 from quadweir.kernel.relation import Operator
 from quadweir.kernel.shard import Shard
-from quadweir.kernel.stateless import Extend, Filter, Project, RowFilter, Union
+from quadweir.kernel.stateless import Extend, Filter, Project, RowFilter, Static, Union
 from quadweir.kernel.window import Leaf
 from quadweir.terms import Variable
 
@@ -136,6 +136,48 @@ def find_spreads(shard: Shard, key: Variable, *, fed: int | None = None) -> list
         else:
             found.append(_spread(operator, [found[each] for each in inputs], key))
     return found
+
+
+def find_whole(shard: Shard, key: Variable | None) -> dict[int, str | None]:
+    """Say for each static relation why every shard has to have all of it; None if it has not.
+
+    It need not where all that look at its rows compare their key with rows that lie by it.
+    """
+    operators = shard.network.operators
+    spreads = find_spreads(shard, key) if key is not None else []
+    keyed = {
+        place
+        for place, spread in enumerate(spreads)
+        if spread is Spread.KEYED and key in operators[place][0].always
+    }
+    found: dict[int, str | None] = {}
+    for place, (operator, _) in enumerate(operators):
+        if not isinstance(operator, Static):
+            continue
+        users = [each for each in operators if place in each[1]]
+        if key is None:
+            found[place] = "there is one shard"
+        elif key not in operator.variables:
+            found[place] = f"it has no {key}"
+        elif key not in operator.always:
+            found[place] = f"some of its rows have no {key}"
+        elif users and all(_goes_by(each, place, keyed) for each in users):
+            found[place] = None
+        else:
+            found[place] = f"it is not only looked up by {key}"
+    return found
+
+
+def _goes_by(user: tuple[Operator, tuple[int, ...]], place: int, keyed: Container[int]) -> bool:
+    """Tell whether an operator looks only at those rows of an input that have a key of its shard."""
+    operator, inputs = user
+    match operator:
+        case Join():
+            return any(each in keyed for each in inputs)
+        case KeyNegation():
+            return inputs[0] != place and inputs[0] in keyed
+        case _:
+            return False
 
 
 def _spread(operator: Operator, inputs: Sequence[Spread], key: Variable) -> Spread:

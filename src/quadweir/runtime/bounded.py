@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 import pyarrow as pa
 
 from quadweir.kernel.arrays import ALWAYS, FOREVER
-from quadweir.kernel.fixed import StaticSource
+from quadweir.kernel.fixed import Share, StaticSource
 from quadweir.kernel.shapes import answer_variables
 from quadweir.kernel.shard import Cut, Shard
 from quadweir.plan.describe import second_shards, shards_used
@@ -44,6 +44,7 @@ class ShardSpec:
         stage: 0 if there is one stage; else 1 or 2.
         keys: the shuffle keys of the second stage, in the first.
         letters: whether to write letters about what is late.
+        shards: the shuffle keys of the shards of this stage, in their order.
     """
 
     plan: QueryPlan
@@ -53,6 +54,7 @@ class ShardSpec:
     stage: int = 0
     keys: tuple[int, ...] = ()
     letters: bool = False
+    shards: tuple[int, ...] = ()
 
     def __getstate__(self) -> dict[str, object]:
         # A worker is sent no more than a shard needs: what is larger than a megabyte Spark sends in
@@ -68,7 +70,17 @@ class ShardSpec:
         """Give the two stages of a query that has two; `keys` are those of the second."""
         return replace(self, stage=1, keys=keys), replace(self, stage=2)
 
-    def make(self) -> Shard:
+    def share(self, key: int | None) -> Share | None:
+        """Give what the shard of a shuffle key has of static data; None for all of it."""
+        variable, places = self.plan.key.variable, self.plan.divided
+        if variable is None or not places or len(self.shards) < 2 or key is None:
+            return None
+        # No static data is left in a second stage: any share will do.
+        number = self.shards.index(key) if self.stage != _LAST else 0
+        return Share(variable, places, number, len(self.shards))
+
+    def make(self, key: int | None = None) -> Shard:
+        """Make the shard of a shuffle key; None if no rows go to it."""
         cut = self.plan.key.cut
         stage = Cut(cut, self.plan.sent, self.stage == _LAST) if cut is not None else None
         return Shard(
@@ -77,6 +89,7 @@ class ShardSpec:
             streams=self.streams,
             records=False,
             cut=stage if self.stage else None,
+            share=self.share(key),
         )
 
     def reader(self, shard: Shard) -> Unpacker | Receiver:
@@ -109,11 +122,15 @@ class BoundedRun:
 
         task = TaskContext.get()
         partition = task.partitionId() if task is not None else 0
-        shard, writer = self.spec.make(), self.spec.writer
+        arriving = (each for each in batches if each.num_rows)
+        first_batch = next(arriving, None)
+        if first_batch is None and self.spec.plan.query.windows:
+            return
+        key = None if first_batch is None else first_batch.column(SHARD_KEY)[0].as_py()
+        shard, writer = self.spec.make(key), self.spec.writer
         reader = self.spec.reader(shard)
         count = 0
         waiting: list[bytes] = []
-        is_used = False
 
         def step(through: int) -> pa.RecordBatch:
             after = shard.through
@@ -121,17 +138,15 @@ class BoundedRun:
             answers = shard.step(events, through)
             return writer.write(shard, answers, after, f"{partition}.{count}")
 
-        for batch in batches:
+        for batch in (first_batch, *arriving) if first_batch is not None else ():
             firsts, blobs = batch.column(FIRST).to_pylist(), batch.column(BLOB)
             for first, blob in zip(firsts, blobs, strict=True):
-                is_used = True
                 # Whatever is still to come is not before the first time of this blob.
                 if waiting and first is not None and first - 1 > shard.through:
                     yield step(first - 1)
                     count, waiting = count + 1, []
                 waiting.append(blob.as_py())
-        if is_used or not self.spec.plan.query.windows:
-            yield step(FOREVER)
+        yield step(FOREVER)
 
 
 def answer_bounded(statements: DataFrame, spec: ShardSpec, *, shards: int) -> DataFrame:
@@ -154,6 +169,7 @@ def answer_bounded(statements: DataFrame, spec: ShardSpec, *, shards: int) -> Da
         gathered = blobs.repartition(count, SHARD_KEY).sortWithinPartitions(SHARD_KEY, FIRST)
         return gathered.mapInArrow(BoundedRun(spec), spec.writer.schema)
 
+    spec = replace(spec, shards=keys)
     if plan.key.cut is None:
         return run(blobs, spec, count)
     then = second_shards(plan, shards)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from quadweir import rows
@@ -79,7 +80,7 @@ def answer_continuously(
             F.sum("replayed").alias("replayed"),
         )
 
-    last = spec
+    last = spec = replace(spec, shards=keys)
     if spec.plan.key.cut is not None:
         first, last = spec.stages(shard_keys(spark, then, partitions))
         blobs = run(blobs, first, FIRST_METRICS).where(F.col(BLOB).isNotNull())

@@ -80,8 +80,8 @@ class Hosted(Protocol):
 class HostSpec(Protocol):
     """What a worker makes shards from."""
 
-    def host(self) -> Hosted:
-        """Make one, empty."""
+    def host(self, key: int) -> Hosted:
+        """Make the one of a shuffle key, empty."""
 
 
 @final
@@ -202,7 +202,7 @@ class HostingProcessor(StatefulProcessor):
             spec: HostSpec = CloudPickleSerializer().loads(self._spec)  # type: ignore[no-untyped-call]
             # All is loaded now, and there is no shard yet that would never be collected.
             settle(HostingProcessor)
-            copy = _Copy("", spec.host())
+            copy = _Copy("", spec.host(key))
             if parts:
                 data = [self._read(_part(number)) for number in range(parts)]
                 copy.hosted.restore(b"".join(data))

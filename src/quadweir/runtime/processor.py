@@ -105,16 +105,16 @@ class _HostSpec:
     spec: ShardSpec
     timing: Timing
 
-    def host(self) -> HostedShard:
-        return HostedShard(self.spec, self.timing)
+    def host(self, key: int) -> HostedShard:
+        return HostedShard(self.spec, self.timing, key)
 
 
 @final
 class HostedShard:
     """A shard with what it needs to take blobs: `hosting.Hosted`."""
 
-    def __init__(self, spec: ShardSpec, timing: Timing) -> None:
-        self._shard = spec.make()
+    def __init__(self, spec: ShardSpec, timing: Timing, key: int) -> None:
+        self._shard = spec.make(key)
         self._reader = spec.reader(self._shard)
         self._writer = spec.writer
         self._timing = timing

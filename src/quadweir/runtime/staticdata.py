@@ -41,7 +41,7 @@ from quadweir.algebra.traverse import walk
 from quadweir.entailment.close import StaticClosure
 from quadweir.errors import DataError, PlanError, SourceError
 from quadweir.kernel.build import static_dataset
-from quadweir.kernel.fixed import FixedRelation, Loaded, Wanted, combined
+from quadweir.kernel.fixed import FixedRelation, Loaded, Share, Wanted, combined
 from quadweir.kernel.layout import NO_LAYOUT, VERSION, Arrays, map_layout, write_layout
 from quadweir.kernel.shard import Shard
 from quadweir.runtime.entail import closed
@@ -80,14 +80,16 @@ class Stored:
         table = pq.read_table(self._file(_QUADS))
         return Dataset.of(_quads(table))
 
-    def layout(self, query: ContinuousQuery, streams: tuple[str, ...]) -> Arrays:
+    def layout(
+        self, query: ContinuousQuery, streams: tuple[str, ...], share: Share | None
+    ) -> Arrays:
         if not self.laid_out:
             return NO_LAYOUT
-        text = "\n".join([render(query), *streams])
+        text = "\n".join([render(query), str(share), *streams])
         file = self._file(f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.{VERSION}.layout")
         try:
             if not file.exists():
-                self._lay_out(query, streams, file)
+                self._lay_out(file, query, streams, share)
             return map_layout(file)
         except OSError as error:
             raise SourceError(
@@ -96,13 +98,15 @@ class Stored:
                 hint="Make room there, or set TMPDIR to a folder on another disk.",
             ) from error
 
-    def _lay_out(self, query: ContinuousQuery, streams: tuple[str, ...], file: Path) -> None:
+    def _lay_out(
+        self, file: Path, query: ContinuousQuery, streams: tuple[str, ...], share: Share | None
+    ) -> None:
         with file.with_suffix(".lock").open("w") as lock:
             # Others that want it wait for it here.
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not file.exists():
                 own = replace(self, laid_out=False)
-                shard = Shard(query, static=own, streams=streams, records=False)
+                shard = Shard(query, static=own, streams=streams, records=False, share=share)
                 part = file.with_suffix(".part")
                 write_layout(part, shard.layout())
                 part.replace(file)

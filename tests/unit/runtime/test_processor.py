@@ -80,7 +80,7 @@ def test_a_worker_that_others_took_turns_with_takes_up_what_it_missed(monkeypatc
     dice = random.Random(5)
     made = []
     spec = _HostSpec.host
-    monkeypatch.setattr(_HostSpec, "host", lambda own: made.append(own) or spec(own))
+    monkeypatch.setattr(_HostSpec, "host", lambda own, key: made.append(own) or spec(own, key))
     for start in range(0, len(feed), 3):
         monkeypatch.setattr(hosting, "_COPIES", dice.choice(workers))
         host.push(feed[start : start + 3])
