@@ -18,7 +18,7 @@ from quadweir.sinks import files
 from quadweir.sinks.console import ConsoleSink
 from quadweir.sinks.deadletters import records_with_dead_letters, with_dead_letters
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat, to_lines
+from quadweir.sinks.lines import LineFormat, line_of, to_lines
 from quadweir.sinks.memory import MemorySink
 from quadweir.sinks.start import Batch, Call, Split, both, start
 from quadweir.sources.declare import Format, StreamDeclaration, TcpSource
@@ -90,6 +90,9 @@ def test_terms_of_answers_are_written_as_json_and_csv_have_them(spark: SparkSess
     lines = to_lines(frame, LineFormat.ANSWERS_JSONL)
     written = [json.loads(row[0])["bindings"] for row in lines.collect()]
     assert [each["l"].get("value") for each in written] == [term.lexical for term in TERMS]
+    # As one expression, for messages of Kafka, they are the same.
+    at_once = frame.select(line_of(frame, LineFormat.ANSWERS_JSONL)).collect()
+    assert [json.loads(row[0])["bindings"] for row in at_once] == written
     assert written[0] == {
         "i": {"type": "uri", "value": "urn:a"},
         "b": {"type": "bnode", "value": "x"},

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.errors import UsageError
-from quadweir.sinks.answerlines import csv_line, json_line, tsv_line
+from quadweir.sinks.answerlines import csv_line, json_line, tsv_line, with_parts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -51,6 +51,8 @@ def to_lines(frame: DataFrame, form: LineFormat) -> DataFrame:
     Raises:
         UsageError: the rows lack a column that the format needs.
     """
+    if form is LineFormat.ANSWERS_JSONL:
+        frame = with_parts(frame)
     return frame.select(line_of(frame, form).alias(rows.LINE))
 
 
