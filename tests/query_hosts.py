@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from unittest import mock
 
 import pandas as pd
 import pyarrow as pa
@@ -25,7 +26,7 @@ from quadweir.optimize.pipeline import optimize
 from quadweir.plan.describe import second_shards, shards_used
 from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.plan.wanted import Wanted
-from quadweir.runtime import hosting
+from quadweir.runtime import exchange, hosting
 from quadweir.runtime.bounded import BoundedRun, ShardSpec
 from quadweir.runtime.exchange import BLOB, FIRST, SHARD_KEY, Packer
 from quadweir.runtime.matching import (
@@ -203,14 +204,17 @@ def run_bounded(
     count, then = shards_used(plan, shards), second_shards(plan, shards)
     spec = replace(spec, shards=tuple(range(count)))
     packer = Packer.of(plan, tuple(range(count)))
-    blobs = pa.Table.from_batches(
-        [
-            batch
-            for task in range(tasks)
-            for start in range(task, len(elements), 5 * tasks)
-            for batch in packer([matched(plan, elements[start : start + 5 * tasks : tasks], count)])
-        ]
-    )
+    with mock.patch.object(exchange, "MOST_BYTES", 1):
+        blobs = pa.Table.from_batches(
+            [
+                batch
+                for task in range(tasks)
+                for batch in packer(
+                    matched(plan, elements[start : start + 5 * tasks : tasks], count)
+                    for start in range(task, len(elements), 5 * tasks)
+                )
+            ]
+        )
     stages = [(spec, count)]
     if plan.key.cut is not None:
         first, second = spec.stages(tuple(range(then)))

@@ -56,7 +56,9 @@ _SHARD: Final = b"shard"
 _THROUGH: Final = b"through"
 _REPORTS: Final = b"reports"
 # A blob of half a million rows is some ten megabytes; smaller ones let time go on within a batch.
-_MOST_ROWS: Final = 1 << 19
+MOST_ROWS: Final = 1 << 19
+# Arrow and Spark hold at most 2 GiB in a column of blobs, and a row may go to every shard.
+MOST_BYTES: Final = 1 << 26
 _COLUMNS: Final = (rows.EVENT_TIME, rows.POSITION)
 # Elements in runs longer than this are compared by hashing.
 _NEAR: Final = 4
@@ -92,7 +94,7 @@ class Packer:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pa.RecordBatch] = []
-        count = 0
+        count = size = 0
         times: Times = {}
         told: Told = {}
         sent = False
@@ -108,9 +110,10 @@ class Packer:
                 continue
             waiting.append(batch if some.all() else batch.filter(pa.array(some)))
             count += waiting[-1].num_rows
-            if count >= _MOST_ROWS:
+            size += waiting[-1].nbytes
+            if count >= MOST_ROWS or size >= MOST_BYTES:
                 yield self._pack(waiting, times, told)
-                waiting, count, times, sent = [], 0, {}, True
+                waiting, count, size, times, sent = [], 0, 0, {}, True
         if waiting or times or told or not sent:
             yield self._pack(waiting, times, told)
         settle(Packer)

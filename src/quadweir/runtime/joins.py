@@ -34,7 +34,15 @@ from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.joinclock import Heard
 from quadweir.kernel.joinwindows import JoinTiming, JoinWindow
 from quadweir.mapping.joins import KEY, SIDE, JoinInput, shown_key
-from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, FIRST, SHARD_KEY, shard_keys
+from quadweir.runtime.exchange import (
+    BLOB,
+    BLOB_SCHEMA,
+    FIRST,
+    MOST_BYTES,
+    MOST_ROWS,
+    SHARD_KEY,
+    shard_keys,
+)
 from quadweir.runtime.garbage import settle
 from quadweir.runtime.hosting import HostingProcessor
 from quadweir.runtime.letters import late_reason
@@ -52,7 +60,6 @@ _WINDOWS: Final = "windows"
 _SHARD: Final = "shard"
 _SEQUENCE: Final = "sequence"
 _NUMBERS: Final = (SIDE, rows.EVENT_TIME, rows.ARRIVAL, _SEQUENCE)
-_MOST_ROWS: Final = 1 << 19
 _MOST_WINDOWS: Final = 20
 _HEAD: Final = struct.Struct("<qq")
 _MOST_PAIRS: Final = 1 << 16
@@ -224,7 +231,7 @@ class JoinPacker:
         task = TaskContext.get()
         number = task.partitionId() if task is not None else 0
         waiting: list[pa.Table] = []
-        count = done = 0
+        count = done = size = 0
         arrived: int | None = None
         profile = _Profile()
         for batch in batches:
@@ -244,9 +251,10 @@ class JoinPacker:
             table = table.append_column(rows.ARRIVAL, pa.array(arrival))
             waiting.append(table.append_column(_SEQUENCE, pa.array(sequence)))
             count += batch.num_rows
-            if count >= _MOST_ROWS:
+            size += batch.nbytes
+            if count >= MOST_ROWS or size >= MOST_BYTES:
                 yield self._pack(number, waiting, profile.taken())
-                waiting, count = [], 0
+                waiting, count, size = [], 0, 0
         if waiting:
             yield self._pack(number, waiting, profile.taken())
         settle(JoinPacker)

@@ -151,6 +151,8 @@ def test_any_shards_cuts_and_restarts_give_what_the_model_gives(
     assert len(expected) > 40
     for shards, size in ((1, 300), (2, 31), (3, 7)):
         cluster = Cluster(window, shards=shards, name=f"{shards}")
+        if shards == 3:
+            monkeypatch.setattr(joins, "MOST_BYTES", 1)  # a blob for every Arrow batch
         cuts = range(0, len(records), size)
         for place, start in enumerate(cuts):
             # The model takes records one by one; equal times of arrival stay in one batch here.
