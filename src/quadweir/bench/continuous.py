@@ -16,6 +16,8 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -247,6 +249,7 @@ def on_cores(count: int, name: str, folder: Path, static: Path) -> Throughput:
         spark.stop()
 
 
+_TRIGGERS: Final = {"at once": None, "every 500 ms": timedelta(milliseconds=500)}
 _EAGER: Final = """SELECT ?s ?sent ?kind {
   STREAM <urn:bench> [RANGE 10s] { ?s <urn:sent> ?sent }
   STREAM <urn:bench> [RANGE 10s] { ?s <urn:kind> ?kind } }"""
@@ -254,30 +257,44 @@ _EAGER: Final = """SELECT ?s ?sent ?kind {
 
 def latency(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
     """From an element's arrival to its answer in a file, beside a pass-through of the same rows."""
-    medians = {}
-    for name, waits in latencies(spark, folder, size.seconds):
-        medians[name] = waits[len(waits) // 2]
+    for trigger, every in _TRIGGERS.items():
+        medians = {}
+        for name, waits in latencies(spark, folder / trigger, size.seconds, every=every):
+            medians[name] = waits[len(waits) // 2]
+            within = f"95 % within {waits[len(waits) * 95 // 100]:,.0f} ms"
+            yield Figure(
+                f"{name}, {trigger}, median latency",
+                medians[name],
+                "ms",
+                note=f"{len(waits):,} elements, {within}",
+            )
         yield Figure(
-            f"{name}, median latency",
-            medians[name],
-            "ms",
-            note=f"{len(waits):,} elements, 95 % within {waits[len(waits) * 95 // 100]:,.0f} ms",
+            f"eager query / pass-through, {trigger}, median latency",
+            medians["eager query"] / medians["pass-through"],
+            "x",
+            at_most=2.0,
         )
-    yield Figure(
-        "eager query / pass-through, median latency",
-        medians["eager query"] / medians["pass-through"],
-        "x",
-        at_most=2.0,
-    )
 
 
-def latencies(spark: SparkSession, folder: Path, seconds: int) -> Iterator[tuple[str, list[float]]]:
-    """How long each element took, in milliseconds and in order: passed through, then answered."""
+def latencies(
+    spark: SparkSession, folder: Path, seconds: int, *, every: timedelta | None = None
+) -> Iterator[tuple[str, list[float]]]:
+    """How long each element took, in milliseconds and in order: passed through, then answered.
+
+    Args:
+        spark: the session.
+        folder: where elements and answers lie.
+        seconds: how long elements arrive.
+        every: how often a batch is taken; default: as soon as the last one is done.
+    """
     for name, start in (("pass-through", _start_through), ("eager query", _start_eager)):
-        yield name, _watch_latency(spark, start, folder / name.replace(" ", "-"), seconds)
+        begin = partial(start, every=every)
+        yield name, _watch_latency(spark, begin, folder / name.replace(" ", "-"), seconds)
 
 
-def _start_through(spark: SparkSession, folder: Path) -> Callable[[], None]:
+def _start_through(
+    spark: SparkSession, folder: Path, every: timedelta | None
+) -> Callable[[], None]:
     from quadweir.sinks.files import FileSink
     from quadweir.sinks.lines import LineFormat
     from quadweir.sinks.start import start
@@ -286,11 +303,12 @@ def _start_through(spark: SparkSession, folder: Path) -> Callable[[], None]:
         _arriving(spark, folder),
         FileSink(folder / "out", LineFormat.TIMED_LINES),
         checkpoint=folder / "checkpoint",
+        every=every,
     )
     return query.stop
 
 
-def _start_eager(spark: SparkSession, folder: Path) -> Callable[[], None]:
+def _start_eager(spark: SparkSession, folder: Path, every: timedelta | None) -> Callable[[], None]:
     from quadweir.engine import Engine
     from quadweir.sinks.files import FileSink
     from quadweir.sinks.lines import LineFormat
@@ -299,7 +317,9 @@ def _start_eager(spark: SparkSession, folder: Path) -> Callable[[], None]:
     engine.provide("urn:bench", _arriving(spark, folder))
     registered = engine.query(_EAGER)
     registered.start(
-        FileSink(folder / "out", LineFormat.ANSWERS_JSONL), checkpoint=folder / "checkpoint"
+        FileSink(folder / "out", LineFormat.ANSWERS_JSONL),
+        checkpoint=folder / "checkpoint",
+        every=every,
     )
     return registered.stop
 
