@@ -90,7 +90,7 @@ def test_terms_of_answers_are_written_as_json_and_csv_have_them(spark: SparkSess
     lines = to_lines(frame, LineFormat.ANSWERS_JSONL)
     written = [json.loads(row[0])["bindings"] for row in lines.collect()]
     assert [each["l"].get("value") for each in written] == [term.lexical for term in TERMS]
-    # As one expression, for messages of Kafka, they are the same.
+    # As one expression they are the same.
     at_once = frame.select(line_of(frame, LineFormat.ANSWERS_JSONL)).collect()
     assert [json.loads(row[0])["bindings"] for row in at_once] == written
     assert written[0] == {

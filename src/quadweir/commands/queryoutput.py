@@ -123,7 +123,7 @@ def write_bounded(target: Target, registered: RegisteredQuery, *, answers: DataF
     """
     from quadweir import rows
     from quadweir.sinks.answerlines import header
-    from quadweir.sinks.lines import line_of
+    from quadweir.sinks.lines import with_line
     from quadweir.sinks.start import Batch
 
     frame = answers
@@ -139,7 +139,7 @@ def write_bounded(target: Target, registered: RegisteredQuery, *, answers: DataF
         sink.write(frame, Batch(0, ""))
         return Written(target, None, None)
     scratch = Path(tempfile.mkdtemp(prefix="quadweir-query-"))
-    lines = frame.select(time, line_of(frame, target.line_format).alias(rows.LINE)).repartition(1)
+    lines = with_line(frame, target.line_format).select(time, rows.LINE).repartition(1)
     if not is_ordered(registered.query):
         # The order of one report's answers means nothing; the same run gives the same file.
         lines = lines.sortWithinPartitions(time, rows.LINE)

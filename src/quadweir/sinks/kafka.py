@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from quadweir import rows
 from quadweir.errors import UsageError
-from quadweir.sinks.lines import LineFormat, line_of
+from quadweir.sinks.lines import LineFormat, with_line
 from quadweir.sources.kafka import check_broker, is_missing, missing_connector
 
 if TYPE_CHECKING:
@@ -56,9 +56,11 @@ class KafkaSink:
 
     def messages(self, frame: DataFrame) -> DataFrame:
         """The rows as keys and values; also for `writeStream.format("kafka")` and real-time mode."""
-        return frame.select(self._key(frame).alias("key"), line_of(frame, self.form).alias("value"))
+        lined = with_line(frame, self.form)
+        return lined.select(self._key(frame).alias("key"), lined[rows.LINE].alias("value"))
 
     def _key(self, frame: DataFrame) -> Column:
+        """The key of a row that has its line."""
         from pyspark.sql import functions as F
 
         if self.key is not None:
@@ -68,7 +70,7 @@ class KafkaSink:
         parts = [F.col(rows.STREAM)] if rows.STREAM in frame.columns else [F.lit(self.name)]
         if self.time in frame.columns:
             parts.append(F.col(self.time).cast("string"))
-        return F.concat_ws("|", *parts, F.sha2(line_of(frame, self.form), _HASH_BITS))
+        return F.concat_ws("|", *parts, F.sha2(F.col(rows.LINE), _HASH_BITS))
 
     def _numbered(self, frame: DataFrame, batch: Batch) -> DataFrame:
         """The rows as keys and values; equal answers get keys of their own.

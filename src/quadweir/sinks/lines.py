@@ -51,13 +51,18 @@ def to_lines(frame: DataFrame, form: LineFormat) -> DataFrame:
     Raises:
         UsageError: the rows lack a column that the format needs.
     """
+    return with_line(frame, form).select(rows.LINE)
+
+
+def with_line(frame: DataFrame, form: LineFormat) -> DataFrame:
+    """Add the line of each row as the column `rows.LINE`, maybe with others that it was made from."""
     if form is LineFormat.ANSWERS_JSONL:
         frame = with_parts(frame)
-    return frame.select(line_of(frame, form).alias(rows.LINE))
+    return frame.withColumn(rows.LINE, line_of(frame, form))
 
 
 def line_of(frame: DataFrame, form: LineFormat) -> Column:
-    """The line of a row of `frame`, as a column expression."""
+    """The line of a row of `frame`, as one column expression."""
     columns: tuple[str, ...]
     match form:
         case LineFormat.JSONL:
