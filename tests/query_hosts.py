@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -62,11 +63,12 @@ def spec_of(
     dataset = Dataset.of(scoped_static(static))
     plan = plan_query(query, static=dataset, streams=tuple(streams))
     source = dataset if folder is None else LaidOut.of(query, static, folder)
-    return ShardSpec(plan, source, tuple(streams))
+    digest = hashlib.sha256("".join(sorted(map(str, static))).encode()).hexdigest()
+    return ShardSpec(plan, source, tuple(streams), digest)
 
 
-def is_of_use(test: Wanted, terms: Sequence[Term]) -> bool:
-    """Tell what the conditions of a test say, all of them."""
+def is_of_use(test: Wanted, terms: Sequence[Term], *, fixed: bool) -> bool:
+    """Tell what the conditions of a test say; what static data has, only where that is fixed."""
     if not test.conditions:
         return True
     for parts, condition in test.conditions:
@@ -74,7 +76,10 @@ def is_of_use(test: Wanted, terms: Sequence[Term]) -> bool:
         if all(
             holds(each, bound, default_context(), lambda *_: False)
             for each in condition.expressions
-        ) and all(str(bound[variable]) in values for variable, values in condition.values):
+        ) and not (
+            fixed
+            and any(str(bound[variable]) not in values for variable, values in condition.values)
+        ):
             return True
     return False
 
@@ -84,6 +89,8 @@ def matched(
     elements: Iterable[Element],
     shards: int,
     told: Mapping[str, int] = MappingProxyType({}),
+    *,
+    fixed: bool = False,
 ) -> pa.RecordBatch:
     """What `match_statements` gives, found by going through the tests one by one."""
     streams = stream_numbers(plan)
@@ -98,7 +105,11 @@ def matched(
             terms = (triple.subject, triple.predicate, triple.object)
             passed = [0] * len(bits)
             for number, test in enumerate(plan.wanted):
-                if test.stream == element.stream and test.passes(terms) and is_of_use(test, terms):
+                if (
+                    test.stream == element.stream
+                    and test.passes(terms)
+                    and is_of_use(test, terms, fixed=fixed)
+                ):
                     passed[number // BITS] |= 1 << (number % BITS)
             spelled = [str(term) if any(passed) else None for term in terms]
             table.append(
@@ -169,7 +180,11 @@ class Direct:
         ]
 
     def restart(self) -> None:
-        for key, before in self._hosted.items():
+        self.take_up(self)
+
+    def take_up(self, left: Direct) -> None:
+        """Go on where another one stopped."""
+        for key, before in list(left._hosted.items()):
             self._hosted[key] = after = self._make(key)
             after.restore(before.snapshot())
             after.resume(before.note())
@@ -180,14 +195,26 @@ class Tested:
 
     def __init__(self, name: str, spec: ShardSpec, timing: Timing) -> None:
         self.tester = TwsTester(ShardProcessor(f"{name}.{spec.stage}", spec, timing))
+        self._keys: set[int] = set()
 
     def run(self, key: int, blobs: list[bytes]) -> list[dict[str, Any]]:
+        self._keys.add(key)
         found = self.tester.testInPandas(key, pd.DataFrame({BLOB: blobs}))
         rows_of: list[dict[str, Any]] = found.to_dict("records")
         return rows_of
 
     def restart(self) -> None:
         hosting._COPIES.clear()
+
+    def state(self) -> dict[int, dict[Any, Any]]:
+        """What the stage keeps for each of its shards."""
+        return {key: dict(self.tester.peekMapState("kept", key)) for key in self._keys}
+
+    def take_up(self, left: Tested | Mapping[int, dict[Any, Any]]) -> None:
+        """Go on where another one stopped, or as a state was."""
+        for key, kept in (left.state() if isinstance(left, Tested) else left).items():
+            self._keys.add(key)
+            self.tester.updateMapState("kept", key, kept)
 
 
 def run_bounded(
@@ -210,7 +237,7 @@ def run_bounded(
                 batch
                 for task in range(tasks)
                 for batch in packer(
-                    matched(plan, elements[start : start + 5 * tasks : tasks], count)
+                    matched(plan, elements[start : start + 5 * tasks : tasks], count, fixed=True)
                     for start in range(task, len(elements), 5 * tasks)
                 )
             ]
@@ -247,21 +274,45 @@ class Host:
         told: frozenset[str] = frozenset(),
         folder: Path | None = None,
     ) -> None:
-        self.spec = spec_of(asked, static=static, streams=streams, folder=folder)
-        self.shards = shards_used(self.spec.plan, shards)
-        self.spec = replace(self.spec, shards=tuple(range(self.shards)))
-        timing = Timing(dict.fromkeys(streams, delay_ms), {}, told)
-        plan = self.spec.plan
-        stages = [self.spec]
-        if plan.key.cut is not None:
-            stages = [*self.spec.stages(tuple(range(second_shards(plan, shards))))]
-        self.stages: list[Direct | Tested] = [
-            Direct(stage, timing) if direct else Tested(name, stage, timing) for stage in stages
-        ]
+        self._asked = asked
+        self._streams, self._folder = streams, folder
+        self._timing = Timing(dict.fromkeys(streams, delay_ms), {}, told)
+        self._name = None if direct else name
+        self._most = shards
+        self._turns = 0
+        self._start(static)
         self.answers: list[Answer] = []
         self.late = 0
         self.replayed = 0
         self.through: int | None = None
+
+    def _start(self, static: Sequence[Quad]) -> None:
+        spec = spec_of(self._asked, static=static, streams=self._streams, folder=self._folder)
+        self.shards = shards_used(spec.plan, self._most)
+        self.spec = replace(spec, shards=tuple(range(self.shards)))
+        stages = [self.spec]
+        if spec.plan.key.cut is not None:
+            then = second_shards(spec.plan, self._most)
+            stages = [*self.spec.stages(tuple(range(then)))]
+        self.stages: list[Direct | Tested] = [
+            Direct(stage, self._timing)
+            if self._name is None
+            else Tested(f"{self._name} {spec.static_digest}", stage, self._timing)
+            for stage in stages
+        ]
+
+    def reload(self, static: Sequence[Quad]) -> bool:
+        """Go on with other static data; tells whether that can be."""
+        plan, stages, shards = self.spec.plan, self.stages, self.shards
+        if self._folder is not None:
+            self._folder = self._folder / "anew"
+            self._folder.mkdir()
+        self._start(static)
+        if not self.spec.plan.holds_as(plan, shards):
+            return False
+        for now, before in zip(self.stages, stages, strict=True):
+            now.take_up(before)  # type: ignore[arg-type]
+        return True
 
     def push(
         self,
@@ -280,7 +331,9 @@ class Host:
                         self.count(row)
                     else:
                         sent.setdefault(int(row[SHARD_KEY]), []).append(row[BLOB])
-            given = sent
+            # In which order they come is of no account.
+            self._turns += 1
+            given = {key: blobs[:: -1 if self._turns % 2 else 1] for key, blobs in sent.items()}
         for key, blobs in given.items():
             for row in self.stages[-1].run(key, blobs):
                 self.take(row)

@@ -17,9 +17,10 @@ from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sources.schemafiles import read_schema
 from quadweir.sources.staticfiles import StaticFile
+from quadweir.sources.streamfiles import Element
 from quadweir.syntax import parse
-from quadweir.terms import IRI
-from quadweir.testing import Oracle, diff_answers
+from quadweir.terms import IRI, Quad
+from quadweir.testing import Answer, Oracle, diff_answers
 from spark_queries import LAST, engine_over, write_batches, written
 from static_files import FILES, write_static
 from streaming import quads, stream
@@ -152,3 +153,58 @@ def test_static_data_is_read_anew_while_a_query_runs(spark, tmp_path: Path) -> N
     assert diff_answers(expected, written(out)) == ""
     # The checkpoint is now that of the new data.
     engine.query(text, static=[file]).fingerprint.guard(tmp_path / "checkpoint")
+
+
+def test_two_stages_over_divided_data_read_it_anew_and_so_do_queries_that_feed_them(
+    spark, tmp_path: Path
+) -> None:
+    """A count window is over what was there; what the feeding query told before stays told."""
+    made = """CONSTRUCT { ?y <urn:q> ?o } FROM NAMED WINDOW <urn:w> ON <urn:t> [RANGE PT0.02S]
+        { WINDOW <urn:w> { ?y <urn:q> ?b } ?b <urn:s> ?o }"""
+    text = """SELECT ?z (COUNT(*) AS ?n) (MAX(?o) AS ?m)
+        FROM NAMED WINDOW <urn:v> ON <urn:s> [TRIPLES 6]
+        FROM NAMED WINDOW <urn:w> ON <urn:made> [RANGE PT0.03S]
+        { WINDOW <urn:v> { ?x <urn:p> ?y } WINDOW <urn:w> { ?y <urn:q> ?o } ?y <urn:r> ?z }
+        GROUP BY ?z"""
+    feed = [
+        *stream(*((1000 + 3 * n, f"a{n % 5} p b{n % 3}") for n in range(40))),
+        *stream(*((1000 + 3 * n, f"b{n % 4} q c{n % 3}") for n in range(40)), name="t"),
+    ]
+    feed.sort(key=lambda each: each.event_time)
+    before = quads("b0 r d0 . b1 r d1 . c0 s o0")
+    after = quads("b1 r d1 . b2 r d1 . b0 r d2 . c1 s o1 . c2 s o2")
+    file, out = tmp_path / "data.nt", tmp_path / "out"
+    file.write_text("".join(f"{quad}\n" for quad in before))
+    following = write_batches(tmp_path / "in", feed[:40], 20)
+    engine = engine_over(spark, tmp_path / "in")
+    engine.provide("urn:made", engine.query(made, static=[file]))
+    registered = engine.query(text, static=[file])
+    assert registered.plan.key.cut is not None
+    assert registered.plan.divided
+    registered.start(FileSink(out, LineFormat.ANSWERS_JSONL), checkpoint=tmp_path / "checkpoint")
+    try:
+        registered.processAllAvailable()
+        assert registered.reload_static() is False
+        told = written(out)
+        file.write_text("".join(f"{quad}\n" for quad in after))
+        assert registered.reload_static() is True
+        write_batches(tmp_path / "in", [*feed[40:], LAST], 20, first=following)
+        registered.processAllAvailable()
+        registered.processAllAvailable()
+    finally:
+        registered.stop()
+    # Of the newest instant of a stream not all was known.
+    old, new = range(feed[39].event_time), range(feed[39].event_time, 10_000)
+
+    def answers(
+        asked: str, data: tuple[Quad, ...], instants: range, *more: Element
+    ) -> list[Answer]:
+        found = Oracle(asked, static=data).answers([*feed, *more])
+        return [answer for answer in found if answer.t in instants]
+
+    given = [*answers(made, before, old), *answers(made, after, new)]
+    elements = [Element("urn:made", each.t, n, each.graph) for n, each in enumerate(given)]
+    assert diff_answers(answers(text, before, old, *elements), told) == ""
+    later = answers(text, after, new, *elements)
+    assert len({answer.t for answer in later}) > 10
+    assert diff_answers([*told, *later], written(out)) == ""

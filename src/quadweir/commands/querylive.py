@@ -18,7 +18,7 @@ from quadweir.commands.letters import letter_sink
 from quadweir.commands.querydashboard import QueryDashboard
 from quadweir.commands.schemas import tell_of
 from quadweir.commands.whylive import WhySink, record_folder
-from quadweir.errors import DataError, SourceError, UnsupportedError, UsageError
+from quadweir.errors import DataError, PlanError, SourceError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from quadweir.commands.queryoutput import Target
@@ -157,7 +157,7 @@ def _reload(registered: RegisteredQuery, board: QueryDashboard) -> None:
     """Read static data anew; if that fails, go on with what there is."""
     try:
         changed = registered.reload_static()
-    except (SourceError, DataError, UnsupportedError) as error:
+    except (SourceError, DataError, PlanError, UnsupportedError) as error:
         board.say(f"quadweir: the static data was not reloaded: {error.message}")
         return
     board.say(

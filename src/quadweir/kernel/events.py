@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
+import numpy as np
 import pyarrow as pa
 
 from quadweir.kernel.arrays import Ints
@@ -43,6 +44,17 @@ class Changes:
     columns: Sequence[pa.Array]
     reports: Ints | None
 
+    def split(self, at: int) -> tuple[Changes, Changes]:
+        """Part what happens until an instant from what comes later."""
+        cut = int(np.searchsorted(self.t, at, side="right"))
+        first = last = None
+        if self.reports is not None:
+            first, last = self.reports[self.reports <= at], self.reports[self.reports > at]
+        return (
+            Changes(self.t[:cut], self.sign[:cut], [each[:cut] for each in self.columns], first),
+            Changes(self.t[cut:], self.sign[cut:], [each[cut:] for each in self.columns], last),
+        )
+
 
 @final
 @dataclass(frozen=True)
@@ -54,12 +66,14 @@ class Events:
         elements: for each source of a count window, by its place in `Shard.sources`, all elements.
         seen: for each source the earliest and the latest time of elements that arrived.
         changes: what the stage before gave, in a second stage; there is nothing else then.
+        before: all that it would have given until now, if that is not what it gave.
     """
 
     matches: Mapping[int, MatchColumns] = field(default_factory=dict)
     elements: Mapping[int, Elements] = field(default_factory=dict)
     seen: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     changes: Changes | None = None
+    before: Changes | None = None
 
 
 @final

@@ -124,7 +124,3 @@ class Closes:
         self._last = {
             source: each for source, each in zip(sources, last, strict=True) if each > ALWAYS
         }
-
-    def go_back(self, to: int) -> None:
-        """Give the closes from an instant on once more."""
-        self._past = min(self._past, to - 1)

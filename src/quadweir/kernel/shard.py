@@ -54,7 +54,7 @@ from quadweir.kernel.interning import ZERO
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
 from quadweir.kernel.network import LeafPlan, Network, Source, part
 from quadweir.kernel.recompute import Recomputed
-from quadweir.kernel.relation import FIRST_VALUE, Delta, Operator, no_change
+from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.routing import Router
 from quadweir.kernel.shapes import (
     NotIncrementalError,
@@ -64,7 +64,7 @@ from quadweir.kernel.shapes import (
     modifiers_of,
     needs_content,
 )
-from quadweir.kernel.window import CountedLeaf, Matches, TimedLeaf
+from quadweir.kernel.window import Leaf, Matches
 from quadweir.sharing import Template
 from quadweir.terms import Variable
 
@@ -300,6 +300,7 @@ class Shard:
         self._steps = 0
         self._told: Ints | None = None
         self._reported = ints(0)
+        self._report = ALWAYS  # the last one
         self._last: Recorded | None = None
         self._router = (
             Router(
@@ -467,6 +468,7 @@ class Shard:
         tracked = [deltas[place(each)] for each in self._trackers]
         reports = self._reports(root, tracked, through)
         self._reported = reports
+        self._report = int(reports[-1]) if len(reports) else self._report
         if self._recomputed is not None:
             self._recomputed.take([deltas[place(leaf)] for _, leaf in self._recomputed.leaves])
         rows = self._output.step(root, reports)
@@ -478,6 +480,9 @@ class Shard:
             self.dictionary.decode(np.ascontiguousarray(rows.values[:, column]))
             for column in range(rows.values.shape[1] if spell else 0)
         )
+        if self._closes is not None or self.query.report.non_empty_only:
+            for _, leaf in self.network.leaves:
+                leaf.remember(self._report)
         self.network.settle()
         self.dictionary.settle()
         return rows, spelled
@@ -542,17 +547,19 @@ class Shard:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give the whole state as arrays, between two steps."""
         found: dict[str, NDArray[Any]] = {
-            "shard": np.array([self._through, self._tracked, self._steps], dtype=np.int64),
-            "shape": np.frombuffer(self._fingerprint(static=False), dtype=np.uint8),
+            "shard": np.array([self._through, self._tracked, self._steps, self._report]),
+            "windows": np.frombuffer(self._windows, dtype=np.uint8),
+            "leaves": np.array(
+                [self.network.place(leaf) for _, leaf in self.network.leaves], dtype=np.int64
+            ),
         }
         found |= {f"network.{name}": each for name, each in self.network.arrays().items()}
         found |= {f"output.{name}": each for name, each in self._output.arrays().items()}
         # Over other static data, windows have to be read without the dictionary's static terms.
         leaves = [
-            found[f"network.operator.{number}.{name}"][:, FIRST_VALUE:].ravel()
-            for number, (operator, _) in enumerate(self.network.operators)
-            if isinstance(operator, TimedLeaf)
-            for name in ("cells", "waiting")
+            numbers.ravel()
+            for leaf, own in self._held_by_leaves(found)
+            for numbers in leaf.terms(own)
         ]
         told = self.dictionary.arrays(np.concatenate([ints(0), *leaves]))
         found |= {f"dictionary.{name}": each for name, each in told.items()}
@@ -564,7 +571,7 @@ class Shard:
 
     def restore_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `arrays` gave, in a shard made for the same query and static data."""
-        self._through, self._tracked, self._steps = (int(each) for each in arrays["shard"])
+        self._restore_times(arrays)
         self.dictionary.restore(part("dictionary.", arrays))
         if self._router is not None:
             self._router.number_anew()
@@ -572,44 +579,30 @@ class Shard:
         self._output.restore(part("output.", arrays))
         if self._recomputed is not None:
             self._recomputed.restore(part("held.", arrays))
+
+    def _restore_times(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._through, self._tracked, self._steps, self._report = map(int, arrays["shard"])
         if self._closes is not None:
             self._closes.restore(arrays, self.sources)
 
-    def _take_over(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Let what the windows of another shard held come once more, over this one's static data."""
-        if arrays["shape"].tobytes() != self._fingerprint(static=False):
-            raise StateError(
-                "a snapshot of another query, or of one that other static data made another of",
-                hint="Start the query anew.",
-            )
-        self._through, _, self._steps = (int(each) for each in arrays["shard"])
-        before = Dictionary()
-        before.restore(part("dictionary.", arrays))
-        first = self._through
-        for number, (operator, _) in enumerate(self.network.operators):
-            match operator:
-                case TimedLeaf():
-                    own = part(f"network.operator.{number}.", arrays)
-                    first = min(first, operator.hear_again(own, before))
-                case CountedLeaf():
-                    raise StateError(
-                        "static data cannot change under a count window",
-                        hint="Start the query anew.",
-                    )
-        if self._closes is not None:
-            self._closes.restore(arrays, self.sources)
-            self._closes.go_back(first)
-        self._advance(self._through, spell=False)
+    def _held_by_leaves(self, arrays: Mapping[str, NDArray[Any]]) -> list[tuple[Leaf, Arrays]]:
+        """Give for each leaf what it held: other operators may have other places."""
+        return [
+            (leaf, part(f"network.operator.{place}.", arrays))
+            for (_, leaf), place in zip(self.network.leaves, arrays["leaves"], strict=True)
+        ]
 
     @cached_property
     def fingerprint(self) -> bytes:
         """Name the query, its network and the static rows in it: what state depends on."""
-        return self._fingerprint(static=True)
-
-    def _fingerprint(self, *, static: bool) -> bytes:
         query = replace(self.query, name=None)
         members = self.template.members if self.template is not None else ()
-        return state.fingerprint_of(query, members, self.streams, self.network, static=static)
+        return state.fingerprint_of(query, members, self.streams, self.network)
+
+    @cached_property
+    def _windows(self) -> bytes:
+        query = replace(self.query, name=None)
+        return state.windows_of(query, self.streams, self.network, eager=self.eager)
 
     def snapshot(self) -> bytes:
         """Give the whole state as bytes; they grow with what is held."""
@@ -625,29 +618,18 @@ class Shard:
             raise InternalError("there is no step to give the delta of")
         return state.write_delta(self.fingerprint, self._last)
 
-    def restore(
-        self,
-        snapshot: bytes | None,
-        deltas: Sequence[bytes] = (),
-        *,
-        other_static: bool = False,
-    ) -> None:
+    def restore(self, snapshot: bytes | None, deltas: Sequence[bytes] = ()) -> None:
         """Take up the state that another shard of the same query left; no answer comes again.
 
         Args:
             snapshot: What `snapshot` gave; None to start with nothing.
             deltas: What `delta` gave after each step since then.
-            other_static: Whether static data may be another: then what the windows held is joined
-                with it anew, and the differences of reports are told as if it had always been so.
 
         Raises:
             StateError: Bytes are damaged, or belong to another query, release or place.
         """
-        if self._steps:
-            raise InternalError("state can only be taken up before the first step")
-        if snapshot is not None and other_static and written_for(snapshot) != self.fingerprint:
-            self._take_over(read_frame(Kind.SNAPSHOT, written_for(snapshot), snapshot))
-        elif snapshot is not None:
+        self._check_new()
+        if snapshot is not None:
             self.restore_arrays(read_frame(Kind.SNAPSHOT, self.fingerprint, snapshot))
         for each in deltas:
             step = state.read_delta(self.fingerprint, each)
@@ -658,6 +640,46 @@ class Shard:
                     hint="Give all deltas since the snapshot, in order.",
                 )
             self._run(step.events, step.through, spell=False)
+
+    def take_over(self, snapshot: bytes) -> Answers:
+        """Take up the state of a shard over other static data, as if it had been this shard's.
+
+        What its windows held, and what the last report saw of them, comes once more. Answers that the
+        shard would have given by then are not wanted again; those of a first stage tell the second
+        what it would have been given.
+
+        Raises:
+            StateError: Bytes are damaged, or belong to another query or release; or the static data
+                makes it another query, that holds something else.
+        """
+        self._check_new()
+        arrays = read_frame(Kind.SNAPSHOT, written_for(snapshot), snapshot)
+        if arrays["windows"].tobytes() != self._windows:
+            raise StateError(
+                "a snapshot of another query, or of one that other static data made another of",
+                hint="Start the query anew.",
+            )
+        self._restore_times(arrays)
+        before = Dictionary()
+        before.restore(part("dictionary.", arrays))
+        for leaf, held in self._held_by_leaves(arrays):
+            for numbers in leaf.terms(held):
+                known, places = np.unique(numbers, return_inverse=True)
+                again = self.dictionary.encode(before.decode(known))
+                numbers[...] = again[places].reshape(numbers.shape)
+            leaf.hear_again(held)
+        for number, clock in enumerate(self.network.clocks.values()):
+            clock.restore(part(f"network.clock.{number}.", arrays))
+        if self.tells_reports:
+            # Of all reports the last is enough: the next is compared with it.
+            self._told = np.array([self._report] if self._report > ALWAYS else [], dtype=np.int64)
+        found = self._advance(self._through)
+        self.reported = self._reported
+        return self._spelled([found])
+
+    def _check_new(self) -> None:
+        if self._steps:
+            raise InternalError("state can only be taken up before the first step")
 
 
 __all__ = ["CHUNK", "FOREVER", "Events", "MatchColumns", "Shard"]

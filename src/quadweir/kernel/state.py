@@ -25,6 +25,7 @@ from quadweir.kernel.network import Network, part
 from quadweir.kernel.stateless import Static
 from quadweir.kernel.window import Elements
 from quadweir.sharing import Member
+from quadweir.terms import Variable
 
 
 def fingerprint_of(
@@ -32,23 +33,32 @@ def fingerprint_of(
     members: Sequence[Member],
     streams: Sequence[str],
     network: Network,
-    *,
-    static: bool = True,
 ) -> bytes:
-    """Digest what state refers to: the query, the operators made of it, the static rows in them.
-
-    With `static` false, whatever static rows there are.
-    """
+    """Digest what state refers to: the query, the operators made of it, the static rows in them."""
     parts: list[str | bytes] = [str(FORMAT_VERSION), render(query), *streams]
     for member in members:
         constants = " ".join(str(term) for term in member.constants)
         parts.append(f"member {member.number} {member.ranges} {constants}")
     for operator, inputs in network.operators:
-        names = " ".join(str(variable) for variable in operator.variables)
-        parts.append(f"{type(operator).__name__} {inputs} {names}")
-        if static and isinstance(operator, Static):
+        parts.append(f"{type(operator).__name__} {inputs} {_names(operator.variables)}")
+        if isinstance(operator, Static):
             parts.append(operator.digest)
     return fingerprint(*parts)
+
+
+def windows_of(
+    query: ContinuousQuery, streams: Sequence[str], network: Network, *, eager: bool
+) -> bytes:
+    """Digest what windows are there and what is held of each, whatever is made of that."""
+    parts = [str(FORMAT_VERSION), render(query), *streams, f"eager {eager}"]
+    for plan, leaf in network.leaves:
+        source = f"{plan.source.window} {plan.source.stream} {plan.carried}"
+        parts.append(f"{type(leaf).__name__} {source} {_names(leaf.variables)}")
+    return fingerprint(*parts)
+
+
+def _names(variables: Sequence[Variable]) -> str:
+    return " ".join(map(str, variables))
 
 
 def write_delta(query: bytes, step: Recorded) -> bytes:

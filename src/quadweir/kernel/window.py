@@ -215,6 +215,8 @@ class Leaf(Operator):
         self.table = CircularTable(FIRST_VALUE + self.width + extra)
         self._places = {variable: place for place, variable in enumerate(variables)}
         self._gone = 0  # the rows before this one have left
+        # [enter, leave, values...] of rows that the last report saw and that have left since.
+        self._left = np.zeros((0, FIRST_VALUE + self.width), dtype=np.int64)
 
     def step(self, inputs: list[Delta]) -> Delta:
         raise TypeError("a leaf has no inputs")
@@ -237,16 +239,59 @@ class Leaf(Operator):
     def advance(self, through: int) -> Delta:
         """Go on to an instant and give what comes and goes until then, in order of time."""
 
+    def remember(self, report: int) -> None:
+        """Keep what the last report saw and what has left since, until the next report.
+
+        Only where static data becomes another is it looked at: the next report is then compared with
+        what that one would have been. To be called before `settle`, where not every instant at which
+        something leaves is a report.
+        """
+        if self._gone == self.table.head and not len(self._left):
+            return
+        left = np.concatenate((self._left, self._leaving()))
+        kept = left[(left[:, ENTER] <= report) & (left[:, LEAVE] > report)]
+        self.dictionary.hold(kept[:, FIRST_VALUE:].ravel())
+        self.dictionary.drop(self._left[:, FIRST_VALUE:].ravel())
+        self._left = kept
+
+    def _leaving(self) -> np.ndarray:
+        """Give [enter, leave, values...] of what has left in this step."""
+        rows = self.table.places(np.arange(self.table.head, self._gone, dtype=np.int64))
+        found: np.ndarray = self.table.cells[rows, : FIRST_VALUE + self.width]
+        return found
+
     def settle(self) -> None:
-        table = self.table
-        if self._gone > table.head:
-            rows = table.places(np.arange(table.head, self._gone, dtype=np.int64))
-            values = table.cells[rows, FIRST_VALUE : FIRST_VALUE + self.width]
-            self.dictionary.drop(values.ravel())
-            table.forget(self._gone)
+        if self._gone > self.table.head:
+            self.dictionary.drop(self._leaving()[:, FIRST_VALUE:].ravel())
+            self.table.forget(self._gone)
 
     def held(self) -> int:
-        return self.table.held
+        return self.table.held + len(self._left)
+
+    def arrays(self) -> dict[str, Ints]:
+        gone = np.array([self._gone], dtype=np.int64)
+        return {**self.table.arrays(), "gone": gone, "left": self._left}
+
+    def restore(self, arrays: Mapping[str, Ints]) -> None:
+        self.table.restore(arrays)
+        self._gone = int(arrays["gone"][0])
+        self._left = arrays["left"]
+
+    @abstractmethod
+    def terms(self, arrays: Mapping[str, Ints]) -> list[Ints]:
+        """Give the parts of what `arrays` gave that are numbers of terms; they can be written to."""
+
+    @abstractmethod
+    def hear_again(self, arrays: Mapping[str, Ints]) -> None:
+        """Take what a leaf of the same window held, as if it came now.
+
+        Args:
+            arrays: What `arrays` gave there, with the numbers that terms have here.
+        """
+
+    def _held_values(self, arrays: Mapping[str, Ints]) -> list[Ints]:
+        values = slice(FIRST_VALUE, FIRST_VALUE + self.width)
+        return [arrays["cells"][:, values], arrays["left"][:, values]]
 
     def _append(
         self,
@@ -397,42 +442,27 @@ class TimedLeaf(Leaf):
         return _by_instants(np.concatenate(ready))
 
     def held(self) -> int:
-        return self.table.held + sum(len(run) for run in self._runs)
+        return super().held() + sum(len(run) for run in self._runs)
 
     def arrays(self) -> dict[str, Ints]:
         runs = self._runs or [np.zeros((0, self.table.width), dtype=np.int64)]
         waiting = np.concatenate(runs)
         if not self.eager:
             waiting = _by_instants(waiting)
-        return {
-            **self.table.arrays(),
-            "gone": np.array([self._gone], dtype=np.int64),
-            "waiting": waiting,
-        }
+        return {**super().arrays(), "waiting": waiting}
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
-        self.table.restore(arrays)
-        self._gone = int(arrays["gone"][0])
+        super().restore(arrays)
         waiting = arrays["waiting"]
         self._runs = [waiting] if len(waiting) else []
 
-    def hear_again(self, arrays: Mapping[str, Ints], before: Dictionary) -> int:
-        """Take what the window held, as if it came now; gives the first instant of it.
+    def terms(self, arrays: Mapping[str, Ints]) -> list[Ints]:
+        return [*self._held_values(arrays), arrays["waiting"][:, FIRST_VALUE:]]
 
-        Args:
-            arrays: What `arrays` of a leaf of the same window gave.
-            before: The dictionary that its numbers are of.
-        """
-        left = int(arrays["gone"][0]) - int(arrays["place"][0])
-        run = np.concatenate((arrays["cells"][left:], arrays["waiting"]))
-        if not len(run):
-            return FOREVER
-        numbers, places = np.unique(run[:, FIRST_VALUE:], return_inverse=True)
-        known = self.dictionary.encode(before.decode(numbers))
-        run[:, FIRST_VALUE:] = known[places].reshape(len(run), self.width)
+    def hear_again(self, arrays: Mapping[str, Ints]) -> None:
+        run = np.concatenate((arrays["left"], arrays["cells"], arrays["waiting"]))
         self.dictionary.hold(run[:, FIRST_VALUE:].ravel())
         self._runs = [run if self.eager else _by_instants(run)]
-        return int(run[:, ENTER].min())
 
 
 @final
@@ -447,6 +477,9 @@ class CountedLeaf(Leaf):
         self._waiting: list[Matches] = []  # not counted yet
         # Counted, but not looked at yet: [place, values...].
         self._counted = np.zeros((0, 1 + self.width), dtype=np.int64)
+        # What comes again with the next step: rows as in the table, those first that have left.
+        self._again = np.zeros((0, self.table.width), dtype=np.int64)
+        self._goes = ints(0)  # when each row goes that goes in this step
 
     def hear(self, matches: Matches) -> None:
         if len(matches.time):
@@ -454,6 +487,7 @@ class CountedLeaf(Leaf):
             self._waiting.append(matches)
 
     def advance(self, through: int) -> Delta:
+        again = self._come_again()
         self._count(through)
         clock, table, size = self.clock, self.table, self.clock.scope.size
         place = self._counted[:, 0]
@@ -468,14 +502,35 @@ class CountedLeaf(Leaf):
         enter, place, came = enter[~passing], place[~passing], came[~passing]
         unknown = np.full(len(enter), FOREVER, dtype=np.int64)
         rows = self._append(enter, unknown, came[:, 1:], place)
-        parts = [Delta(enter, np.ones_like(rows), rows, unknown)]
+        parts = [*again, Delta(enter, np.ones_like(rows), rows, unknown)]
         held = np.arange(self._gone, table.tail, dtype=np.int64)
         goes = clock.look_at(table.cells[table.places(held), FIRST_VALUE + self.width] + size)
         gone = int(np.searchsorted(goes, FOREVER))
         rows = held[:gone]
         parts.append(Delta(goes[:gone], -np.ones_like(rows), rows, goes[:gone]))
         self._gone += gone
+        self._goes = np.concatenate((self._goes, goes[:gone]))
         return in_order(parts)[0]
+
+    def _come_again(self) -> list[Delta]:
+        cells, self._again = self._again, self._again[:0]
+        leave = cells[:, LEAVE].copy()
+        self._goes = leave[leave < FOREVER]
+        if not len(cells):
+            return []
+        cells[:, LEAVE] = FOREVER  # as it is for all that come
+        rows = self.table.append(cells)
+        gone = len(self._goes)
+        self._gone += gone
+        return [
+            Delta(cells[:, ENTER].copy(), np.ones_like(rows), rows, cells[:, LEAVE].copy()),
+            Delta(self._goes, np.full(gone, -1, dtype=np.int64), rows[:gone], self._goes),
+        ]
+
+    def _leaving(self) -> np.ndarray:
+        found = super()._leaving()
+        found[:, LEAVE] = self._goes
+        return found
 
     def _count(self, through: int) -> None:
         ready, waiting = [self._counted], []
@@ -492,17 +547,13 @@ class CountedLeaf(Leaf):
         self._counted = together[np.argsort(together[:, 0], kind="stable")]
 
     def held(self) -> int:
-        return (
-            self.table.held
-            + len(self._counted)
-            + sum(len(matches.time) for matches in self._waiting)
-        )
+        waiting = sum(len(matches.time) for matches in self._waiting)
+        return super().held() + len(self._counted) + waiting
 
     def arrays(self) -> dict[str, Ints]:
         waiting = self._waiting or [no_matches(self.width)]
         return {
-            **self.table.arrays(),
-            "gone": np.array([self._gone], dtype=np.int64),
+            **super().arrays(),
             "counted": self._counted,
             "time": np.concatenate([each.time for each in waiting]),
             "position": np.concatenate([each.position for each in waiting]),
@@ -510,9 +561,21 @@ class CountedLeaf(Leaf):
         }
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
-        self.table.restore(arrays)
-        self._gone = int(arrays["gone"][0])
+        super().restore(arrays)
+        self._take_waiting(arrays)
+
+    def _take_waiting(self, arrays: Mapping[str, Ints]) -> None:
         self._counted = arrays["counted"]
         self._waiting = []
         if len(arrays["time"]):
             self._waiting = [Matches(arrays["time"], arrays["position"], arrays["values"])]
+
+    def terms(self, arrays: Mapping[str, Ints]) -> list[Ints]:
+        return [*self._held_values(arrays), arrays["counted"][:, 1:], arrays["values"]]
+
+    def hear_again(self, arrays: Mapping[str, Ints]) -> None:
+        for numbers in self.terms(arrays):
+            self.dictionary.hold(numbers.ravel())
+        self._take_waiting(arrays)
+        left = np.column_stack((arrays["left"], ints(len(arrays["left"]))))
+        self._again = np.concatenate((left, arrays["cells"]))

@@ -67,6 +67,20 @@ class QueryPlan:
         """Tell how statements match a leaf, besides by looking like it."""
         return ways_to(leaf, self.table)
 
+    def holds_as(self, other: QueryPlan, shards: int) -> bool:
+        """Tell whether the same is held in the same shards by another plan of the same query."""
+        mine, its = self.key, other.key
+        return (
+            (self.leaves, self.sources, self.trackers, self.eager, self.sent)
+            == (other.leaves, other.sources, other.trackers, other.eager, other.sent)
+            and (mine.cut is None) == (its.cut is None)
+            and (
+                (mine.variable, mine.replicated, mine.second)
+                == (its.variable, its.replicated, its.second)
+                or (shards == 1 and mine.cut is None)
+            )
+        )
+
     def for_shards(self) -> QueryPlan:
         """Leave out what only matching looks at: it is as large as the schema and static data."""
         return replace(self, table=None, wanted=tuple(each.for_shards() for each in self.wanted))

@@ -66,6 +66,11 @@ class ShardSpec:
         """The columns of the answers."""
         return Shape.of(self.plan.query, answer_variables(self.plan.query))
 
+    @property
+    def is_given(self) -> bool:
+        """Whether this is the second of two stages."""
+        return self.stage == _LAST
+
     def stages(self, keys: tuple[int, ...]) -> tuple[ShardSpec, ShardSpec]:
         """Give the two stages of a query that has two; `keys` are those of the second."""
         return replace(self, stage=1, keys=keys), replace(self, stage=2)
@@ -76,13 +81,13 @@ class ShardSpec:
         if variable is None or not places or len(self.shards) < 2 or key is None:
             return None
         # No static data is left in a second stage: any share will do.
-        number = self.shards.index(key) if self.stage != _LAST else 0
+        number = 0 if self.is_given else self.shards.index(key)
         return Share(variable, places, number, len(self.shards))
 
     def make(self, key: int | None = None) -> Shard:
         """Make the shard of a shuffle key; None if no rows go to it."""
         cut = self.plan.key.cut
-        stage = Cut(cut, self.plan.sent, self.stage == _LAST) if cut is not None else None
+        stage = Cut(cut, self.plan.sent, self.is_given) if cut is not None else None
         return Shard(
             self.plan.query,
             static=self.static,
@@ -94,7 +99,7 @@ class ShardSpec:
 
     def reader(self, shard: Shard) -> Unpacker | Receiver:
         """Give what turns blobs into the shard's events."""
-        if self.stage == _LAST:
+        if self.is_given:
             return Receiver()
         return Unpacker(shard, self.plan.wanted, letters=self.letters)
 

@@ -55,6 +55,7 @@ _STAMP: Final = b"packed_at"
 _SHARD: Final = b"shard"
 _THROUGH: Final = b"through"
 _REPORTS: Final = b"reports"
+_BEFORE: Final = b"before"
 # A blob of half a million rows is some ten megabytes; smaller ones let time go on within a batch.
 MOST_ROWS: Final = 1 << 19
 # Arrow and Spark hold at most 2 GiB in a column of blobs, and a row may go to every shard.
@@ -398,10 +399,13 @@ class Sender:
     Attributes:
         keys: the shuffle keys of the shards of the second stage, in their order.
         column: the place of the variable that they are sharded by; None if there is one shard.
+        before: all changes until the step that is packed next, and the last report, if they are to
+            take the place of what was sent until then.
     """
 
     keys: tuple[int, ...]
     column: int | None
+    before: tuple[Answers, Ints] | None = None
 
     def letters(self, letters: Sequence[str]) -> pa.RecordBatch:
         """Hand letters on to the second stage."""
@@ -423,16 +427,22 @@ class Sender:
 
     def write(self, shard: Shard, answers: Answers, after: int, salt: str) -> pa.RecordBatch:  # noqa: ARG002 - as for answers
         """Pack the changes of a step that began after an instant."""
-        columns = [pa.array(answers.t), pa.array(answers.sign), *answers.values]
-        names = [rows.REPORT, rows.SIGN, *map(str, range(len(answers.values)))]
-        table = pa.table(columns, names=names)
+        table = _as_table(answers)
         facts = {_TIMES: b"{}", _TOLD: b"{}", _STAMP: b"0"}
         facts[_THROUGH] = str(shard.through).encode()
+        reports = shard.reported
+        if self.before is not None:
+            changes, report = self.before
+            table = pa.concat_tables([_as_table(changes), table])
+            reports = np.concatenate((report, reports))
+            facts[_BEFORE] = str(after).encode()
         if shard.tells_reports:
-            facts[_REPORTS] = shard.reported.tobytes()
+            facts[_REPORTS] = reports.tobytes()
         table = table.replace_schema_metadata(facts)
         count = len(self.keys)
-        to = _numbered(answers.values[self.column], count) if self.column is not None else None
+        to = None
+        if self.column is not None:
+            to = _numbered(table.column(str(self.column)).combine_chunks(), count)
         blobs = [
             _stream(table if to is None else table.filter(pa.array(to == number)))
             for number in range(count)
@@ -452,6 +462,11 @@ class Sender:
         numbers = [pa.array([facts.get(name)], pa.int64()) for name in FACTS]
         nothing = [pa.nulls(1, kind) for kind in (pa.int32(), pa.int64(), pa.binary())]
         return pa.RecordBatch.from_arrays([*nothing, *numbers], names=self.schema.names)
+
+
+def _as_table(changes: Answers) -> pa.Table:
+    names = [rows.REPORT, rows.SIGN, *map(str, range(len(changes.values)))]
+    return pa.table([pa.array(changes.t), pa.array(changes.sign), *changes.values], names=names)
 
 
 def _numbered(column: pa.Array, shards: int) -> Ints:
@@ -475,12 +490,14 @@ class Receiver:
         until: int = FOREVER,  # noqa: ARG002
     ) -> tuple[Events, Late]:
         """Read blobs; nothing in them is late, the first stage has seen to that."""
-        tables, reports = [], []
+        tables, reports, anew = [], [], []
         for blob in blobs:
             reader = pa.ipc.open_stream(blob)
-            told = reader.schema.metadata.get(_REPORTS)
+            told, before = (reader.schema.metadata.get(name) for name in (_REPORTS, _BEFORE))
             if told is not None:
                 reports.append(np.frombuffer(told, dtype=np.int64))
+            if before is not None:
+                anew.append(int(before))
             tables.append(reader.read_all().replace_schema_metadata())
         if not tables:
             return Events(), Late()
@@ -489,7 +506,11 @@ class Receiver:
         order = np.argsort(t * 2 + (sign > 0), kind="stable")
         columns = [each.combine_chunks().take(pa.array(order)) for each in table.columns[2:]]
         instants = np.unique(np.concatenate(reports)) if reports else None
-        return Events(changes=Changes(t[order], sign[order], columns, instants)), Late()
+        changes = Changes(t[order], sign[order], columns, instants)
+        if not anew:
+            return Events(changes=changes), Late()
+        changes, later = changes.split(max(anew))
+        return Events(changes=later, before=changes), Late()
 
 
 def _both(one: MatchColumns, other: MatchColumns) -> MatchColumns:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, Protocol, final
 
 from pyspark.sql import functions as F
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from quadweir.plan.query import QueryPlan
+    from quadweir.runtime.fingerprint import Fingerprint
 
 METRICS: Final = "quadweir_input"
 """Under this name Spark's progress tells how much was read and how much of it was of no use."""
@@ -33,6 +34,14 @@ _DATE_TIME: Final = (
     r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?"
     r"(Z|[+-][0-9]{2}:[0-9]{2})?\z"
 )
+
+
+class MadeBy(Protocol):
+    """A query that makes a stream."""
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """What its state depends on."""
 
 
 @final
@@ -49,7 +58,7 @@ class Feed:
         idle_ms: after how long it is idle; None is never.
         timed_by: the predicate that its event times are read from, if they are.
         told: whether rows without a triple say how far time has come in it.
-        digest: what its state depends on, if it is made by a query of its own.
+        made_by: the query whose answers it is, if it is made by one of this engine.
     """
 
     iri: str
@@ -58,7 +67,7 @@ class Feed:
     idle_ms: int | None = None
     timed_by: str | None = None
     told: bool = False
-    digest: str = ""
+    made_by: MadeBy | None = None
 
 
 @final

@@ -6,7 +6,7 @@ import json
 import struct
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
@@ -15,11 +15,15 @@ from quadweir.runtime.hosting import HostingProcessor
 from quadweir.runtime.letters import sorted_out
 
 if TYPE_CHECKING:
+    from quadweir.kernel.answers import Answers
     from quadweir.runtime.bounded import ShardSpec
+    from quadweir.runtime.exchange import Late, Sender
 
 # As in the kernel, which is not imported here.
 _ALWAYS: Final = -(2**60)
 _FOREVER: Final = 2**60
+# How far a shard has come, and how long the digest of its static data is, which follows.
+_SNAPSHOT: Final = "<qH"
 
 
 @final
@@ -38,12 +42,13 @@ class Timing:
 @final
 @dataclass
 class Times:
-    """How far time has come in each stream, and when it was last heard of."""
+    """How far time has come in each stream, when it was last heard of, and over which static data."""
 
     highest: dict[str, int] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
     through: int = _ALWAYS
     told: dict[str, int] = field(default_factory=dict)
+    static: str = ""
 
     def note(self, blobs: Iterable[bytes]) -> int:
         """Take the times of blobs; gives when the last of them was packed."""
@@ -90,7 +95,7 @@ class Times:
             self.through = max(self.through, min(known))
 
     def as_text(self) -> str:
-        return json.dumps([self.highest, self.heard, self.through, self.told])
+        return json.dumps([self.highest, self.heard, self.through, self.told, self.static])
 
     @staticmethod
     def of(text: str) -> Times:
@@ -111,18 +116,31 @@ class _HostSpec:
 
 @final
 class HostedShard:
-    """A shard with what it needs to take blobs: `hosting.Hosted`."""
+    """A shard with what it needs to take blobs: `hosting.Hosted`.
+
+    State that was left over other static data is taken over as if that had always been as it is now.
+    What a second stage was given by the first is then another: in the first batch every shard of the
+    first sends all that it holds, and every shard of the second forgets what it had.
+    """
 
     def __init__(self, spec: ShardSpec, timing: Timing, key: int) -> None:
-        self._shard = spec.make(key)
-        self._reader = spec.reader(self._shard)
+        self._spec = spec
+        self._key = key
+        self._begin()
         self._writer = spec.writer
         self._timing = timing
         # In a second stage the blobs say how far time has come.
         self._streams = tuple(sorted({source.stream for source in self._shard.sources}))
-        self._times = Times()
+        self._times = Times(static=spec.static_digest)
         # How far the shard has come: what is not later is late.
         self._through = _ALWAYS
+        # What writes the next batch, if a second stage has to be given all that is held.
+        self._anew: Sender | None = None
+
+    def _begin(self) -> None:
+        """Start with an empty shard."""
+        self._shard = self._spec.make(self._key)
+        self._reader = self._spec.reader(self._shard)
 
     def take(self, blobs: list[bytes], step: str, replayed: int) -> Iterator[pa.RecordBatch]:
         began = time.monotonic()
@@ -131,9 +149,7 @@ class HostedShard:
         now = times.note(blobs)
         times.advance(self._streams, self._timing, now)
         after = self._through
-        events, late = self._reader.events(blobs, after=after)
-        answers = self._shard.step(events, times.through)
-        self._through = times.through
+        answers, late = self._step(blobs, times.through)
         facts = {
             "late": late.matches,
             "through": times.through,
@@ -141,7 +157,8 @@ class HostedShard:
             "kernel_ms": round((time.monotonic() - began) * 1000),
             "replayed": replayed,
         }
-        found = self._writer.write(self._shard, answers, after, step)
+        found = (self._anew or self._writer).write(self._shard, answers, after, step)
+        self._anew = None
         if found.num_rows:
             yield found
         letters += late.letters
@@ -156,23 +173,45 @@ class HostedShard:
         return self._through
 
     def replay(self, blobs: list[bytes], mark: int) -> None:
-        events, _ = self._reader.events(blobs, after=self._through)
-        self._shard.step(events, mark)
-        self._through = mark
+        self._step(blobs, mark)
+
+    def _step(self, blobs: list[bytes], through: int) -> tuple[Answers, Late]:
+        events, late = self._reader.events(blobs, after=self._through)
+        if events.before is not None:
+            self._begin()
+            self._shard.step(replace(events, changes=events.before), self._through)
+        answers = self._shard.step(events, through)
+        self._through = through
+        return answers, late
 
     def note(self) -> str:
         return self._times.as_text()
 
     def resume(self, note: str) -> None:
+        from quadweir.runtime.exchange import Sender
+
         self._times = Times.of(note)
+        known, self._times.static = self._times.static, self._spec.static_digest
+        if known != self._spec.static_digest and isinstance(self._writer, Sender):
+            snapshot = self._shard.snapshot()
+            self._begin()
+            changes = self._shard.take_over(snapshot)
+            self._anew = replace(self._writer, before=(changes, self._shard.reported))
 
     def snapshot(self) -> bytes:
-        return struct.pack("<q", self._shard.through) + self._shard.snapshot()
+        static = self._spec.static_digest.encode()
+        head = struct.pack(_SNAPSHOT, self._shard.through, len(static))
+        return head + static + self._shard.snapshot()
 
     def restore(self, data: bytes) -> None:
-        (self._through,) = struct.unpack_from("<q", data)
+        self._through, length = struct.unpack_from(_SNAPSHOT, data)
+        at = struct.calcsize(_SNAPSHOT)
+        static, snapshot = data[at : at + length].decode(), data[at + length :]
         # The driver has seen to it that the checkpoint is this query's.
-        self._shard.restore(data[8:], (), other_static=True)
+        if static == self._spec.static_digest or self._spec.is_given:
+            self._shard.restore(snapshot)
+        else:
+            self._shard.take_over(snapshot)
 
 
 @final

@@ -15,7 +15,6 @@ from pyspark.sql import functions as F
 from quadweir import rows
 from quadweir.algebra.analyze import analyze, refuse_unbounded
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
-from quadweir.algebra.windows import CountScope
 from quadweir.entailment.close import refuse_transitive, static_closure
 from quadweir.entailment.needs import needs_of
 from quadweir.entailment.schema import Schema
@@ -29,7 +28,7 @@ from quadweir.runtime.bounded import ShardSpec, answer_bounded
 from quadweir.runtime.continuous import answer_continuously
 from quadweir.runtime.feeds import METRICS as INPUT_METRICS
 from quadweir.runtime.feeds import Feed, open_feeds
-from quadweir.runtime.fingerprint import Fingerprint
+from quadweir.runtime.fingerprint import Fingerprint, layout_of
 from quadweir.runtime.letters import dead_letters as letters_of
 from quadweir.runtime.metrics import Meter
 from quadweir.runtime.recording import Recorder
@@ -94,6 +93,7 @@ class RegisteredQuery:
         self.partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
         self.shards = shards_used(self.plan, shards or self.partitions)
         self._running: StreamingQuery | None = None
+        self._runs_as = ""
         self._start: Callable[[], object] | None = None
         self._observation: Observation | None = None
         self._meter = Meter()
@@ -159,7 +159,7 @@ class RegisteredQuery:
                 )
             return self.statements(stream, spool=spool)
 
-        return Feed(stream, open_answers, told=True, digest=self.fingerprint.digest)
+        return Feed(stream, open_answers, told=True, made_by=self)
 
     def dead_letters(self) -> DataFrame:
         """What of bounded streams cannot be used, as rows of `rows.DEAD_LETTER_SCHEMA`."""
@@ -213,6 +213,7 @@ class RegisteredQuery:
                 hint="Take to_dataframe(), or watch a folder (watch = true), or replay the files.",
             )
         self.fingerprint.guard(checkpoint)
+        self._runs_as = self.fingerprint.digest
         if statements is not None:
             self._check_construct()
 
@@ -254,19 +255,39 @@ class RegisteredQuery:
         A query that runs is stopped and goes on from its checkpoint: whole batches see either the
         old data or the new. What windows hold is joined with the new data, and answers that this
         brings or takes away by itself are not told: reports are compared as if the data had always
-        been as it is now. If the new data cannot be read, the query goes on with the old.
+        been as it is now. Queries whose answers are streams of this one read theirs anew too. If the
+        new data cannot be read or used, the query goes on with the old.
 
         Raises:
             SourceError: a file is not there any more.
             DataError: a file is not what its name says.
-            UnsupportedError: what the query holds cannot be joined anew: it has a count window or a
-                second stage.
+            PlanError: FROM names a graph that is not there any more.
+            UnsupportedError: with the new data something else would have to be held, or in other
+                shards; that may be if a pattern that is matched in windows and static data at once
+                had no match in the static data and has now, or the other way round.
         """
-        self._check_reload()
-        before = self._prepared.digest, self.plan, self._spec, self._prepared
-        self._plan()
-        if self._prepared.digest == before[0]:
-            _, self.plan, self._spec, self._prepared = before
+        queries = self._all_queries()
+        before = [(each.plan, each._spec, each._prepared) for each in queries]
+        known = self._runs_as if self.isActive else self.fingerprint.digest
+        try:
+            for query, (plan, _, _) in zip(queries, before, strict=True):
+                query._plan()
+                if self.isActive and not query.plan.holds_as(plan, query.shards):
+                    raise UnsupportedError(
+                        "with the new static data the query would hold other rows, or in other shards",
+                        detail=f"Rows are sharded {layout_of(plan)}, and would be "
+                        f"{layout_of(query.plan)}.",
+                        hint="It goes on with the old data. Stop it and start it with another "
+                        "checkpoint.",
+                    )
+        except Exception:
+            for query, planned in zip(queries, before, strict=True):
+                query.plan, query._spec, query._prepared = planned
+            raise
+        for query, planned in zip(queries, before, strict=True):
+            if query._prepared.digest == planned[2].digest:
+                query.plan, query._spec, query._prepared = planned
+        if self.fingerprint.digest == known:
             return False
         if self._start is not None and self.isActive:
             self.metrics()  # what Spark says of the run that ends
@@ -274,17 +295,13 @@ class RegisteredQuery:
             self._start()
         return True
 
-    def _check_reload(self) -> None:
-        why = None
-        if any(isinstance(window.scope, CountScope) for window in self.query.windows):
-            why = "it has a count window"
-        elif self.plan.key.cut is not None:
-            why = "its rows go through a second stage"
-        if why is not None:
-            raise UnsupportedError(
-                f"the query cannot reload its static data: {why}",
-                hint="Stop it and start it with another checkpoint; or use one shard.",
-            )
+    def _all_queries(self) -> list[RegisteredQuery]:
+        """List this query and those whose answers it reads, each once."""
+        found = [self]
+        for feed in self._read_feeds():
+            if isinstance(feed.made_by, RegisteredQuery):
+                found += feed.made_by._all_queries()
+        return list(dict.fromkeys(found))
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -438,9 +455,13 @@ class RegisteredQuery:
 
     def _inputs(self) -> str:
         """Name the queries that feed this one."""
+        made = [each.made_by for each in self._read_feeds() if each.made_by is not None]
+        return " ".join(each.fingerprint.digest for each in made)
+
+    def _read_feeds(self) -> list[Feed]:
+        """List the streams that it reads, as far as they are known."""
         read = {source.stream for source in self.plan.sources}
-        fed = [self._feeds[iri].digest for iri in sorted(read & self._feeds.keys())]
-        return " ".join(filter(None, fed))
+        return [self._feeds[iri] for iri in sorted(read & self._feeds.keys())]
 
     def _check_construct(self) -> None:
         if not isinstance(self.query.form, ConstructForm):

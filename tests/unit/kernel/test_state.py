@@ -238,7 +238,7 @@ def test_other_static_data_takes_the_place_of_the_old_where_that_is_asked_for(te
     with pytest.raises(StateError, match="over other static data"):
         shard_of(text, after).restore(snapshot)
     old.shard = shard_of(text, after)
-    old.shard.restore(snapshot, other_static=True)
+    old.shard.take_over(snapshot)
     assert old.shard.through == always.shard.through
 
     def rest(fed: ShardFeed) -> list[Answer]:
