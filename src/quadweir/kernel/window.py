@@ -201,8 +201,10 @@ class Leaf(Operator):
     """The matches of one pattern in one window.
 
     Linear: no, matches leave by themselves.
-    State: the matches in the window, and those that wait for their instant.
-    Forgets: a match once the watermark has passed the instant at which it is gone.
+    State: the matches in the window, and those that wait for their instant; where reports are further
+        apart than changes, those that the last report saw and that have left since.
+    Forgets: a match once the watermark has passed the instant at which it is gone, or with the first
+        report after that.
 
     `table` is probed by joins as it is: when a match comes, when it goes, then its values.
     """
