@@ -63,7 +63,8 @@ def spec_of(
     dataset = Dataset.of(scoped_static(static))
     plan = plan_query(query, static=dataset, streams=tuple(streams))
     source = dataset if folder is None else LaidOut.of(query, static, folder)
-    digest = hashlib.sha256("".join(sorted(map(str, static))).encode()).hexdigest()
+    told = "".join(sorted(map(str, static)))
+    digest = hashlib.sha256(told.encode()).hexdigest() if static else ""
     return ShardSpec(plan, source, tuple(streams), digest)
 
 
@@ -194,7 +195,9 @@ class Tested:
     """A stage under Spark's tester of processors."""
 
     def __init__(self, name: str, spec: ShardSpec, timing: Timing) -> None:
-        self.tester = TwsTester(ShardProcessor(f"{name}.{spec.stage}", spec, timing))
+        # Over other static data it has another name, if there is any.
+        own = f"{name}.{spec.stage}" + (f".{spec.static_digest}" if spec.static_digest else "")
+        self.tester = TwsTester(ShardProcessor(own, spec, timing))
         self._keys: set[int] = set()
 
     def run(self, key: int, blobs: list[bytes]) -> list[dict[str, Any]]:
@@ -297,7 +300,7 @@ class Host:
         self.stages: list[Direct | Tested] = [
             Direct(stage, self._timing)
             if self._name is None
-            else Tested(f"{self._name} {spec.static_digest}", stage, self._timing)
+            else Tested(self._name, stage, self._timing)
             for stage in stages
         ]
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from quadweir.errors import InternalError
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Counts up whenever operators lay their arrays out in another way."""
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]

@@ -217,14 +217,13 @@ def _delta(out: Ints, made: int) -> Delta:
 
 
 class _LeftRows(Operator):
-    """What both forms share: their rows are rows of the left side."""
+    """What all forms share: their rows are rows of the left side."""
 
-    def __init__(self, left: Operator, *, negated: bool, stateless: bool) -> None:
+    def __init__(self, left: Operator, *, negated: bool) -> None:
         self.left = left
         self.variables = left.variables
         self.always = left.always
         self._negated = negated
-        self._stateless = stateless
 
     def column(self, variable: Variable, rows: Ints) -> Ints:
         """Give what the left side's rows bind a variable to."""
@@ -260,7 +259,8 @@ class Negation(_LeftRows):
         negated: bool,
         stateless: bool = False,
     ) -> None:
-        super().__init__(left, negated=negated, stateless=stateless)
+        super().__init__(left, negated=negated)
+        self._stateless = stateless
         self.pairs = pairs
         self._left_row = left_row
         self._index = OneWay(1, extra=4)
@@ -314,9 +314,6 @@ class KeyNegation(_LeftRows):
     key would seem to be there when its last right row has gone), what goes is told by the row, and
     changes of one instant are netted before anything is given out.
 
-    With `stateless`, the right side is complete before any left row comes and never changes: left
-    rows come once and are not remembered.
-
     Linear: no, a right row that comes takes left rows back.
     State: the left rows, linked by key, and a counter for each key of either side.
     Forgets: a left row when it goes; a key when no row of either side has it.
@@ -329,9 +326,8 @@ class KeyNegation(_LeftRows):
         keys: tuple[Variable, ...],
         negated: bool,
         dictionary: Dictionary,
-        stateless: bool = False,
     ) -> None:
-        super().__init__(left, negated=negated, stateless=stateless)
+        super().__init__(left, negated=negated)
         self.right = right
         self._variables = keys
         self._dictionary = dictionary
@@ -343,11 +339,6 @@ class KeyNegation(_LeftRows):
         """Take the changes of both sides and give those of the left rows."""
         left, right = inputs
         right_values = self.right.columns(self._variables, right.row)
-        if self._stateless:
-            self._count(right, right_values)
-            came = left.pick(left.sign > 0)
-            found = self._keys.find(self.left.columns(self._variables, came.row))
-            return came.pick((found >= 0) != self._negated)
         left_values = self.left.columns(self._variables, left.row)
         order, source = in_order(
             [
@@ -385,10 +376,6 @@ class KeyNegation(_LeftRows):
             deltas.append(_delta(out, made))
         return Delta(*(np.concatenate(parts) for parts in zip(*deltas, strict=True)))
 
-    def _count(self, right: Delta, values: Ints) -> None:
-        self._hold(values, right.sign)
-        self._keys.add(values, right.sign)
-
     def _hold(self, values: Ints, sign: Ints) -> None:
         self._dictionary.hold(values[sign > 0].ravel())
         self._gone.append(values[sign < 0].ravel())
@@ -410,3 +397,42 @@ class KeyNegation(_LeftRows):
 
     def held(self) -> int:
         return len(self._rows.live())
+
+
+class FixedNegation(_LeftRows):
+    """The left rows whose key a fixed relation does not have (`negated`), or has.
+
+    Every row of both sides binds the key.
+
+    Linear: in the left side; the right one never changes.
+    State: the keys of the right side, indexed before anything comes.
+    Forgets: nothing; they are as many as the data has.
+    """
+
+    def __init__(
+        self, left: Operator, right: Operator, keys: tuple[Variable, ...], negated: bool
+    ) -> None:
+        super().__init__(left, negated=negated)
+        self.timed = left.timed
+        self.right = right
+        self._variables = keys
+        self._keys = OneWay(len(keys))
+
+    def hears(self, place: int) -> bool:
+        return place == LEFT
+
+    def lay_out(self, given: Mapping[str, Ints]) -> None:
+        if given:
+            self._keys.take(given)
+            return
+        rows = np.arange(self.right.held(), dtype=np.int64)
+        self._keys.add(self.right.columns(self._variables, rows), np.ones_like(rows))
+
+    def layout(self) -> dict[str, Ints]:
+        return self._keys.entries._asdict()
+
+    def step(self, inputs: list[Delta]) -> Delta:
+        """Take the changes of the left side and give those of the rows that stay."""
+        left, _ = inputs
+        found = self._keys.find(self.left.columns(self._variables, left.row))
+        return left.pick((found >= 0) != self._negated)

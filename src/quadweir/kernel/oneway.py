@@ -265,6 +265,10 @@ class OneWay:
         count_entries(self.entries, hashed(keys), became, found)
         return found, became
 
+    def take(self, entries: Mapping[str, Ints]) -> None:
+        """Take arrays over as they are: what another index of the same kind has as `entries`."""
+        self.table, self.cells, self.free, self.used = Entries(**entries)
+
     def live(self) -> Ints:
         """Give the entries whose counter is not 0."""
         return np.flatnonzero(self.cells[:, COUNT])

@@ -126,14 +126,12 @@ class Wiring:
     def _by_key(self, left: Operator, right: Operator, *, negated: bool) -> Operator:
         """Compare keys where that is enough: both sides always bind what they share."""
         shared = _shared(left, right)
-        compared = negation.KeyNegation(
-            left,
-            right,
-            tuple(each for each in left.variables if each in shared),
-            negated=negated,
-            dictionary=self.dictionary,
-            stateless=self.eager,
-        )
+        keys = tuple(each for each in left.variables if each in shared)
+        compared: Operator
+        if right.fixed:
+            compared = negation.FixedNegation(left, right, keys, negated)
+        else:
+            compared = negation.KeyNegation(left, right, keys, negated, self.dictionary)
         return self.network.add(compared, (left, right))
 
 

@@ -18,7 +18,7 @@ from typing import Final, final
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.distinct import Distinct
 from quadweir.kernel.multijoin import Join
-from quadweir.kernel.negation import KeyNegation, Negation
+from quadweir.kernel.negation import FixedNegation, KeyNegation, Negation
 from quadweir.kernel.relation import Operator
 from quadweir.kernel.shard import Shard
 from quadweir.kernel.stateless import Extend, Filter, Project, RowFilter, Static, Union
@@ -64,7 +64,7 @@ class ShardKey:
 # What a second stage is made of: operators that look at the values of changes alone.
 _ABOVE: Final = (Filter, Extend, Project, Aggregate, Distinct)
 # What is worth a stage of its own.
-_HEAVY: Final = (Join, Negation, KeyNegation, Aggregate, Distinct)
+_HEAVY: Final = (Join, Negation, KeyNegation, FixedNegation, Aggregate, Distinct)
 
 
 def choose_key(shard: Shard) -> ShardKey:
@@ -174,7 +174,7 @@ def _goes_by(user: tuple[Operator, tuple[int, ...]], place: int, keyed: Containe
     match operator:
         case Join():
             return any(each in keyed for each in inputs)
-        case KeyNegation():
+        case KeyNegation() | FixedNegation():
             return inputs[0] != place and inputs[0] in keyed
         case _:
             return False
@@ -208,7 +208,7 @@ def _spread(operator: Operator, inputs: Sequence[Spread], key: Variable) -> Spre
         case Negation():
             # Its pairs are made of the left rows and lie where they do.
             return inputs[0] if inputs[1] is inputs[0] else Spread.UNKNOWN
-        case KeyNegation():
+        case KeyNegation() | FixedNegation():
             left, right = inputs
             agree = right is Spread.EVERYWHERE or left is right is Spread.KEYED
             return left if agree else Spread.UNKNOWN

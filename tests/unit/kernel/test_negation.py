@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from changing_rows import Change, Follower, Row, Rows, contents, histories
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.negation import KeyNegation, Negation
+from quadweir.kernel.fixed import FixedRelation
+from quadweir.kernel.negation import FixedNegation, KeyNegation, Negation
 from quadweir.kernel.relation import Delta, Operator, no_change
+from quadweir.kernel.stateless import Static
 from quadweir.terms import IRI, Variable
 
 NAME = st.sampled_from([IRI("urn:a"), IRI("urn:b"), IRI("urn:c")])
@@ -172,16 +174,19 @@ def test_nothing_of_the_left_side_is_remembered_where_the_right_side_is_fixed(
 ) -> None:
     a, b = IRI("urn:a"), IRI("urn:b")
     dictionary = Dictionary()
-    left, right = Rows(["x"], dictionary), Rows(["x"], dictionary)
-    operator = KeyNegation(
-        left, right, (Variable("x"),), negated=negated, dictionary=dictionary, stateless=True
-    )
-    assert len(operator.step([no_change(), right.feed([(0, 1, 0, (a,))])]).t) == 0
+    left, x = Rows(["x"], dictionary), Variable("x")
+    right = Static(FixedRelation.of_bag((x,), [{x: a}, {x: a}]), dictionary, {})
+    made, mapped = (FixedNegation(left, right, (x,), negated) for _ in range(2))
+    made.lay_out({})
+    mapped.lay_out({name: array.copy() for name, array in made.layout().items()})
     delta = left.feed([(1, 1, 0, (a,)), (1, 1, 1, (b,)), (2, -1, 0, (a,)), (3, 1, 2, (b,))])
-    found = operator.step([delta, no_change()])
-    assert found.row.tolist() == delta.row[[1, 3] if negated else [0]].tolist()
-    assert found.sign.tolist() == [1] * len(found.t)
-    assert operator.held() == 0
+    for operator in (made, mapped):
+        found = operator.step([delta, no_change()])
+        assert found.row.tolist() == delta.row[[1, 3] if negated else [0, 2]].tolist()
+        assert found.sign.tolist() == ([1, 1] if negated else [1, -1])
+        assert operator.held() == 0
+        assert not operator.arrays()
+        assert not operator.hears(1)
 
     pairs = _Pairs()
     pairs.left_rows = [int(delta.row[1])]
