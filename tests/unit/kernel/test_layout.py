@@ -18,6 +18,7 @@ from quadweir.syntax import parse
 from streaming import quads
 
 JOIN = """SELECT ?x ?z { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } ?y <urn:r> ?z }"""
+MINUS = """SELECT ?x { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } MINUS { ?y <urn:r> ?z } }"""
 UNION = (
     """SELECT ?x { { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } } UNION { ?x <urn:r> ?z } }"""
 )
@@ -92,7 +93,7 @@ def shard_over(text: str, folder: Path, *, laid_out: bool) -> Shard:
 def test_static_rows_are_told_only_to_those_who_do_not_index_them(
     tmp_path: Path, laid_out: bool
 ) -> None:
-    for text, told in ((JOIN, 0), (UNION, 3)):
+    for text, told in ((JOIN, 0), (MINUS, 0), (UNION, 3)):
         shard = shard_over(text, tmp_path, laid_out=laid_out)
         (static,) = (op for op, _ in shard.network.operators if isinstance(op, Static))
         assert static.held() == 3
@@ -100,7 +101,7 @@ def test_static_rows_are_told_only_to_those_who_do_not_index_them(
 
 
 def test_a_mapped_shard_is_the_one_that_was_written_down(tmp_path: Path) -> None:
-    for text in (JOIN, UNION):
+    for text in (JOIN, MINUS, UNION):
         made, mapped = (shard_over(text, tmp_path, laid_out=each) for each in (False, True))
         assert mapped.fingerprint == made.fingerprint
         theirs = mapped.layout()
