@@ -8,10 +8,11 @@ import pytest
 
 from brokers import until
 from quadweir.entailment.close import static_closure
-from quadweir.errors import DataError, PlanError, SourceError
+from quadweir.errors import DataError, PlanError, SourceError, UnsupportedError
 from quadweir.kernel.fixed import Wanted
 from quadweir.kernel.shard import Shard
 from quadweir.optimize import optimize
+from quadweir.runtime.query import RegisteredQuery
 from quadweir.runtime.staticdata import StaticData
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
@@ -208,3 +209,23 @@ def test_two_stages_over_divided_data_read_it_anew_and_so_do_queries_that_feed_t
     later = answers(text, after, new, *elements)
     assert len({answer.t for answer in later}) > 10
     assert diff_answers([*told, *later], written(out)) == ""
+
+
+def test_new_data_that_would_move_rows_to_other_shards_is_refused(
+    spark, tmp_path: Path, monkeypatch
+) -> None:
+    """What matches both in a window and in static data has to meet."""
+    text = """SELECT ?x ?y FROM <urn:g> FROM STREAM <urn:s> [RANGE 20ms STEP 10ms]
+        WHERE { ?x <urn:p> ?y }"""
+    file = tmp_path / "data.nq"
+    file.write_text("<urn:b> <urn:r> <urn:c> <urn:g> .\n")
+    (tmp_path / "in").mkdir()
+    engine = engine_over(spark, tmp_path / "in")
+    registered = engine.query(text, dialect="csparql", content="bag", static=[file])
+    before = registered.plan, registered.fingerprint
+    monkeypatch.setattr(RegisteredQuery, "isActive", True)
+    file.write_text("<urn:a> <urn:p> <urn:c> <urn:g> .\n")
+    with pytest.raises(UnsupportedError, match="in other shards") as refused:
+        registered.reload_static()
+    assert "sharded by ?x, and would be in one piece" in (refused.value.detail or "")
+    assert (registered.plan, registered.fingerprint) == before
