@@ -150,6 +150,10 @@ def build(
         ) from error
     if not verbose:
         session.sparkContext.setLogLevel("ERROR")
+    if master.startswith("local"):
+        from quadweir.runtime.localfiles import use_local_files
+
+        use_local_files(session)
     return session
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -10,16 +10,11 @@ from pyspark.sql.types import StructType
 
 from quadweir import rows
 from quadweir.errors import UsageError
-from quadweir.vocab import XSD
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _TAB: Final = "\t"
-# Columns that `with_parts` adds, before the name of a variable.
-_TAIL: Final = "tail of "
-_LEXICAL: Final = "lexical form of "
-_TEXT: Final = "text of "
 
 
 def variables_of(frame: DataFrame) -> list[str]:
@@ -38,24 +33,6 @@ def variables_of(frame: DataFrame) -> list[str]:
     return kind.names
 
 
-def with_parts(frame: DataFrame) -> DataFrame:
-    """Cut the literals of answers into their parts, in steps of their own, for `json_line`.
-
-    Written wherever they are used, nine times over, the parts made a long text of code, and one that
-    Spark wrote anew in every task of every batch: of what reads JSON it compiles nothing ahead.
-    """
-    if rows.BINDINGS not in frame.columns:
-        return frame
-    names = variables_of(frame)
-
-    def step(frame: DataFrame, made: str, how: Callable[[str], Column]) -> DataFrame:
-        return frame.select("*", *[how(name).alias(f"{made}{name}") for name in names])
-
-    frame = step(frame, _TAIL, lambda name: _tail(_binding(name)))
-    frame = step(frame, _LEXICAL, lambda name: _lexical(_binding(name), _made(_TAIL, name)))
-    return step(frame, _TEXT, lambda name: _unescaped(_made(_LEXICAL, name)))
-
-
 def json_line(frame: DataFrame) -> Column:
     """An answer as JSON: `t`, `sign`, and bindings as in SPARQL's JSON results, or triples.
 
@@ -70,20 +47,20 @@ def json_line(frame: DataFrame) -> Column:
         )
         graph = F.array_sort(spelled).alias(rows.TRIPLES)
         return F.to_json(F.struct(rows.REPORT, rows.SIGN, graph))
-    names = variables_of(frame)
-    if names:
-        # What is not bound is left out; SPARQL's order of names in an object means nothing.
-        bindings = F.struct(*[_json_term(frame, name).alias(name) for name in sorted(names)])
-        line = F.to_json(F.struct(rows.REPORT, rows.SIGN, bindings.alias(rows.BINDINGS)))
-    else:
-        line = _with(F.to_json(F.struct(rows.REPORT, rows.SIGN)), rows.BINDINGS, F.lit("{}"))
-    return _with(line, rows.WHY, F.col(rows.WHY)) if rows.WHY in frame.columns else line
-
-
-def _with(line: Column, name: str, value: Column) -> Column:
-    """Add to an object what is JSON already."""
-    opened = F.substring(line, F.lit(1), F.length(line) - 1)
-    return F.concat(opened, F.lit(f',"{name}":'), value, F.lit("}"))
+    # What is not bound is left out; SPARQL's order of names in an object means nothing.
+    terms = [_json_term(name) for name in sorted(variables_of(frame))]
+    why = [F.lit(f',"{rows.WHY}":'), F.col(rows.WHY)] if rows.WHY in frame.columns else []
+    return F.concat(
+        F.lit(f'{{"{rows.REPORT}":'),
+        F.col(rows.REPORT).cast("string"),
+        F.lit(f',"{rows.SIGN}":"'),
+        F.col(rows.SIGN),
+        F.lit(f'","{rows.BINDINGS}":{{'),
+        F.concat_ws(",", *terms) if terms else F.lit(""),
+        F.lit("}"),
+        *why,
+        F.lit("}"),
+    )
 
 
 def csv_line(frame: DataFrame) -> Column:
@@ -126,31 +103,40 @@ def _binding(name: str) -> Column:
     return F.col(f"{rows.BINDINGS}.`{name}`")
 
 
-def _made(what: str, name: str) -> Column:
-    return F.col(f"`{what}{name}`")
+def _json_term(name: str) -> Column:
+    """A variable with its term, as a member of a JSON object; NULL if it is not bound.
 
-
-def _json_term(frame: DataFrame, name: str) -> Column:
+    Nothing is escaped: a canonical spelling has JSON's own escapes (`quadweir.terms.escape`), and IRIs
+    and labels have none of the characters that would need one. Rejected: JSON made by `to_json`, of
+    literals that `from_json` took the escapes from: a longer plan, which Spark goes through in every
+    batch, with a step in it, reading JSON, that it does not compile.
+    """
     term = _binding(name)
-    tail, text = _tail(term), _unescaped(_lexical(term, _tail(term)))
-    if f"{_TEXT}{name}" in frame.columns:
-        tail, text = _made(_TAIL, name), _made(_TEXT, name)
-    is_blank = term.startswith("_:")
-    kind = F.when(term.startswith("<"), "uri").when(is_blank, "bnode").otherwise("literal")
-    label = F.when(is_blank, F.substr(term, F.lit(3))).otherwise(_plain(term, text))
-    is_typed = tail.startswith("^^<") & (tail != f"^^<{XSD.string}>")
-    written = F.struct(
-        kind.alias("type"),
-        label.alias("value"),
-        F.when(tail.startswith("@"), F.substr(tail, F.lit(2))).alias("xml:lang"),
-        F.when(is_typed, F.substring(tail, F.lit(4), F.length(tail) - 4)).alias("datatype"),
+    tail = _after_quotes(term)
+    quoted = F.substring(term, F.lit(1), F.length(term) - F.length(tail))
+    language = F.concat(F.lit(',"xml:lang":"'), F.substr(tail, F.lit(2)), F.lit('"}'))
+    # No IRI has these characters.
+    datatype = F.concat(F.lit(',"datatype":"'), F.btrim(tail, F.lit("^<>")), F.lit('"}'))
+    rest = F.when(tail == "", "}").when(tail.startswith("@"), language).otherwise(datatype)
+
+    def written(kind: str, *parts: Column) -> Column:
+        opened = f'{json.dumps(name, ensure_ascii=False)}:{{"type":"{kind}","value":'
+        return F.concat(F.lit(opened + ("" if kind == "literal" else '"')), *parts)
+
+    return (
+        F.when(term.startswith('"'), written("literal", quoted, rest))
+        .when(term.startswith("<"), written("uri", F.btrim(term, F.lit("<>")), F.lit('"}')))
+        .when(term.startswith("_:"), written("bnode", F.substr(term, F.lit(3)), F.lit('"}')))
     )
-    return F.when(term.isNotNull(), written)
 
 
 def _tail(term: Column) -> Column:
     """What follows the last quotation mark of a literal: its language, its datatype, or nothing."""
-    return F.when(term.startswith('"'), F.substring_index(term, '"', -1))
+    return F.when(term.startswith('"'), _after_quotes(term))
+
+
+def _after_quotes(term: Column) -> Column:
+    return F.substring_index(term, '"', -1)
 
 
 def _lexical(term: Column, tail: Column) -> Column:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.errors import UsageError
-from quadweir.sinks.answerlines import csv_line, json_line, tsv_line, with_parts
+from quadweir.sinks.answerlines import csv_line, json_line, tsv_line
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -55,9 +55,7 @@ def to_lines(frame: DataFrame, form: LineFormat) -> DataFrame:
 
 
 def with_line(frame: DataFrame, form: LineFormat) -> DataFrame:
-    """Add the line of each row as the column `rows.LINE`, maybe with others that it was made from."""
-    if form is LineFormat.ANSWERS_JSONL:
-        frame = with_parts(frame)
+    """Add the line of each row as the column `rows.LINE`."""
     return frame.withColumn(rows.LINE, line_of(frame, form))
 
 
