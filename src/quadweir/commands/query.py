@@ -87,6 +87,13 @@ def query(
             metavar="DIR", help="Where a live run keeps its state, to go on after a stop."
         ),
     ] = None,
+    reload_static: Annotated[
+        bool,
+        typer.Option(
+            "--reload-static",
+            help="Go on with static data as it is now, if the checkpoint was left over other data.",
+        ),
+    ] = False,
     live: Annotated[
         bool, typer.Option("--live", help="Go on as elements arrive, until Ctrl-C.")
     ] = False,
@@ -210,6 +217,11 @@ def query(
                 f"answers written as {target.form} cannot be checked while they go on",
                 hint="Write them as jsonl.",
             )
+        if reload_static and (verify or why):
+            raise UsageError(
+                "static data is not reloaded while answers are explained or checked",
+                hint="Leave --reload-static out, or --verify and --why.",
+            )
         from quadweir.commands import querylive
 
         querylive.run(
@@ -231,6 +243,7 @@ def query(
                 dead_letters=dead_letters,
                 oracle=_oracle(asked, None, tell=False) if verify else None,
                 reasons=_reasons(asked, ()) if why else None,
+                reload_static=reload_static,
             )
         )
         return
@@ -239,6 +252,7 @@ def query(
         (every, "--every"),
         (idle, "--idle"),
         (metrics_port, "--metrics-port"),
+        (reload_static or None, "--reload-static"),
     ):
         if given is not None:
             raise UsageError(f"{name} is of use to a run that goes on", hint="Add --live.")

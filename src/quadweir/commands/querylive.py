@@ -53,6 +53,7 @@ class LiveQuery:
     dead_letters: str | None = None
     oracle: Oracle | None = None
     reasons: Reasons | None = None
+    reload_static: bool = False
 
 
 def run(asked: LiveQuery) -> None:
@@ -111,6 +112,7 @@ def run(asked: LiveQuery) -> None:
             statements=ANSWERS if asked.target.statements else None,
             record=record,
             dead_letters=letter_sink(asked.dead_letters, name="query"),
+            reload_static=asked.reload_static,
         )
         stack.callback(registered.stop)
         name = registered.query.name or "query"

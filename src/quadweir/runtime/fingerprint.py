@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -75,8 +75,12 @@ class Fingerprint:
             "inputs": self.inputs,
         }
 
-    def guard(self, checkpoint: Path) -> None:
+    def guard(self, checkpoint: Path, *, reload_static: bool = False) -> None:
         """Refuse a checkpoint that was made for something else; claim one that is new.
+
+        Args:
+            checkpoint: Its folder.
+            reload_static: Whether static data may be another than it was made for.
 
         Raises:
             StateError: the checkpoint belongs to another query, or to the same one run otherwise;
@@ -102,7 +106,10 @@ class Fingerprint:
                     detail=str(error),
                     hint="Start with a new checkpoint folder.",
                 ) from error
-            self._compare(known, checkpoint)
+            if reload_static and replace(known, static=self.static) == self:
+                self.replace_static(checkpoint)
+            else:
+                self._compare(known, checkpoint)
             return
         if (checkpoint / "offsets").exists():
             raise StateError(
@@ -151,6 +158,11 @@ class Fingerprint:
             )
         if known.static != self.static:
             changed.append("what the query finds in static data is not what it was")
+            if replace(known, static=self.static) == self:
+                hint = (
+                    "Start it with --reload-static, start(..., reload_static=True) in Python, to go on "
+                    "with the new data; or with the data that it had."
+                )
         if known.schema != self.schema:
             changed.append("the schema is not what it was")
         if known.inputs != self.inputs:

@@ -179,6 +179,7 @@ class RegisteredQuery:
         name: str | None = None,
         record: Path | None = None,
         dead_letters: Sink | None = None,
+        reload_static: bool = False,
     ) -> RegisteredQuery:
         """Start writing answers to a sink as streams go on.
 
@@ -192,6 +193,8 @@ class RegisteredQuery:
             record: a folder for all that it reads (`recording.Recorder`), to check its answers by.
             dead_letters: where rows of `rows.DEAD_LETTER_SCHEMA` go: records that cannot be read, and
                 statements that match but are late, as far as the query looks at them.
+            reload_static: go on with static data as it is now, as `reload_static()` does, if the
+                checkpoint was left over other data.
 
         Raises:
             StateError: the checkpoint was made for another query, another schema, other static data
@@ -212,7 +215,7 @@ class RegisteredQuery:
                 "the streams of the query are all there: it has an end, and nothing to start",
                 hint="Take to_dataframe(), or watch a folder (watch = true), or replay the files.",
             )
-        self.fingerprint.guard(checkpoint)
+        self.fingerprint.guard(checkpoint, reload_static=reload_static)
         self._runs_as = self.fingerprint.digest
         if statements is not None:
             self._check_construct()

@@ -96,6 +96,7 @@ def test_construct_answers_are_graphs_and_go_to_a_file(run, tmp_path):
         (CQELS, [*GIVEN, "--live"], 2),
         (CQELS, ["--stream", "urn:s=@", "--live"], 2),
         (CQELS, [*GIVEN, "--checkpoint", "@/c"], 2),
+        (CQELS, [*GIVEN, "--reload-static"], 2),
         (CQELS, [*GIVEN, "--format", "nquads"], 2),
         (CQELS, ["--stream", "urn:s=@/s.stream", "--strict"], 4),
         (CQELS, ["--stream", "urn:s=@/s.stream", "--max-reports", "1"], 3),

@@ -43,6 +43,19 @@ def test_what_changed_is_told(tmp_path, other, told):
     assert error.value.hint
 
 
+def test_other_static_data_is_taken_where_that_is_asked_for(tmp_path):
+    fingerprint(static="old").guard(tmp_path)
+    with pytest.raises(StateError) as error:
+        fingerprint(static="new").guard(tmp_path)
+    assert "--reload-static" in (error.value.hint or "")
+    fingerprint(static="new").guard(tmp_path, reload_static=True)
+    # From now on it is the checkpoint of the new data.
+    fingerprint(static="new").guard(tmp_path)
+    with pytest.raises(StateError) as error:
+        fingerprint(static="old", shards=3).guard(tmp_path, reload_static=True)
+    assert "cut into 2 shards" in (error.value.detail or "")
+
+
 def test_state_of_another_format_is_refused(tmp_path):
     fingerprint().guard(tmp_path)
     file = tmp_path / NAME
