@@ -30,16 +30,8 @@ from quadweir.plan.wanted import Wanted
 from quadweir.runtime import exchange, hosting
 from quadweir.runtime.bounded import BoundedRun, ShardSpec
 from quadweir.runtime.exchange import BLOB, FIRST, SHARD_KEY, Packer
-from quadweir.runtime.matching import (
-    BITS,
-    END,
-    HASH,
-    SHARD,
-    STREAM,
-    VALUES,
-    bit_columns,
-    stream_numbers,
-)
+from quadweir.runtime.matchbits import STREAM, TOLD, Field, MatchBits, shard_by
+from quadweir.runtime.matching import END, HASH, VALUES, stream_numbers
 from quadweir.runtime.processor import HostedShard, ShardProcessor, Timing
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
@@ -95,8 +87,17 @@ def matched(
 ) -> pa.RecordBatch:
     """What `match_statements` gives, found by going through the tests one by one."""
     streams = stream_numbers(plan)
-    bits = bit_columns(len(plan.wanted))
+    bits = MatchBits.of(plan.wanted, streams=len(streams), shards=shards)
+    keys = [each.key for each in plan.wanted if each.key is not None and shards > 1]
     table: list[tuple[object, ...]] = []
+
+    def words(passed: Iterable[bool], fields: Mapping[Field, int]) -> list[int]:
+        masks = bits.masks(passed)
+        found = [masks.get(name, 0) for name in bits.names]
+        for field, (word, shift, _) in bits.places.items():
+            found[word] |= fields.get(field, 0) << shift
+        return found
+
     for element in elements:
         if element.stream not in streams:
             continue
@@ -104,37 +105,31 @@ def matched(
         for quad in (*distinct_triples(element), *element.triples[:1]):
             triple = of_stream(quad, IRI(element.stream))
             terms = (triple.subject, triple.predicate, triple.object)
-            passed = [0] * len(bits)
-            for number, test in enumerate(plan.wanted):
-                if (
-                    test.stream == element.stream
-                    and test.passes(terms)
-                    and is_of_use(test, terms, fixed=fixed)
-                ):
-                    passed[number // BITS] |= 1 << (number % BITS)
+            passed = [
+                test.stream == element.stream
+                and test.passes(terms)
+                and is_of_use(test, terms, fixed=fixed)
+                for test in plan.wanted
+            ]
             spelled = [str(term) if any(passed) else None for term in terms]
+            sent = [each if isinstance(each, str) else spelled[each] or "" for each in keys]
+            numbers = shard_numbers(pa.array(sent, pa.string()), shards).tolist()
+            fields = dict(zip(map(shard_by, keys), numbers, strict=True))
+            fields[STREAM] = streams.index(element.stream)
             table.append(
                 (
-                    streams.index(element.stream),
                     element.event_time,
                     element.position,
-                    *passed,
+                    *words(passed, fields),
                     *spelled,
                     zlib.crc32(str(triple).encode()),
-                    *shard_numbers(pa.array([each or "" for each in spelled]), shards).tolist(),
                 )
             )
-    empty = [*[0] * len(bits), *[None] * len(VALUES), 0, 0, 0, 0]
-    table += [(-1 - streams.index(each), through, 0, *empty) for each, through in told.items()]
-    names = [
-        STREAM,
-        rows.EVENT_TIME,
-        rows.POSITION,
-        *bits,
-        *VALUES,
-        HASH,
-        *(f"{SHARD}{place}" for place in range(3)),
+    table += [
+        (through, 0, *words([], {TOLD: 1, STREAM: streams.index(each)}), None, None, None, 0)
+        for each, through in told.items()
     ]
+    names = [rows.EVENT_TIME, rows.POSITION, *bits.names, *VALUES, HASH]
     columns = list(zip(*table, strict=True)) if table else [()] * len(names)
     return pa.RecordBatch.from_arrays(
         [

@@ -17,7 +17,8 @@ from quadweir.entailment.table import Table
 from quadweir.optimize import optimize
 from quadweir.plan.query import plan_query
 from quadweir.runtime.bounded import ShardSpec, answer_bounded
-from quadweir.runtime.matching import PASSED, match_statements
+from quadweir.runtime.matchbits import word_of
+from quadweir.runtime.matching import match_statements
 from quadweir.sources.schemafiles import read_schema
 from quadweir.syntax import parse
 from quadweir.terms import IRI, BlankNode, Literal, Quad
@@ -134,7 +135,8 @@ def test_a_class_with_many_below_it_is_looked_up_in_one_set(spark: SparkSession)
     matched = match_statements(frame.where(frame[rows.STREAM] == STREAM), plan, 2)
     # No batch has to spell, compare and send what every task can look up in the same place.
     assert "urn:ü" not in matched._jdf.queryExecution().analyzed().toString()
-    found = {row[rows.POSITION]: row[f"{PASSED}0"] != 0 for row in matched.collect()}
+    tests = (1 << len(plan.wanted)) - 1
+    found = {row[rows.POSITION]: row[word_of(0)[0]] & tests != 0 for row in matched.collect()}
     assert [found[n] for n in range(len(types))] == [True, False, True, True, False]
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Final, final
 
 import numpy as np
@@ -28,21 +29,12 @@ from quadweir.kernel.oneway import OneWay
 from quadweir.kernel.shard import Shard
 from quadweir.kernel.window import Elements
 from quadweir.plan.query import QueryPlan
-from quadweir.plan.wanted import Wanted
+from quadweir.plan.wanted import Part, Wanted
 from quadweir.runtime.answers import FACTS
 from quadweir.runtime.garbage import settle
 from quadweir.runtime.letters import of_late, packed, taken_out
-from quadweir.runtime.matching import (
-    BITS,
-    END,
-    HASH,
-    SHARD,
-    STREAM,
-    VALUES,
-    bit_columns,
-    shard_column,
-    stream_numbers,
-)
+from quadweir.runtime.matchbits import STREAM, TOLD, MatchBits, shard_by, word_of
+from quadweir.runtime.matching import END, HASH, VALUES, stream_numbers
 
 SHARD_KEY: Final = "shard_key"
 FIRST: Final = "first_time"
@@ -80,18 +72,21 @@ class Packer:
     Attributes:
         keys: the shuffle keys of the shards, in their order.
         streams: the streams, in the order of their numbers.
-        wanted: for each test, the column that says where it sends a row; None for every shard.
+        bits: what stands where in the bits of a row.
+        sent_by: for each test the term that says where it sends a row; None for every shard.
     """
 
     keys: tuple[int, ...]
     streams: tuple[str, ...]
-    wanted: tuple[str | None, ...]
+    bits: MatchBits
+    sent_by: tuple[Part | None, ...]
 
     @staticmethod
     def of(plan: QueryPlan, keys: tuple[int, ...]) -> Packer:
         """Make the packer of a plan."""
-        columns = [None if each.key is None else shard_column(each.key) for each in plan.wanted]
-        return Packer(keys, stream_numbers(plan), tuple(columns))
+        streams = stream_numbers(plan)
+        bits = MatchBits.of(plan.wanted, streams=len(streams), shards=len(keys))
+        return Packer(keys, streams, bits, tuple(each.key for each in plan.wanted))
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         waiting: list[pa.RecordBatch] = []
@@ -99,17 +94,18 @@ class Packer:
         times: Times = {}
         told: Told = {}
         sent = False
-        bits = bit_columns(len(self.wanted))
+        tests = self._masks(lambda _: True)
         for arrived in batches:
             letters, batch = taken_out(arrived)
             if letters:
                 yield letter_blob(self.keys, letters)
             self._note_times(times, told, batch)
-            passed = [batch.column(name).to_numpy() != 0 for name in bits]
-            some = np.logical_or.reduce(passed) if len(passed) > 1 else passed[0]
-            if not some.any():
+            some = _any_of(batch, tests)
+            found = np.count_nonzero(some)
+            if not found:
                 continue
-            waiting.append(batch if some.all() else batch.filter(pa.array(some)))
+            # Shards get what is theirs anyway; a few rows more may wait.
+            waiting.append(batch if 2 * found > len(some) else batch.filter(pa.array(some)))
             count += waiting[-1].num_rows
             size += waiting[-1].nbytes
             if count >= MOST_ROWS or size >= MOST_BYTES:
@@ -122,13 +118,15 @@ class Packer:
     def _note_times(self, times: Times, told: Told, batch: pa.RecordBatch) -> None:
         if not batch.num_rows:
             return
-        numbers = batch.column(STREAM).to_numpy()
+        numbers = self.bits.read(STREAM, batch)
         at = batch.column(rows.EVENT_TIME).to_numpy()
-        if numbers.min() < 0:
-            for number in np.unique(numbers[numbers < 0]):
-                stream = self.streams[-1 - number]
-                through = int(at[numbers == number].max())
+        is_told = self.bits.read(TOLD, batch) != 0
+        if is_told.any():
+            for number in np.unique(numbers[is_told]):
+                stream = self.streams[number]
+                through = int(at[is_told & (numbers == number)].max())
                 told[stream] = max(through, told.get(stream, through))
+            numbers, at = numbers[~is_told], at[~is_told]
         for number, stream in enumerate(self.streams):
             here = numbers == number
             mine = at if here.all() else at[here]
@@ -140,7 +138,7 @@ class Packer:
                 )
 
     def _pack(self, waiting: list[pa.RecordBatch], times: Times, told: Told) -> pa.RecordBatch:
-        table = pa.Table.from_batches(waiting).combine_chunks() if waiting else None
+        table = pa.Table.from_batches(waiting) if waiting else None
         # Both are the same for all shards: they go on from instant to instant together, and find a
         # stream idle at the same time.
         first = min((first for name, (first, _) in times.items() if name != END), default=None)
@@ -167,24 +165,29 @@ class Packer:
 
     def _part(self, table: pa.Table, shard: int) -> pa.Table:
         """Keep what one shard is to hear of: a statement may pass a test for it, others not."""
-        table = table.drop_columns([STREAM])
-        if len(self.keys) == 1:
-            return table
-        some = np.zeros(table.num_rows, dtype=bool)
-        mine = []
-        for number, name in enumerate(bit_columns(len(self.wanted))):
-            passed = table.column(name).to_numpy()
-            tests = self.wanted[BITS * number : BITS * (number + 1)]
-            kept = passed & _mask(tests, None)
-            for key in {each for each in tests if each is not None}:
-                is_here = table.column(key).to_numpy() == shard
-                kept |= np.where(is_here, passed & _mask(tests, key), 0)
-            some |= kept != 0
-            mine.append((name, kept))
-        for name, kept in mine:
-            table = table.set_column(table.column_names.index(name), name, pa.array(kept))
-        table = table.drop_columns([each for each in table.column_names if each.startswith(SHARD)])
+        tests = self._masks(lambda _: True)
+        everywhere = self._masks(lambda key: key is None or len(self.keys) == 1)
+        passed = {name: table.column(name).to_numpy() for name in tests}
+        mine = {name: each & everywhere.get(name, 0) for name, each in passed.items()}
+        for key in {each for each in self.sent_by if each is not None and len(self.keys) > 1}:
+            is_here = self.bits.read(shard_by(key), table) == shard
+            for name, mask in self._masks(lambda each, key=key: each == key).items():  # type: ignore[misc]
+                mine[name] |= np.where(is_here, passed[name] & mask, 0)
+        some = reduce(np.bitwise_or, mine.values()) != 0
+        table = table.drop_columns(self.bits.names)
+        for name, each in mine.items():
+            table = table.append_column(name, pa.array(each))
         return table if some.all() else table.filter(pa.array(some))
+
+    def _masks(self, which: Callable[[Part | None], bool]) -> dict[str, int]:
+        """Give the bits of tests that send by such terms, for each column of bits."""
+        return self.bits.masks(map(which, self.sent_by))
+
+
+def _any_of(batch: pa.RecordBatch, masks: Mapping[str, int]) -> np.ndarray:
+    """Tell which rows have one of these bits."""
+    found = [batch.column(name).to_numpy() & mask for name, mask in masks.items()]
+    return reduce(np.bitwise_or, found) != 0 if found else np.zeros(batch.num_rows, dtype=bool)
 
 
 def letter_blob(keys: tuple[int, ...], letters: Sequence[str]) -> pa.RecordBatch:
@@ -223,10 +226,6 @@ class Header:
             int(found[_STAMP]),
             None if through is None else int(through),
         )
-
-
-def _mask(tests: Sequence[str | None], key: str | None) -> int:
-    return sum(1 << at for at, each in enumerate(tests) if each == key)
 
 
 def _blob(part: pa.Table | None, facts: Mapping[bytes, bytes]) -> bytes:
@@ -327,8 +326,8 @@ class Unpacker:
         elements: dict[int, Elements] = {}
         late = Late()
         for number, test in enumerate(self._wanted):
-            passed = table.column(bit_columns(number + 1)[-1]).to_numpy()
-            mine = (passed >> (number % BITS)) & 1 != 0
+            name, bit = word_of(number)
+            mine = (table.column(name).to_numpy() >> bit) & 1 != 0
             chosen = np.flatnonzero(mine) if not mine.all() else slice(None)
             times, positions = at[chosen], position[chosen]
             if not len(times):

@@ -8,7 +8,7 @@ matches nothing gives a row if none in the task before it had as early, or as la
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Final
@@ -21,20 +21,17 @@ from quadweir.plan.wanted import TERMS, Part, Wanted
 from quadweir.runtime.columns import may_hold
 from quadweir.runtime.entail import CARRIED, follows, with_consequences
 from quadweir.runtime.letters import LETTER, letter
+from quadweir.runtime.matchbits import BITS, STREAM, TOLD, MatchBits, shard_by
 from quadweir.runtime.running import is_edge
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# A row after matching: its stream by number, when, where, the tests it passed as bits, its terms,
-# the shard that each term would send it to, and a hash of all of it.
-STREAM: Final = "stream_number"
-PASSED: Final = "passed"
+# A row after matching: when, where, its bits (`matchbits`), its terms, and a hash of all of it.
 VALUES: Final = ("value0", "value1", "value2")
-SHARD: Final = "shard_"
 HASH: Final = "hash"
-BITS: Final = 62
-"""So many tests share a column of bits."""
+_NUMBER: Final = "stream_number"
+_IS_EDGE: Final = "is_edge"
 
 END: Final = "urn:quadweir:end"
 """An element of this stream ends all others: the windows run empty (E3)."""
@@ -47,16 +44,6 @@ def stream_numbers(plan: QueryPlan) -> tuple[str, ...]:
     return (*sorted({source.stream for source in plan.sources}), END)
 
 
-def bit_columns(count: int) -> tuple[str, ...]:
-    """Name the columns that so many tests need."""
-    return tuple(f"{PASSED}{number}" for number in range(max(1, -(-count // BITS))))
-
-
-def shard_column(key: Part) -> str:
-    """Name the column that says which shard a term sends a row to."""
-    return f"{SHARD}{key}"
-
-
 def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> DataFrame:
     """Match statements of all of a query's streams against what is wanted.
 
@@ -67,8 +54,9 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         shards: how many shards there are.
 
     Returns:
-        Rows with the number of the stream, event time and position, the tests that a statement
-        passed, and where it passed some its terms as far as they are bound or sharded by.
+        Rows with event time and position, the bits that say which tests a statement passed, its
+        stream and its shards, and where it passed some its terms as far as they are bound or
+        sharded by.
     """
     streams = stream_numbers(plan)
     # Rows of other streams are left out before. The end's short name comes first: it is told from
@@ -77,12 +65,12 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
     number = F.lit(others[0][0]) if others else F.lit(first[0])
     for place, stream in [*others[1:], first]:
         number = F.when(F.col(rows.STREAM) == stream, F.lit(place)).otherwise(number)
-    # A row without a triple tells how far time has come, and gets a negative number.
+    # A row without a triple tells how far time has come.
     is_triple = F.col(rows.PREDICATE).isNotNull()
-    signed = F.when(is_triple, number).otherwise(-1 - number)
     nothing = F.lit(0).cast("bigint")
-    tests = [plan.wanted[at : at + BITS] for at in range(0, len(plan.wanted), BITS)] or [()]
-    bits = bit_columns(len(plan.wanted))
+    bits = MatchBits.of(plan.wanted, streams=len(streams), shards=shards)
+    tests = [plan.wanted[at : at + BITS] for at in range(0, len(plan.wanted), BITS)]
+    names = bits.names[: len(tests)]
     is_read = F.col(rows.STREAM).isin(*streams)
     letters, kept = [], [~is_triple]
     if rows.REASON in statements.columns:
@@ -90,27 +78,25 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         is_read = is_read | F.col(rows.REASON).isNotNull()
         statements = statements.withColumn(LETTER, letter())
         kept.append(F.col(LETTER).isNotNull())
+    fixed = not statements.isStreaming
+    is_of = {stream: number == place for place, stream in enumerate(streams)}
     passed = [
-        F.when(is_triple, _passed(each, fixed=not statements.isStreaming)).otherwise(nothing)
-        for each in tests
+        F.when(is_triple, _passed(each, is_of, fixed=fixed)).otherwise(nothing).alias(name)
+        for each, name in zip(tests, names, strict=True)
     ]
     edge = is_edge(statements.sparkSession, number, F.col(rows.EVENT_TIME), numbers=len(streams))
-    read = with_consequences(statements.where(is_read), plan)
-    tested = read.where(reduce(or_, [*(each != 0 for each in passed), *kept, edge])).select(
-        signed.alias(STREAM),
-        *rows.ELEMENT,
-        *letters,
-        *_NAMES,
-        *(each.alias(name) for each, name in zip(passed, bits, strict=True)),
+    # All is found out before rows are left out by it: in a filter and after it Spark would do it twice.
+    tested = (
+        with_consequences(statements.where(is_read), plan)
+        .select(edge.alias(_IS_EDGE), number.alias(_NUMBER), "*", *passed)
+        .where(reduce(or_, [F.col(_IS_EDGE), *(F.col(name) != 0 for name in names), *kept]))
     )
 
     def some(which: Callable[[Wanted], bool]) -> Column | None:
-        """Tell whether a statement passed one of these tests."""
-        masks = [sum(1 << at for at, each in enumerate(part) if which(each)) for part in tests]
+        """Tell whether a statement passed one of these tests, if there are any."""
         found = [
             F.col(name).bitwiseAND(F.lit(mask).cast("bigint")) != 0
-            for name, mask in zip(bits, masks, strict=True)
-            if mask
+            for name, mask in bits.masks(map(which, plan.wanted)).items()
         ]
         return reduce(or_, found) if found else None
 
@@ -123,17 +109,18 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
     if heard is not None:
         # Never NULL: with one NULL among them, integers would go through floating-point numbers.
         terms.append(F.when(heard, F.xxhash64(*_NAMES)).otherwise(nothing).alias(HASH))
-    keys = {each.key for each in plan.wanted if each.key is not None and shards > 1}
-    named = {
-        shard_column(key): F.col(VALUES[key]) if isinstance(key, int) else F.lit(key)
-        for key in keys
-    }
-    return tested.select(STREAM, rows.EVENT_TIME, rows.POSITION, *letters, *bits, *terms).select(
-        "*",
-        *(
-            F.pmod(F.xxhash64(term), F.lit(shards)).cast("int").alias(name)
-            for name, term in sorted(named.items())
-        ),
+    fields = {TOLD: ~is_triple, STREAM: F.col(_NUMBER)}
+    for key in {each.key for each in plan.wanted if each.key is not None and shards > 1}:
+        term = F.col(VALUES[key]) if isinstance(key, int) else F.lit(key)
+        is_sent = some(lambda each, key=key: each.key == key)  # type: ignore[misc]
+        shard = F.pmod(F.xxhash64(term), F.lit(shards))
+        if is_sent is not None:
+            fields[shard_by(key)] = F.when(is_sent, shard).otherwise(nothing)
+    kept_names = [rows.EVENT_TIME, rows.POSITION, *letters]
+    bound = tested.select(*kept_names, _NUMBER, rows.PREDICATE, *names, *terms)
+    words = bits.written([F.col(name) for name in names], fields)
+    return bound.select(
+        *kept_names, *words, *(each for each in (*VALUES, HASH) if each in bound.columns)
     )
 
 
@@ -152,12 +139,14 @@ def _scoped(place: int, streams: tuple[str, ...]) -> Column:
     if place == 1:
         return term
     prefixes = F.array(*(F.lit(f"_:{stream_prefix(stream)}") for stream in streams))
-    named = F.concat(F.get(prefixes, F.col(STREAM)), F.substr(term, F.lit(3)))
+    named = F.concat(F.get(prefixes, F.col(_NUMBER)), F.substr(term, F.lit(3)))
     return F.when(term.startswith("_:"), named).otherwise(term)
 
 
-def _passed(tests: Sequence[Wanted], *, fixed: bool) -> Column:
+def _passed(tests: Sequence[Wanted], is_of: Mapping[str, Column], *, fixed: bool) -> Column:
     """Tell which tests a statement passes, as the bits of a number.
+
+    Whether it is of a stream, a column `is_of` that stream says.
 
     Static data may be reloaded while a query runs, and what is in a window is then joined with the
     new. Only where it is `fixed` are statements left out because nothing in it joins with them.
@@ -175,23 +164,27 @@ def _passed(tests: Sequence[Wanted], *, fixed: bool) -> Column:
     found = F.lit(0).cast("bigint")
     for spelling, these in named.items():
         found = F.when(
-            F.col(rows.PREDICATE) == F.lit(spelling), _bits(these, fixed=fixed)
+            F.col(rows.PREDICATE) == F.lit(spelling), _bits(these, is_of, fixed=fixed)
         ).otherwise(found)
-    return found.bitwiseOR(_bits(other, fixed=fixed)) if other else found
+    return found.bitwiseOR(_bits(other, is_of, fixed=fixed)) if other else found
 
 
-def _bits(tests: Iterable[tuple[int, Wanted]], *, fixed: bool) -> Column:
+def _bits(
+    tests: Iterable[tuple[int, Wanted]], is_of: Mapping[str, Column], *, fixed: bool
+) -> Column:
     nothing = F.lit(0).cast("bigint")
     found = [
-        F.when(_condition(test, fixed=fixed), F.lit(1 << at).cast("bigint")).otherwise(nothing)
+        F.when(
+            _condition(test, is_of[test.stream], fixed=fixed), F.lit(1 << at).cast("bigint")
+        ).otherwise(nothing)
         for at, test in tests
     ]
     return reduce(lambda one, more: one.bitwiseOR(more), found)
 
 
-def _condition(test: Wanted, *, fixed: bool) -> Column:
+def _condition(test: Wanted, is_of_stream: Column, *, fixed: bool) -> Column:
     """Tell whether a statement passes a test: its constants, and its terms that stand twice."""
-    conditions = [F.col(rows.STREAM) == test.stream]
+    conditions = [is_of_stream]
     if test.way is not None:
         conditions.append(follows(test.way))
     if test.elements or not test.follows:

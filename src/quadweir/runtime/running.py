@@ -8,9 +8,8 @@ the plan, as the driver made it, so that every task and every attempt begins ane
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import gt, lt
 from typing import TYPE_CHECKING, Final
-
-from pyspark.sql import functions as F
 
 from quadweir.runtime.javacalls import JavaCalls
 
@@ -39,10 +38,12 @@ def is_edge(spark: SparkSession, number: Column, value: Column, *, numbers: int)
         cells.set(2 * place, -_EDGE)
         cells.set(2 * place + 1, _EDGE)
 
-    def swapped(place: Column, better: Callable[..., Column]) -> Column:
-        """Put the better of a cell's content and the value into it; gives what it held before."""
+    def replaced(place: Column, is_beyond: Callable[[Column, Column], Column]) -> Column:
+        """Tell whether the value is beyond what a cell holds, and put it there if so."""
         array = java.literal(cells, _ARRAY)
         held = java.call(array, "get", "bigint", place, is_pure=False)
-        return java.call(array, "getAndSet", "bigint", place, better(held, value), is_pure=False)
+        # Seldom reached; what was held is asked for again since a call has to give something.
+        before = java.call(array, "getAndSet", "bigint", place, value, is_pure=False)
+        return is_beyond(value, held) & is_beyond(value, before)
 
-    return (swapped(2 * number, F.greatest) < value) | (swapped(2 * number + 1, F.least) > value)
+    return replaced(2 * number, gt) | replaced(2 * number + 1, lt)
