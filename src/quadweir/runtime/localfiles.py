@@ -2,7 +2,7 @@
 
 Hadoop sets the permissions of every file and folder that it makes, and where its own native library is
 missing, as it is beside pyspark, it starts `chmod` to do so: some twenty processes for a small batch of
-a stream, a third of its time (`docs/design/0003-spark-session.md`). `LocalFiles.java` makes the call
+a stream (`docs/design/0003-spark-session.md`). `LocalFiles.java` makes the call
 itself; the compiler that Spark has for its generated code compiles it.
 """
 
