@@ -7,9 +7,11 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.plan.query import QueryPlan
+from quadweir.runtime.letters import taken_out
 from quadweir.runtime.matchbits import STREAM, TOLD, MatchBits, shard_by, word_of
 from quadweir.runtime.matching import VALUES, match_statements, stream_numbers
 from quadweir.sources.streamfiles import Element
@@ -55,6 +57,27 @@ def test_rows_are_those_of_the_tests_one_by_one(spark, text, shards):
     # What passes nothing is there only as far as it tells the first and the last time of its stream.
     assert edges(plan, found, shards) == edges(plan, every, shards)
     assert found.num_rows < every.num_rows
+
+
+def test_dead_letters_leave_the_times_of_statements_alone(spark):
+    """What a letter says of its time counts for nothing; what comes after it does."""
+    plan = spec_of(TWO_STREAMS).plan
+    frame = statements(spark, stream((1000, "b p9 b"), (1003, "b p9 b"), (1001, "b p9 b")))
+    letter = frame.limit(1).select(
+        rows.STREAM,
+        F.lit(5000).cast("bigint").alias(rows.EVENT_TIME),
+        rows.POSITION,
+        *(F.lit(None).cast("string").alias(name) for name in rows.TERMS),
+    )
+    told = [F.lit("x").alias(name) for name in (rows.SOURCE, rows.PLACE, rows.RECORD)]
+    unknown = F.lit(None).cast("string").alias(rows.REASON)
+    given = letter.select("*", *told, F.lit("bad").alias(rows.REASON)).union(
+        frame.select("*", *told, unknown)
+    )
+    found = match_statements(given.coalesce(1), plan, 1).toArrow()
+    letters, rest = taken_out(found.combine_chunks().to_batches()[0])
+    assert len(letters) == 1
+    assert edges(plan, pa.table(rest), 1) == {0: (1000, 1003)}
 
 
 def said(plan: QueryPlan, table: pa.Table, shards: int) -> set[tuple[object, ...]]:

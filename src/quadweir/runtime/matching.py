@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 VALUES: Final = ("value0", "value1", "value2")
 HASH: Final = "hash"
 _NUMBER: Final = "stream_number"
-_IS_EDGE: Final = "is_edge"
+_IS_KEPT: Final = "is_kept"
 
 END: Final = "urn:quadweir:end"
 """An element of this stream ends all others: the windows run empty (E3)."""
@@ -85,11 +85,13 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         for each, name in zip(tests, names, strict=True)
     ]
     edge = is_edge(statements.sparkSession, number, F.col(rows.EVENT_TIME), numbers=len(streams))
+    # Of what is no statement the time does not count: the edge is not asked for.
+    edge = F.when(reduce(or_, kept), True).otherwise(edge)
     # All is found out before rows are left out by it: in a filter and after it Spark would do it twice.
     tested = (
         with_consequences(statements.where(is_read), plan)
-        .select(edge.alias(_IS_EDGE), number.alias(_NUMBER), "*", *passed)
-        .where(reduce(or_, [F.col(_IS_EDGE), *(F.col(name) != 0 for name in names), *kept]))
+        .select(edge.alias(_IS_KEPT), number.alias(_NUMBER), "*", *passed)
+        .where(reduce(or_, [F.col(_IS_KEPT), *(F.col(name) != 0 for name in names)]))
     )
 
     def some(which: Callable[[Wanted], bool]) -> Column | None:
