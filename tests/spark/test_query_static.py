@@ -211,6 +211,34 @@ def test_two_stages_over_divided_data_read_it_anew_and_so_do_queries_that_feed_t
     assert diff_answers([*told, *later], written(out)) == ""
 
 
+def test_a_query_keeps_the_data_that_it_runs_over_when_another_reloads_it(
+    spark, tmp_path: Path
+) -> None:
+    """Both read the answers of a third, and only one reads its data anew."""
+    made = f"CONSTRUCT {{ ?x <urn:to> ?z }} {{ {STREAM} ?y <urn:r> ?z }}"
+    text = "SELECT ?x ?z { STREAM <urn:made> [RANGE 15ms] { ?x <urn:to> ?z } }"
+    file, out = tmp_path / "data.nt", tmp_path / "out"
+    file.write_text("<urn:b> <urn:r> <urn:c> .\n")
+    (tmp_path / "in").mkdir()
+    engine = engine_over(spark, tmp_path / "in")
+    engine.provide("urn:made", engine.query(made, dialect="cqels", static=[file]))
+    one, other = (engine.query(text, dialect="cqels") for _ in range(2))
+    try:
+        for name, query in (("one", one), ("other", other)):
+            sink = FileSink(out / name, LineFormat.ANSWERS_JSONL)
+            query.start(sink, checkpoint=tmp_path / f"checkpoint of {name}")
+        file.write_text("<urn:b> <urn:r> <urn:d> .\n")
+        assert one.reload_static() is True
+        one.stop()
+        write_batches(tmp_path / "in", [*stream((1000, "a p b")), LAST], 10)
+        other.processAllAvailable()
+    finally:
+        one.stop()
+        other.stop()
+    expected = [Answer.of(1000, "+", {"x": IRI("urn:a"), "z": IRI("urn:c")})]
+    assert diff_answers(expected, written(out / "other")) == ""
+
+
 def test_new_data_that_would_move_rows_to_other_shards_is_refused(
     spark, tmp_path: Path, monkeypatch
 ) -> None:

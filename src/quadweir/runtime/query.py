@@ -32,7 +32,7 @@ from quadweir.runtime.fingerprint import Fingerprint, layout_of
 from quadweir.runtime.letters import dead_letters as letters_of
 from quadweir.runtime.metrics import Meter
 from quadweir.runtime.recording import Recorder
-from quadweir.runtime.staticdata import StaticData
+from quadweir.runtime.staticdata import Prepared, StaticData
 from quadweir.runtime.whole import whole
 from quadweir.sinks.start import Split, start
 from quadweir.terms import IRI
@@ -94,6 +94,7 @@ class RegisteredQuery:
         self.shards = shards_used(self.plan, shards or self.partitions)
         self._running: StreamingQuery | None = None
         self._runs_as = ""
+        self._runs_over: list[Prepared] = []
         self._start: Callable[[], object] | None = None
         self._observation: Observation | None = None
         self._meter = Meter()
@@ -217,6 +218,8 @@ class RegisteredQuery:
             )
         self.fingerprint.guard(checkpoint, reload_static=reload_static)
         self._runs_as = self.fingerprint.digest
+        # Another query over the same answers may have the one that makes them read its data anew.
+        self._runs_over = [each._prepared for each in self._all_queries()]
         if statements is not None:
             self._check_construct()
 
