@@ -141,6 +141,8 @@ class HostedShard:
         """Start with an empty shard."""
         self._shard = self._spec.make(self._key)
         self._reader = self._spec.reader(self._shard)
+        # Whether what was logged is of no use until a batch brings all anew.
+        self._is_void = False
 
     def take(self, blobs: list[bytes], step: str, replayed: int) -> Iterator[pa.RecordBatch]:
         began = time.monotonic()
@@ -180,6 +182,8 @@ class HostedShard:
         if events.before is not None:
             self._begin()
             self._shard.step(replace(events, changes=events.before), self._through)
+        elif self._is_void:
+            events = replace(events, changes=None)
         answers = self._shard.step(events, through)
         self._through = through
         return answers, late
@@ -208,8 +212,11 @@ class HostedShard:
         at = struct.calcsize(_SNAPSHOT)
         static, snapshot = data[at : at + length].decode(), data[at + length :]
         # The driver has seen to it that the checkpoint is this query's.
-        if static == self._spec.static_digest or self._spec.is_given:
+        if static == self._spec.static_digest:
             self._shard.restore(snapshot)
+        elif self._spec.is_given:
+            # Its terms have numbers that may be others' now.
+            self._is_void = True
         else:
             self._shard.take_over(snapshot)
 
