@@ -16,8 +16,9 @@ from quadweir.runtime.letters import sorted_out
 
 if TYPE_CHECKING:
     from quadweir.kernel.answers import Answers
+    from quadweir.kernel.events import Events
     from quadweir.runtime.bounded import ShardSpec
-    from quadweir.runtime.exchange import Late, Sender
+    from quadweir.runtime.exchange import Sender
 
 # As in the kernel, which is not imported here.
 _ALWAYS: Final = -(2**60)
@@ -151,7 +152,8 @@ class HostedShard:
         now = times.note(blobs)
         times.advance(self._streams, self._timing, now)
         after = self._through
-        answers, late = self._step(blobs, times.through)
+        events, late = self._reader.events(blobs, after=after)
+        answers = self._step(events, times.through)
         facts = {
             "late": late.matches,
             "through": times.through,
@@ -175,18 +177,19 @@ class HostedShard:
         return self._through
 
     def replay(self, blobs: list[bytes], mark: int) -> None:
-        self._step(blobs, mark)
+        events, _ = self._reader.events(blobs, after=self._through)
+        if self._is_void and events.before is None:
+            self._through = mark
+        else:
+            self._step(events, mark)
 
-    def _step(self, blobs: list[bytes], through: int) -> tuple[Answers, Late]:
-        events, late = self._reader.events(blobs, after=self._through)
+    def _step(self, events: Events, through: int) -> Answers:
         if events.before is not None:
             self._begin()
             self._shard.step(replace(events, changes=events.before), self._through)
-        elif self._is_void:
-            events = replace(events, changes=None)
         answers = self._shard.step(events, through)
         self._through = through
-        return answers, late
+        return answers
 
     def note(self) -> str:
         return self._times.as_text()

@@ -219,13 +219,14 @@ def test_another_way_to_shard_is_not_taken_over() -> None:
     assert not host.reload(quads("a0 p b7", "g"))
 
 
+@pytest.mark.parametrize("report", [Report(policy=ReportPolicy.ON_CLOSE), *REPORTS], ids=str)
 @pytest.mark.parametrize("output", OutputOperator)
 def test_a_second_stage_that_had_other_static_terms_is_taken_up(
-    monkeypatch, output: OutputOperator
+    monkeypatch, output: OutputOperator, report: Report
 ) -> None:
     """They had numbers there that others have now; what it held comes once more."""
     monkeypatch.setattr(hosting, "_LONGEST_LOG", 4)
-    query = replace(parse(TWO_STAGES), output=output)
+    query = replace(parse(TWO_STAGES), output=output, report=report)
     feed = make_feed(random.Random(1))
     batches = [feed[start : start + 3] for start in range(0, len(feed), 3)]
     before, after = quads("b0 r c0 . b1 r c1 . b2 r c2"), quads("b1 r d1 . b0 r d0")
@@ -235,5 +236,5 @@ def test_a_second_stage_that_had_other_static_terms_is_taken_up(
         always.push(batch)
     assert old.reload(after)
     expected = rest(always, batches[6:])
-    assert len({each.t for each in expected}) > 2
+    assert expected
     assert diff_answers(expected, rest(old, batches[6:], restarts=True)) == ""
