@@ -24,6 +24,7 @@ use (see `DataFrame.observe`)."""
 
 _SECONDS_BETWEEN_LINES: Final = 2.0
 _RATE_SECONDS: Final = 5.0
+_TOGETHER_SECONDS: Final = 0.05
 _NO_WATERMARK: Final = "1970-01-01T00:00:00.000Z"
 
 
@@ -72,6 +73,9 @@ class Meter:
         self.triples += observed.get("triples") or 0
         # A batch of which nothing could be used observes nothing, rather than zero.
         self.bad += sum(rows) - (observed.get("used") or 0)
+        # Batches that are heard of together tell nothing of the time between them.
+        if self._history and elapsed - self._history[-1][0] < _TOGETHER_SECONDS:
+            self._history.pop()
         self._history.append((elapsed, self.total_records, self.triples))
 
     @property
@@ -89,7 +93,7 @@ class Meter:
         )
         if begin is end:
             begin = self._history[-2]
-        seconds = max(end[0] - begin[0], 1e-3)
+        seconds = end[0] - begin[0]
         return (end[1] - begin[1]) / seconds, (end[2] - begin[2]) / seconds
 
 

@@ -69,6 +69,12 @@ class Question:
             name="demo-jams",
         )
 
+    @property
+    def was_tried(self) -> bool:
+        """Whether a batch went through, or the query failed."""
+        running = self._running
+        return running is not None and (running.lastProgress is not None or not running.isActive)
+
     def finish(self, interrupts: Interrupts) -> None:
         """Wait until all that was written has been answered, and stop."""
         if self._running is None:

@@ -149,7 +149,10 @@ def build(
             hint="Run `quadweir doctor` to see what is missing.",
         ) from error
     if not verbose:
+        from quadweir.runtime.chatter import sift
+
         session.sparkContext.setLogLevel("ERROR")
+        sift(session)
     if master.startswith("local"):
         from quadweir.runtime.localfiles import use_local_files
 

@@ -73,6 +73,15 @@ def test_batches_further_apart_than_that_still_give_a_rate():
     assert meter.rates() == (10.0, 50.0)
 
 
+def test_batches_that_are_heard_of_together_count_as_one():
+    meter = Meter(names=("a",))
+    meter.add(progress(0, (10,), 50), 1.0)
+    for batch in range(1, 4):
+        meter.add(progress(batch, (20,), 100), 3.0 + batch / 1e6)
+    records, _ = meter.rates()
+    assert records == pytest.approx(30.0, rel=1e-3)
+
+
 def test_a_batch_of_which_nothing_could_be_used_is_all_bad():
     meter = Meter(names=("a",))
     meter.add(progress(0, (7,), observedMetrics={METRICS: {"triples": None, "used": None}}), 1.0)

@@ -1,0 +1,126 @@
+"""What Spark's Python processes say on standard error, without what nobody needs to hear.
+
+Spark announces some of them, and one whose Java end is gone, because a query was stopped, tells at
+length that its pipe is broken. Both would come in the middle of a display. All else is passed on.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import select
+import tempfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MARK: Final = "quadweir.chatter"
+_STANDARD_ERROR: Final = 2
+_QUIET_SECONDS: Final = 0.5
+_CHUNK: Final = 1 << 16
+
+_ANNOUNCED: Final = re.compile(r"(Starting )?Streaming TransformWithState\w* Python worker\b")
+_BEGIN: Final = "Traceback (most recent call last):"
+_LINKS: Final = (
+    "During handling of the above exception",
+    "The above exception was the direct cause",
+)
+_PEER_GONE: Final = ("BrokenPipeError", "ConnectionResetError")
+
+
+@final
+class Sieve:
+    """Takes lines and gives those that are to be heard.
+
+    >>> sieve = Sieve()
+    >>> sieve.take("Starting Streaming TransformWithStateInPandas Python worker.")
+    []
+    >>> sieve.take("a message")
+    ['a message']
+    """
+
+    def __init__(self) -> None:
+        self._block: list[str] = []
+        self._error: str | None = None
+        self._was_dropped = False
+
+    def take(self, line: str) -> list[str]:
+        """Take a line; one that belongs to a traceback is kept until that is over."""
+        if self._block:
+            if self._goes_on(line):
+                self._block.append(line)
+                return []
+            return self.rest() + self.take(line)
+        if line == _BEGIN:
+            self._block = [line]
+            self._error = None
+            return []
+        is_dropped = bool(_ANNOUNCED.match(line)) or (self._was_dropped and not line.strip())
+        self._was_dropped = is_dropped
+        return [] if is_dropped else [line]
+
+    def rest(self) -> list[str]:
+        """Give what was kept, if it is of any interest."""
+        block, self._block = self._block, []
+        ended = self._error is not None and self._error.startswith(_PEER_GONE)
+        self._was_dropped = ended and any("/pyspark/" in line for line in block)
+        return [] if self._was_dropped else block
+
+    def _goes_on(self, line: str) -> bool:
+        """Tell whether a line is of the traceback that was begun."""
+        if not line.strip():
+            return True
+        if line.startswith(_LINKS):
+            self._error = None
+            return True
+        if self._error is not None:
+            return False
+        if line != _BEGIN and not line.startswith(" "):
+            self._error = line
+        return True
+
+
+def sift(spark: SparkSession) -> None:
+    """Have what the processes of this session's Java say go through a sieve, from now on."""
+    context: Any = spark.sparkContext
+    system = context._jvm.java.lang.System
+    if os.name != "posix" or system.getProperty(_MARK) is not None:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        pipe = Path(folder, "said")
+        os.mkfifo(pipe, 0o600)
+        # Without waiting for Java, which waits for this.
+        reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        java_io = context._jvm.java.io
+        system.setErr(java_io.PrintStream(java_io.FileOutputStream(str(pipe)), True))
+    system.setProperty(_MARK, "sifted")
+    fcntl.fcntl(reading, fcntl.F_SETFL, fcntl.fcntl(reading, fcntl.F_GETFL) & ~os.O_NONBLOCK)
+    threading.Thread(target=_pass_on, args=(reading,), daemon=True, name=_MARK).start()
+
+
+def _pass_on(reading: int) -> None:
+    """Read lines until Java ends, and write those to be heard."""
+    sieve = Sieve()
+    begun = b""
+    while True:
+        is_ready, _, _ = select.select([reading], [], [], _QUIET_SECONDS)
+        if not is_ready:
+            _say(sieve.rest())
+            continue
+        chunk = os.read(reading, _CHUNK)
+        *lines, begun = (begun + chunk).split(b"\n")
+        for line in lines:
+            _say(sieve.take(line.decode(errors="replace")))
+        if not chunk:
+            _say([*sieve.rest(), *([begun.decode(errors="replace")] if begun else [])])
+            os.close(reading)
+            return
+
+
+def _say(lines: list[str]) -> None:
+    if lines:
+        os.write(_STANDARD_ERROR, "".join(f"{line}\n" for line in lines).encode())

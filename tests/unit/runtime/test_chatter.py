@@ -1,0 +1,65 @@
+"""What is heard of Spark's Python processes."""
+
+from __future__ import annotations
+
+import os
+
+from quadweir.runtime import chatter
+from quadweir.runtime.chatter import Sieve
+
+GONE = """Traceback (most recent call last):
+  File "/x/pyspark/serializers.py", line 602, in read_int
+    return self._sock.recv_into(b)
+ConnectionResetError: [Errno 104] Connection reset by peer
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/x/pyspark/worker_util.py", line 253, in get_sock_file_to_executor
+BrokenPipeError: [Errno 32] Broken pipe
+"""
+OWN = """Traceback (most recent call last):
+  File "/x/pyspark/worker.py", line 1, in main
+BrokenPipeError: [Errno 32] Broken pipe
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/home/own.py", line 3, in clean
+ValueError: not a number
+"""
+NOT_SPARKS = """Traceback (most recent call last):
+  File "/home/own.py", line 3, in send
+BrokenPipeError: [Errno 32] Broken pipe
+"""
+
+
+def heard(text: str) -> str:
+    sieve = Sieve()
+    lines = [kept for line in text.splitlines() for kept in sieve.take(line)]
+    return "".join(f"{line}\n" for line in (*lines, *sieve.rest()))
+
+
+def test_announcements_are_not_heard_and_what_users_print_is():
+    announced = "Starting Streaming TransformWithStateInPandas Python worker.\n\n"
+    assert heard(announced + "mine\n\n" + announced + "\nmine too\n") == "mine\n\nmine too\n"
+
+
+def test_a_process_whose_java_is_gone_is_not_heard_of():
+    assert heard("before\n" + GONE + "after\n") == "before\nafter\n"
+
+
+def test_other_tracebacks_are_heard_whole():
+    assert heard(OWN) == OWN
+    assert heard(NOT_SPARKS + "after\n") == NOT_SPARKS + "after\n"
+    assert heard(GONE + OWN + GONE + NOT_SPARKS) == OWN + NOT_SPARKS
+
+
+def test_a_pipe_is_read_to_its_end(monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(chatter, "_say", said.extend)
+    reading, writing = os.pipe()
+    os.write(writing, ("ä\n" + GONE + "half").encode())
+    os.close(writing)
+    chatter._pass_on(reading)
+    assert said == ["ä", "half"]
