@@ -178,8 +178,9 @@ class Direct:
     def restart(self) -> None:
         self.take_up(self)
 
-    def take_up(self, left: Direct) -> None:
+    def take_up(self, left: Direct | Tested) -> None:
         """Go on where another one stopped."""
+        assert isinstance(left, Direct)
         for key, before in list(left._hosted.items()):
             self._hosted[key] = after = self._make(key)
             after.restore(before.snapshot())
@@ -208,8 +209,9 @@ class Tested:
         """What the stage keeps for each of its shards."""
         return {key: dict(self.tester.peekMapState("kept", key)) for key in self._keys}
 
-    def take_up(self, left: Tested | Mapping[int, dict[Any, Any]]) -> None:
+    def take_up(self, left: Direct | Tested | Mapping[int, dict[Any, Any]]) -> None:
         """Go on where another one stopped, or as a state was."""
+        assert not isinstance(left, Direct)
         for key, kept in (left.state() if isinstance(left, Tested) else left).items():
             self._keys.add(key)
             self.tester.updateMapState("kept", key, kept)
@@ -309,7 +311,7 @@ class Host:
         if not self.spec.plan.holds_as(plan, shards):
             return False
         for now, before in zip(self.stages, stages, strict=True):
-            now.take_up(before)  # type: ignore[arg-type]
+            now.take_up(before)
         return True
 
     def push(

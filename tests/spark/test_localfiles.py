@@ -12,24 +12,28 @@ from quadweir.runtime.localfiles import use_local_files
 
 
 @pytest.fixture
-def files(spark: SparkSession) -> Any:
+def hadoop(spark: SparkSession) -> Any:
     context: Any = spark.sparkContext
-    jvm = context._jvm
+    return context._jvm.org.apache.hadoop.fs
+
+
+@pytest.fixture
+def files(spark: SparkSession, hadoop: Any) -> Any:
+    context: Any = spark.sparkContext
     settings = context._jsc.hadoopConfiguration()
-    return jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI("file:///"), settings)
+    return hadoop.FileSystem.get(context._jvm.java.net.URI("file:///"), settings)
 
 
-def test_a_session_has_them_and_keeps_them(spark: SparkSession, files: Any) -> None:
+def test_a_session_has_them_and_keeps_them(spark: SparkSession, hadoop: Any, files: Any) -> None:
     assert files.getClass().getName() == "quadweir.LocalFiles"
     use_local_files(spark)
-    assert files.exists(spark._jvm.org.apache.hadoop.fs.Path("/"))  # type: ignore[union-attr]
+    assert files.exists(hadoop.Path("/"))
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o755, 0o1777])
 def test_permissions_are_those_asked_for(
-    spark: SparkSession, files: Any, tmp_path: Path, mode: int
+    hadoop: Any, files: Any, tmp_path: Path, mode: int
 ) -> None:
-    hadoop: Any = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]
     permission = hadoop.permission.FsPermission.createImmutable(mode)
     folder, file = tmp_path / "folder", tmp_path / "a file"
     files.mkdirs(hadoop.Path(str(folder)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import final
 
 import numpy as np
@@ -11,6 +12,22 @@ from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Changes
 from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.terms import Variable
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a query is cut into two stages.
+
+    Attributes:
+        place: the operator whose changes the first stage gives and the second is given.
+        variables: the columns that go from one to the other.
+        above: whether this is the second stage.
+    """
+
+    place: int
+    variables: tuple[Variable, ...]
+    above: bool
 
 
 @final

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, final
 
@@ -11,31 +11,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from quadweir.algebra.analyze import check_windows, compares_derivations
+from quadweir.algebra.analyze import check_windows
 from quadweir.algebra.dataset import Dataset
-from quadweir.algebra.evaluate import solve
-from quadweir.algebra.patterns import (
-    Pattern,
-    Values,
-)
-from quadweir.algebra.query import (
-    AskForm,
-    ConstructForm,
-    ContinuousQuery,
-    DescribeForm,
-    SelectForm,
-)
-from quadweir.algebra.scopes import in_scope
-from quadweir.algebra.solutions import Bag
+from quadweir.algebra.query import AskForm, ContinuousQuery, DescribeForm
 from quadweir.algebra.streams import OutputOperator
-from quadweir.algebra.values import FALSE, TRUE
 from quadweir.errors import InternalError, StateError, UnsupportedError
 from quadweir.kernel import state
 from quadweir.kernel.answers import (
     Answers,
     Differences,
-    Eager,
-    Everything,
     Output,
     Passed,
     Rows,
@@ -48,17 +32,17 @@ from quadweir.kernel.codec import Kind, read_frame, write_frame, written_for
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.fixed import Loaded, Share, StaticSource
-from quadweir.kernel.given import Given
+from quadweir.kernel.given import Cut, Given
 from quadweir.kernel.instants import Closes, reports_on_close
 from quadweir.kernel.interning import ZERO
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
 from quadweir.kernel.network import LeafPlan, Network, Source, part
+from quadweir.kernel.outputs import output_of
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.routing import Router
 from quadweir.kernel.shapes import (
     NotIncrementalError,
-    alone,
     answer_variables,
     is_eager,
     modifiers_of,
@@ -66,27 +50,10 @@ from quadweir.kernel.shapes import (
 )
 from quadweir.kernel.window import Leaf, Matches
 from quadweir.sharing import Template
-from quadweir.terms import Variable
 
 # How many changes run through the operators at once: enough to make the way of one cheap, few
 # enough that what they touch stays in the processor's caches.
 CHUNK: Final = 1 << 16
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Where a query is cut into two stages.
-
-    Attributes:
-        place: the operator whose changes the first stage gives and the second is given.
-        variables: the columns that go from one to the other.
-        above: whether this is the second stage.
-    """
-
-    place: int
-    variables: tuple[Variable, ...]
-    above: bool
 
 
 @final
@@ -204,32 +171,9 @@ class Shard:
         parameters = self.template.parameters if self.template is not None else ()
         times = tuple(variable for _, variable in builder.instants)
         self._columns = (*self.variables, *parameters, *times)
-        output: Output
-        if isinstance(query.form, AskForm) and not modifiers:
-            output = Whole((root, ()), self._ask, 1, query.output, self.dictionary)
-        elif modifiers:
-            if not isinstance(query.form, SelectForm | ConstructForm):
-                raise NotIncrementalError("LIMIT or OFFSET under ASK")
-            kept = tuple(sorted(in_scope(inner, query)))
-            output = Whole(
-                (root, kept),
-                lambda _t, found: self._modify(modifiers, kept, found),
-                len(self._columns),
-                query.output,
-                self.dictionary,
-            )
-        elif eager:
-            output = Eager(root, self._columns)
-        elif query.output is OutputOperator.RSTREAM:
-            output = Everything(root, self._columns, self.dictionary)
-        else:
-            output = Differences(
-                root,
-                self._columns,
-                self.dictionary,
-                derivations=compares_derivations(query),
-                goes=query.output is OutputOperator.DSTREAM,
-            )
+        output = output_of(
+            query, root, modifiers, inner, self._columns, self.dictionary, eager=eager
+        )
         tells_all = (
             query.output is OutputOperator.RSTREAM
             or isinstance(query.form, AskForm)
@@ -326,30 +270,6 @@ class Shard:
         network.keep(network.below([place(self._root)]))
         network.clocks = {}
         self._trackers, self._closes, self.sources = [], None, ()
-
-    def _ask(self, _t: int, found: np.ndarray) -> np.ndarray:
-        answer = TRUE if len(found) else FALSE
-        return np.array([[self.dictionary.number(answer)]], dtype=np.int64)
-
-    def _modify(
-        self,
-        modifiers: Sequence[Pattern],
-        kept: tuple[Variable, ...],
-        found: np.ndarray,
-    ) -> np.ndarray:
-        """Apply ORDER BY, LIMIT and the like to the solutions of one report (A4)."""
-        terms = {int(each): self.dictionary.term(int(each)) for each in np.unique(found) if each}
-        rows = tuple(tuple(terms.get(int(each)) for each in row) for row in found)
-        pattern: Pattern = Values(variables=kept, rows=rows)  # type: ignore[arg-type]
-        for modifier in modifiers:
-            pattern = replace(modifier, input=pattern)  # type: ignore[arg-type]
-        bag: Bag = solve(alone(self.query, pattern), Dataset())
-        result = np.zeros((len(bag), len(self._columns)), dtype=np.int64)
-        for place, solution in enumerate(bag):
-            for column, variable in enumerate(self._columns):
-                if variable in solution:
-                    result[place, column] = self.dictionary.number(solution[variable])
-        return result
 
     # --- what a plan wants to know ---
 

@@ -10,23 +10,16 @@ import pyarrow as pa
 
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.kernel.fixed import Share, StaticSource
+from quadweir.kernel.given import Cut
 from quadweir.kernel.shapes import answer_variables
-from quadweir.kernel.shard import Cut, Shard
+from quadweir.kernel.shard import Shard
 from quadweir.plan.describe import second_shards, shards_used
 from quadweir.plan.query import QueryPlan
 from quadweir.runtime.answers import Shape
-from quadweir.runtime.exchange import (
-    BLOB,
-    BLOB_SCHEMA,
-    FIRST,
-    SHARD_KEY,
-    Packer,
-    Receiver,
-    Sender,
-    Unpacker,
-    shard_keys,
-)
+from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, FIRST, SHARD_KEY, Packer, shard_keys
 from quadweir.runtime.matching import match_statements
+from quadweir.runtime.stages import Receiver, Sender
+from quadweir.runtime.unpacking import Unpacker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -48,11 +48,9 @@ class MatchBits:
     """Where everything stands: the bits of tests first, then the fields.
 
     Attributes:
-        tests: how many tests there are.
         places: for each field its word, the place of its lowest bit in it, and its width.
     """
 
-    tests: int
     places: Mapping[Field, tuple[int, int, int]]
 
     @staticmethod
@@ -68,7 +66,7 @@ class MatchBits:
                 at += BITS - at % BITS
             places[field] = (at // BITS, at % BITS, width)
             at += width
-        return MatchBits(len(tests), places)
+        return MatchBits(places)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -79,7 +77,7 @@ class MatchBits:
     def masks(self, wanted: Iterable[bool]) -> dict[str, int]:
         """Give the bits of the tests that are wanted, for each column that has some.
 
-        >>> MatchBits(3, {TOLD: (0, 3, 1), STREAM: (1, 0, 2)}).masks([True, False, True])
+        >>> MatchBits({TOLD: (0, 3, 1), STREAM: (1, 0, 2)}).masks([True, False, True])
         {'passed0': 5}
         """
         found: dict[str, int] = {}

@@ -8,7 +8,7 @@ matches nothing gives a row if none in the task before it had as early, or as la
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
 from typing import TYPE_CHECKING, Final
@@ -94,27 +94,27 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         .where(reduce(or_, [F.col(_IS_KEPT), *(F.col(name) != 0 for name in names)]))
     )
 
-    def some(which: Callable[[Wanted], bool]) -> Column | None:
+    def some(wanted: Iterable[bool]) -> Column | None:
         """Tell whether a statement passed one of these tests, if there are any."""
         found = [
             F.col(name).bitwiseAND(F.lit(mask).cast("bigint")) != 0
-            for name, mask in bits.masks(map(which, plan.wanted)).items()
+            for name, mask in bits.masks(wanted).items()
         ]
         return reduce(or_, found) if found else None
 
     terms = []
     for place, name in enumerate(VALUES):
-        is_needed = some(lambda each, place=place: place in each.needed)  # type: ignore[misc]
+        is_needed = some(place in each.needed for each in plan.wanted)
         if is_needed is not None:
             terms.append(F.when(is_needed, _scoped(place, streams)).alias(name))
-    heard = some(lambda each: bool(each.elements))
+    heard = some(bool(each.elements) for each in plan.wanted)
     if heard is not None:
         # Never NULL: with one NULL among them, integers would go through floating-point numbers.
         terms.append(F.when(heard, F.xxhash64(*_NAMES)).otherwise(nothing).alias(HASH))
     fields = {TOLD: ~is_triple, STREAM: F.col(_NUMBER)}
     for key in {each.key for each in plan.wanted if each.key is not None and shards > 1}:
         term = F.col(VALUES[key]) if isinstance(key, int) else F.lit(key)
-        is_sent = some(lambda each, key=key: each.key == key)  # type: ignore[misc]
+        is_sent = some(each.key == key for each in plan.wanted)
         shard = F.pmod(F.xxhash64(term), F.lit(shards))
         if is_sent is not None:
             fields[shard_by(key)] = F.when(is_sent, shard).otherwise(nothing)

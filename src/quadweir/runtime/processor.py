@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quadweir.kernel.answers import Answers
     from quadweir.kernel.events import Events
     from quadweir.runtime.bounded import ShardSpec
-    from quadweir.runtime.exchange import Sender
+    from quadweir.runtime.stages import Sender
 
 # As in the kernel, which is not imported here.
 _ALWAYS: Final = -(2**60)
@@ -195,7 +195,7 @@ class HostedShard:
         return self._times.as_text()
 
     def resume(self, note: str) -> None:
-        from quadweir.runtime.exchange import Sender
+        from quadweir.runtime.stages import Sender
 
         self._times = Times.of(note)
         known, self._times.static = self._times.static, self._spec.static_digest

@@ -1,0 +1,155 @@
+"""From the first stage of a query to its second: changes packed for its shards, and read there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+
+from quadweir import rows
+from quadweir.kernel.answers import Answers
+from quadweir.kernel.arrays import FOREVER, Ints
+from quadweir.kernel.events import Changes, Events
+from quadweir.kernel.shard import Shard
+from quadweir.runtime.answers import FACTS
+from quadweir.runtime.exchange import (
+    BEFORE,
+    BLOB,
+    FIRST,
+    PACKED_AT,
+    REPORTS,
+    SHARD_KEY,
+    THROUGH,
+    TIMES,
+    TOLD_TIMES,
+    letter_blob,
+    to_bytes,
+)
+from quadweir.runtime.unpacking import Late
+
+
+@final
+@dataclass(frozen=True)
+class Sender:
+    """Packs the changes that a shard of the first stage gives, for the shards of the second.
+
+    Attributes:
+        keys: the shuffle keys of the shards of the second stage, in their order.
+        column: the place of the variable that they are sharded by; None if there is one shard.
+        before: all changes until the step that is packed next, and the last report, if they are to
+            take the place of what was sent until then.
+    """
+
+    keys: tuple[int, ...]
+    column: int | None
+    before: tuple[Answers, Ints] | None = None
+
+    def letters(self, letters: Sequence[str]) -> pa.RecordBatch:
+        """Hand letters on to the second stage."""
+        batch = letter_blob(self.keys, letters)
+        nothing = [pa.nulls(1, pa.int64()) for _ in FACTS]
+        return pa.RecordBatch.from_arrays([*batch.columns, *nothing], names=self.schema.names)
+
+    @property
+    def schema(self) -> StructType:
+        """A blob for each shard of the second stage, or facts about this one."""
+        return StructType(
+            [
+                StructField(SHARD_KEY, IntegerType()),
+                StructField(FIRST, LongType()),
+                StructField(BLOB, BinaryType()),
+                *(StructField(name, LongType()) for name in FACTS),
+            ]
+        )
+
+    def write(self, shard: Shard, answers: Answers, after: int, salt: str) -> pa.RecordBatch:  # noqa: ARG002 - as for answers
+        """Pack the changes of a step that began after an instant."""
+        table = _as_table(answers)
+        facts = {TIMES: b"{}", TOLD_TIMES: b"{}", PACKED_AT: b"0"}
+        facts[THROUGH] = str(shard.through).encode()
+        reports = shard.reported
+        if self.before is not None:
+            changes, report = self.before
+            table = pa.concat_tables([_as_table(changes), table])
+            reports = np.concatenate((report, reports))
+            facts[BEFORE] = str(after).encode()
+        if shard.tells_reports:
+            facts[REPORTS] = reports.tobytes()
+        table = table.replace_schema_metadata(facts)
+        count = len(self.keys)
+        to = None
+        if self.column is not None:
+            to = _numbered(table.column(str(self.column)).combine_chunks(), count)
+        blobs = [
+            to_bytes(table if to is None else table.filter(pa.array(to == number)))
+            for number in range(count)
+        ]
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(self.keys, pa.int32()),
+                pa.array([after + 1] * count, pa.int64()),
+                pa.array(blobs, pa.binary()),
+                *(pa.nulls(count, pa.int64()) for _ in FACTS),
+            ],
+            names=self.schema.names,
+        )
+
+    def facts(self, facts: Mapping[str, int]) -> pa.RecordBatch:
+        """Give the row that says how a shard fares."""
+        numbers = [pa.array([facts.get(name)], pa.int64()) for name in FACTS]
+        nothing = [pa.nulls(1, kind) for kind in (pa.int32(), pa.int64(), pa.binary())]
+        return pa.RecordBatch.from_arrays([*nothing, *numbers], names=self.schema.names)
+
+
+def _as_table(changes: Answers) -> pa.Table:
+    names = [rows.REPORT, rows.SIGN, *map(str, range(len(changes.values)))]
+    return pa.table([pa.array(changes.t), pa.array(changes.sign), *changes.values], names=names)
+
+
+def _numbered(column: pa.Array, shards: int) -> Ints:
+    """Give the shard of each value, the same in every process."""
+    coded = column.dictionary_encode()
+    texts = coded.dictionary.to_numpy(zero_copy_only=False).astype(object)
+    found = (pd.util.hash_array(texts, categorize=False) % np.uint64(shards)).astype(np.int64)
+    numbers: Ints = found[coded.indices.to_numpy()]
+    return numbers
+
+
+@final
+class Receiver:
+    """Turns the blobs of the first stage into the events of a shard of the second."""
+
+    def events(
+        self,
+        blobs: Iterable[bytes],
+        *,
+        after: int,  # noqa: ARG002 - as for matches
+        until: int = FOREVER,  # noqa: ARG002
+    ) -> tuple[Events, Late]:
+        """Read blobs; nothing in them is late, the first stage has seen to that."""
+        tables, reports, anew = [], [], []
+        for blob in blobs:
+            reader = pa.ipc.open_stream(blob)
+            told, before = (reader.schema.metadata.get(name) for name in (REPORTS, BEFORE))
+            if told is not None:
+                reports.append(np.frombuffer(told, dtype=np.int64))
+            if before is not None:
+                anew.append(int(before))
+            tables.append(reader.read_all().replace_schema_metadata())
+        if not tables:
+            return Events(), Late()
+        table = pa.concat_tables(tables)
+        t, sign = (table.column(name).to_numpy() for name in (rows.REPORT, rows.SIGN))
+        order = np.argsort(t * 2 + (sign > 0), kind="stable")
+        columns = [each.combine_chunks().take(pa.array(order)) for each in table.columns[2:]]
+        instants = np.unique(np.concatenate(reports)) if reports else None
+        changes = Changes(t[order], sign[order], columns, instants)
+        if not anew:
+            return Events(changes=changes), Late()
+        changes, later = changes.split(max(anew))
+        return Events(changes=later, before=changes), Late()

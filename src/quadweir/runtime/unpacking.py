@@ -1,0 +1,238 @@
+"""Blobs of matches to the events of a shard: what is late told apart, what comes twice counted once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, final
+
+import numpy as np
+import pyarrow as pa
+
+from quadweir import rows
+from quadweir.kernel.arrays import FOREVER, Ints
+from quadweir.kernel.events import Events, MatchColumns
+from quadweir.kernel.oneway import OneWay
+from quadweir.kernel.shard import Shard
+from quadweir.kernel.window import Elements
+from quadweir.plan.wanted import Wanted
+from quadweir.runtime.exchange import ELEMENT_COLUMNS, SHARD, read_times
+from quadweir.runtime.letters import of_late
+from quadweir.runtime.matchbits import word_of
+from quadweir.runtime.matching import HASH, VALUES
+
+# Elements in runs longer than this are compared by hashing.
+_NEAR: Final = 4
+_MOST_RUNS: Final = 256
+
+
+@final
+@dataclass
+class Late:
+    """What of blobs came too late: how many matches, and letters about them if these are wanted."""
+
+    matches: int = 0
+    letters: list[str] = field(default_factory=list)
+
+
+@final
+class Unpacker:
+    """Turns blobs into the events of a shard.
+
+    Args:
+        shard: the shard.
+        wanted: the tests that rows were put to.
+        letters: whether to write letters about what is late.
+    """
+
+    def __init__(self, shard: Shard, wanted: Sequence[Wanted], *, letters: bool = False) -> None:
+        self._shard = shard
+        self._wanted = tuple(wanted)
+        self._letters = letters
+        self._waiting: pa.Table | None = None
+        self._sources: dict[str, list[int]] = defaultdict(list)
+        for place, source in enumerate(shard.sources):
+            self._sources[source.stream].append(place)
+        self._bare = [
+            (place, shard.sources.index(leaf.source))
+            for place, leaf in enumerate(shard.leaves)
+            if leaf.pattern is None
+        ]
+
+    def events(
+        self, blobs: Iterable[bytes], *, after: int, until: int = FOREVER
+    ) -> tuple[Events, Late]:
+        """Read blobs; elements not later than `after` are left out and told of.
+
+        A triple that an element carries twice counts once (W8). Of an instant until which not all has
+        been read, that cannot be told yet: what is later than `until` waits for the next call.
+        """
+        tables: list[pa.Table] = [] if self._waiting is None else [self._waiting]
+        self._waiting = None
+        seen: dict[int, tuple[int, int]] = {}
+        is_first = True
+        for blob in blobs:
+            reader = pa.ipc.open_stream(blob)
+            is_first = reader.schema.metadata[SHARD] == b"0"
+            for stream, (first, last) in read_times(reader.schema).items():
+                if last <= after:
+                    continue
+                for place in self._sources[stream]:
+                    known = seen.get(place, (first, last))
+                    seen[place] = (max(min(first, known[0]), after + 1), max(last, known[1]))
+            table = reader.read_all()
+            if table.num_rows:
+                tables.append(table.replace_schema_metadata())
+        if not tables:
+            return Events(seen=seen), Late()
+        table = pa.concat_tables(tables)
+        if until < FOREVER:
+            is_later = table.column(rows.EVENT_TIME).to_numpy() > until
+            if is_later.any():
+                self._waiting = table.filter(pa.array(is_later))
+                table = table.filter(pa.array(~is_later))
+        matches, elements, late = self._sorted_out(table, after, is_first)
+        return Events(matches, elements, seen), late
+
+    def _sorted_out(
+        self, table: pa.Table, after: int, is_first: bool
+    ) -> tuple[dict[int, MatchColumns], dict[int, Elements], Late]:
+        """Give each leaf what is its own."""
+        at, position = (table.column(name).to_numpy() for name in ELEMENT_COLUMNS)
+        values = [
+            self._shard.dictionary.encode(table.column(name))
+            if name in table.column_names
+            else None
+            for name in VALUES
+        ]
+        matches: dict[int, MatchColumns] = {}
+        elements: dict[int, Elements] = {}
+        late = Late()
+        for number, test in enumerate(self._wanted):
+            name, bit = word_of(number)
+            mine = (table.column(name).to_numpy() >> bit) & 1 != 0
+            chosen = np.flatnonzero(mine) if not mine.all() else slice(None)
+            times, positions = at[chosen], position[chosen]
+            if not len(times):
+                continue
+            # An element has no terms; a hash tells its triples apart.
+            cells = (
+                {0: table.column(HASH).to_numpy()[chosen]}
+                if test.elements
+                else {place: values[place][chosen] for place in test.needed}  # type: ignore[index]
+            )
+            kept = _once(times, positions, list(cells.values()))
+            is_late = times <= after
+            if is_late.any():
+                # What every shard gets is counted by one of them.
+                if not test.elements and (test.key is not None or is_first):
+                    lost = np.flatnonzero(is_late if kept is None else is_late & kept)
+                    late.matches += len(lost)
+                    if self._letters:
+                        places = np.flatnonzero(mine)[lost]
+                        late.letters += _letters(table.take(pa.array(places)), test, after)
+                kept = ~is_late if kept is None else ~is_late & kept
+            if kept is not None:
+                times, positions = times[kept], positions[kept]
+                cells = {place: each[kept] for place, each in cells.items()}
+            if not len(times):
+                continue
+            if test.elements:
+                elements.update(dict.fromkeys(test.elements, _elements(times, positions)))
+            for leaf, parts in test.leaves:
+                columns = [
+                    cells[part] if isinstance(part, int) else self._everywhere(part, len(times))
+                    for part in parts
+                ]
+                match = MatchColumns(times, positions, columns)
+                matches[leaf] = _both(matches[leaf], match) if leaf in matches else match
+        for leaf, source in self._bare:
+            if source in elements:
+                heard = elements[source]
+                matches[leaf] = MatchColumns(heard.time, heard.position, [])
+        return matches, elements, late
+
+    def _everywhere(self, spelling: str, count: int) -> Ints:
+        """Give the number of a term that is the same in all rows."""
+        return np.repeat(self._shard.dictionary.numbers((spelling,)), count)
+
+
+def _letters(table: pa.Table, test: Wanted, watermark: int) -> list[str]:
+    """Write about statements that passed a test and are late."""
+    at, position = (table.column(name).to_pylist() for name in ELEMENT_COLUMNS)
+    terms = []
+    for place, constant in enumerate(test.constants):
+        told = None if constant is None else str(constant)
+        if (test.way is None and told is not None) or VALUES[place] not in table.column_names:
+            terms.append([told] * table.num_rows)
+        else:
+            terms.append(table.column(VALUES[place]).to_pylist())
+    return [
+        of_late(test.stream, time, place, spelled, watermark)
+        for time, place, spelled in zip(at, position, zip(*terms, strict=True), strict=True)
+    ]
+
+
+def _both(one: MatchColumns, other: MatchColumns) -> MatchColumns:
+    """Put together what passed two tests; what an element says in two ways counts once (N1)."""
+    pairs = zip(
+        (one.time, one.position, *one.columns),
+        (other.time, other.position, *other.columns),
+        strict=True,
+    )
+    times, positions, *columns = (np.concatenate(each) for each in pairs)
+    kept = _once(times, positions, columns)
+    if kept is not None:
+        times, positions, *columns = (each[kept] for each in (times, positions, *columns))
+    return MatchColumns(times, positions, columns)
+
+
+def _elements(times: Ints, positions: Ints) -> Elements:
+    """Count the triples of each element."""
+    order = np.lexsort((positions, times))
+    times, positions = times[order], positions[order]
+    is_first = np.append(True, (times[1:] != times[:-1]) | (positions[1:] != positions[:-1]))
+    starts = np.flatnonzero(is_first)
+    return Elements(times[starts], positions[starts], np.diff(np.append(starts, len(times))))
+
+
+def _once(times: Ints, positions: Ints, columns: Sequence[Ints]) -> np.ndarray | None:
+    """Tell which rows to keep so that none is there twice; None to keep all.
+
+    Rows of one element mostly lie together. Then it is enough to compare neighbours.
+    """
+    if _lies_together(positions):
+        same = (positions[1:] == positions[:-1]) & (times[1:] == times[:-1])
+        if not same.any():
+            return None
+        if not _in_row(same, _NEAR):
+            again = np.zeros(len(times), dtype=bool)
+            for step in range(1, _NEAR):
+                equal = positions[step:] == positions[:-step]
+                for column in (times, *columns):
+                    equal &= column[step:] == column[:-step]
+                again[step:] |= equal
+            return ~again if again.any() else None
+    cells = np.column_stack((times, positions, *columns))
+    index = OneWay(cells.shape[1], capacity=len(cells))
+    _, became = index.transitions(cells, np.ones(len(cells), dtype=np.int64))
+    return None if became.all() else became > 0
+
+
+def _lies_together(positions: Ints) -> bool:
+    """Tell whether equal positions can only be neighbours: a few rising runs that do not overlap."""
+    falls = np.flatnonzero(positions[1:] < positions[:-1])
+    if len(falls) > _MOST_RUNS:
+        return False
+    first = positions[np.append(0, falls + 1)]
+    last = positions[np.append(falls, len(positions) - 1)]
+    order = np.argsort(first)
+    return bool((first[order][1:] > last[order][:-1]).all())
+
+
+def _in_row(flags: np.ndarray, count: int) -> bool:
+    """Tell whether so many flags are set one after the other."""
+    size = max(0, len(flags) - count + 1)
+    found = np.logical_and.reduce([flags[at : at + size] for at in range(count)])
+    return bool(found.any())
