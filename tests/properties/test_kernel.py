@@ -15,7 +15,7 @@ from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.streams import OutputOperator
 from quadweir.kernel.shapes import is_eager
-from quadweir.kernel.shard import Shard
+from quadweir.kernel.shard import CHUNK, Shard
 from quadweir.kernel.warm import compiled, warm_up
 from quadweir.optimize import optimize
 from quadweir.syntax import parse
@@ -31,6 +31,7 @@ def by_the_kernel(
     *,
     delay_ms: int = 0,
     steps: list[int],
+    chunk: int = CHUNK,
     restarts: bool = False,
 ) -> tuple[list[Answer], int]:
     """Feed a shard in steps of the given sizes, over and over; nothing is compiled meanwhile.
@@ -41,11 +42,13 @@ def by_the_kernel(
     forms = compiled()
 
     def make() -> Shard:
-        return Shard(
+        shard = Shard(
             query,
             static=Dataset.of(scoped_static(static)),
             streams=sorted({element.stream for element in arrived}),
         )
+        shard.chunk = chunk
+        return shard
 
     shard = make()
     feed = ShardFeed(shard, delay_ms=delay_ms)
@@ -73,6 +76,8 @@ def warmed() -> None:
 
 # From one element at a time to all at once.
 STEPS = st.lists(st.integers(1, 5) | st.just(1_000), min_size=1, max_size=3)
+# A step is cut after a match, after a few, or not at all.
+CHUNKS = st.integers(1, 4) | st.just(CHUNK)
 
 
 # With values put into a path of no steps, Oxigraph finds no match at nodes that the graph lacks; by
@@ -98,6 +103,7 @@ def test_the_kernel_gives_the_answers_of_the_oracle(
         static,
         delay_ms=delay,
         steps=steps,
+        chunk=data.draw(CHUNKS),
         restarts=data.draw(st.booleans()),
     )
     assert late == len(expected.late)
@@ -125,6 +131,7 @@ def test_eager_answers_are_those_of_the_oracle(
         static,
         delay_ms=delay,
         steps=steps,
+        chunk=data.draw(CHUNKS),
         restarts=data.draw(st.booleans()),
     )
     assert late == len(expected.late)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, final
 from numpy.typing import NDArray
 
 from quadweir.algebra.patterns import TriplePattern
+from quadweir.kernel.arrays import FOREVER
 from quadweir.kernel.given import Given
 from quadweir.kernel.relation import Delta, Operator
 from quadweir.kernel.stateless import Static
@@ -74,14 +75,17 @@ class Network:
         self.operators.append((operator, () if isinstance(operator, Given) else places))
         return operator
 
-    def advance(self, through: int) -> list[Delta]:
-        """Go on to an instant; gives the changes of every operator, in the order of operators."""
+    def advance(self, through: int, admitted: int = FOREVER) -> list[Delta]:
+        """Go on to an instant; gives the changes of every operator, in the order of operators.
+
+        Eager leaves take what has arrived as far as it is `admitted`.
+        """
         for clock in self.clocks.values():
             clock.advance(through)
         deltas: list[Delta] = []
         for operator, inputs in self.operators:
             if isinstance(operator, Leaf):
-                deltas.append(operator.advance(through))
+                deltas.append(operator.advance(through, admitted))
             else:
                 deltas.append(operator.step([deltas[place] for place in inputs]))
         return deltas

@@ -96,6 +96,8 @@ class Shard:
         self.query = query
         self.streams = tuple(streams)
         self.records = records
+        self.chunk = CHUNK
+        """How many changes run through the operators at once, about; answers do not depend on it."""
         self.template = template
         self._static: StaticSource = (
             Loaded(static_dataset(query, static if static is not None else Dataset()))
@@ -322,8 +324,10 @@ class Shard:
         found = []
         reported = []
         for cut in self._cuts(events, through):
-            found.append(self._advance(cut, spell=spell))
+            found.append(self._advance(cut, admitted=cut, spell=spell))
             reported.append(self._reported)
+        found.append(self._advance(through, spell=spell))
+        reported.append(self._reported)
         self.reported = np.concatenate(reported)
         self._through = through
         self._steps += 1
@@ -373,16 +377,22 @@ class Shard:
                 self._closes.hear(self.sources[place], first, last)
 
     def _cuts(self, events: Events, through: int) -> list[int]:
-        """Cut a long step into several: each with about as many changes as a chunk."""
-        count = sum(len(columns.time) for columns in events.matches.values())
-        if self.eager or count <= CHUNK:
-            return [through]
-        times = np.sort(np.concatenate([each.time for each in events.matches.values()]))
-        cuts = np.unique(times[CHUNK::CHUNK])
-        return [int(cut) for cut in cuts if self._through < cut < through] + [through]
+        """Find instants at which to cut a long step: about as many changes as a chunk in each part.
 
-    def _advance(self, through: int, *, spell: bool = True) -> tuple[Rows, tuple[pa.Array, ...]]:
-        deltas = self.network.advance(through)
+        An eager join has what goes in its way until all that came was joined. Cut, it has at most what
+        a chunk brings besides the windows' content, however long the step.
+        """
+        count = sum(len(columns.time) for columns in events.matches.values())
+        if count <= self.chunk:
+            return []
+        times = np.sort(np.concatenate([each.time for each in events.matches.values()]))
+        cuts = np.unique(times[self.chunk :: self.chunk])
+        return [int(cut) for cut in cuts if self._through < cut < through]
+
+    def _advance(
+        self, through: int, *, admitted: int = FOREVER, spell: bool = True
+    ) -> tuple[Rows, tuple[pa.Array, ...]]:
+        deltas = self.network.advance(through, admitted)
         place = self.network.place
         root = deltas[place(self._root)] if self._root is not None else no_change()
         tracked = [deltas[place(each)] for each in self._trackers]

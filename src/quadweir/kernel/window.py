@@ -238,8 +238,11 @@ class Leaf(Operator):
         """Take matches that have arrived, in any order; none may be late."""
 
     @abstractmethod
-    def advance(self, through: int) -> Delta:
-        """Go on to an instant and give what comes and goes until then, in order of time."""
+    def advance(self, through: int, admitted: int = FOREVER) -> Delta:
+        """Go on to an instant and give what comes and goes until then, in order of time.
+
+        An eager leaf also gives what comes later, as far as it has arrived and is `admitted`.
+        """
 
     def remember(self, report: int) -> None:
         """Keep what the last report saw and what has left since, until the next report.
@@ -359,15 +362,16 @@ class TimedLeaf(Leaf):
         self.dictionary.hold(run[:, FIRST_VALUE:].ravel())
         self._runs.append(run if self.eager else _by_instants(run))
 
-    def advance(self, through: int) -> Delta:
-        return self._advance_eagerly(through) if self.eager else self._advance_in_order(through)
+    def advance(self, through: int, admitted: int = FOREVER) -> Delta:
+        if self.eager:
+            return self._advance_eagerly(through, admitted)
+        return self._advance_in_order(through)
 
-    def _advance_eagerly(self, through: int) -> Delta:
+    def _advance_eagerly(self, through: int, admitted: int) -> Delta:
         table = self.table
         parts = []
-        if self._runs:
-            run = np.concatenate(self._runs) if len(self._runs) > 1 else self._runs[0]
-            self._runs = []
+        run = self._arrived(admitted)
+        if len(run):
             rows = table.append(run)
             came = np.ascontiguousarray(run[:, ENTER])
             parts.append(Delta(came, np.ones_like(rows), rows, np.ascontiguousarray(run[:, LEAVE])))
@@ -382,6 +386,19 @@ class TimedLeaf(Leaf):
         if not parts:
             return no_change()
         return Delta(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+    def _arrived(self, admitted: int) -> np.ndarray:
+        """Take what has arrived and comes until an instant, in the order of arrival."""
+        arrived, self._runs = self._runs, []
+        if admitted < FOREVER:
+            here = [run[:, ENTER] <= admitted for run in arrived]
+            self._runs = [
+                run[~now] for run, now in zip(arrived, here, strict=True) if not now.all()
+            ]
+            arrived = [run[now] for run, now in zip(arrived, here, strict=True)]
+        if not arrived:
+            return np.zeros((0, self.table.width), dtype=np.int64)
+        return np.concatenate(arrived) if len(arrived) > 1 else arrived[0]
 
     def _advance_in_order(self, through: int) -> Delta:
         table = self.table
@@ -488,7 +505,7 @@ class CountedLeaf(Leaf):
             self.dictionary.hold(matches.values.ravel())
             self._waiting.append(matches)
 
-    def advance(self, through: int) -> Delta:
+    def advance(self, through: int, admitted: int = FOREVER) -> Delta:
         again = self._come_again()
         self._count(through)
         clock, table, size = self.clock, self.table, self.clock.scope.size
