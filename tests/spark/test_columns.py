@@ -128,8 +128,8 @@ def test_of_times_those_go_on_that_are_the_earliest_or_latest_so_far(spark: Spar
     times = [(0, 5), (1, 5), (0, 5), (0, 6), (1, 4), (0, 5), (0, -3), (1, 5), (0, 9), (0, -2)]
     frame = spark.createDataFrame(times, "number int, time bigint").coalesce(1)
     kept = frame.where(is_edge(spark, F.col("number"), F.col("time"), numbers=2))
-    # What is the latest so far is not noted as the earliest: then another 5 goes on, once.
-    expected = [(0, 5), (1, 5), (0, 5), (0, 6), (1, 4), (0, -3), (0, 9)]
+    # What is the earliest so far is not noted as the latest: then another 5 goes on, once.
+    expected = [(0, 5), (1, 5), (0, 5), (0, 6), (1, 4), (0, -3), (1, 5), (0, 9)]
     # A task begins anew, also when the same plan runs again.
     for _ in range(2):
         assert [tuple(row) for row in kept.collect()] == expected
@@ -137,3 +137,21 @@ def test_of_times_those_go_on_that_are_the_earliest_or_latest_so_far(spark: Spar
         is_edge(spark, F.lit(0), F.col("id") % 2, numbers=1)
     )
     assert apart.count() == 8
+
+
+def test_where_the_latest_need_not_be_exact_few_times_go_on(spark: SparkSession) -> None:
+    def kept(times: list[int]) -> list[int]:
+        frame = spark.createDataFrame([(each,) for each in times], "time bigint").coalesce(1)
+        near = is_edge(spark, F.lit(0), F.col("time"), numbers=1, exact=False)
+        return [row.time for row in frame.where(near).collect()]
+
+    rising = list(range(1_000, 101_000, 3))
+    found = kept(rising)
+    assert len(found) < len(rising) / 10
+    assert found[0] == rising[0]
+    assert 0 <= rising[-1] - found[-1] <= (rising[-1] - rising[0]) / 256
+    # The earliest is exact, and so is the latest while there is little between.
+    assert min(kept([5_000, 90_000, 89_000, 700, 90_100, 3])) == 3
+    assert max(kept([1_000, 1_001, 1_100, 1_200, 1_201])) == 1_201
+    # Nor does a time that cannot be stop the task.
+    assert {*kept([2**63 - 1, -(2**63), 0, 2**63 - 1])} == {2**63 - 1, -(2**63)}

@@ -159,9 +159,9 @@ class Packer:
         passed = {name: table.column(name).to_numpy() for name in tests}
         mine = {name: each & everywhere.get(name, 0) for name, each in passed.items()}
         for key in {each for each in self.sent_by if each is not None and not is_alone}:
-            is_here = self.bits.read(shard_by(key), table) == shard
+            is_here = self.bits.is_(shard_by(key), shard, table)
             for name, mask in self.bits.masks(each == key for each in self.sent_by).items():
-                mine[name] |= np.where(is_here, passed[name] & mask, 0)
+                mine[name] |= (passed[name] & mask) * is_here
         some = reduce(np.bitwise_or, mine.values()) != 0
         table = table.drop_columns(self.bits.names)
         for name, each in mine.items():

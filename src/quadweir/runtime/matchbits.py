@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
+import numpy as np
+
 from quadweir.kernel.arrays import Ints
 from quadweir.plan.wanted import Part, Wanted
 
@@ -92,6 +94,13 @@ class MatchBits:
         word, shift, width = self.places[field]
         column: Ints = words.column(f"{WORD}{word}").to_numpy()
         return (column >> shift) & ((1 << width) - 1)
+
+    def is_(self, field: Field, value: int, words: pa.RecordBatch | pa.Table) -> np.ndarray:
+        """Tell of all rows whether a field has a value."""
+        word, shift, width = self.places[field]
+        column: Ints = words.column(f"{WORD}{word}").to_numpy()
+        found: np.ndarray = (column & (((1 << width) - 1) << shift)) == value << shift
+        return found
 
     def written(self, passed: Sequence[Column], fields: Mapping[Field, Column]) -> list[Column]:
         """Write the tests that each row passed, a number for each word, and its fields."""

@@ -2,7 +2,7 @@
 
 A statement that passes a test gives one row, with the terms that somebody binds and nothing else.
 Shards have to know how far time has come in a stream whether anything matches or not: a statement that
-matches nothing gives a row if none in the task before it had as early, or as late, a time.
+matches nothing gives a row if none in the task before it had as early, or about as late, a time.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from quadweir import rows
+from quadweir.kernel.instants import reports_on_close
 from quadweir.plan.query import QueryPlan
 from quadweir.plan.wanted import TERMS, Part, Wanted
 from quadweir.runtime.columns import may_hold
@@ -84,7 +85,15 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         F.when(is_triple, _passed(each, is_of, fixed=fixed)).otherwise(nothing).alias(name)
         for each, name in zip(tests, names, strict=True)
     ]
-    edge = is_edge(statements.sparkSession, number, F.col(rows.EVENT_TIME), numbers=len(streams))
+    edge = is_edge(
+        statements.sparkSession,
+        number,
+        F.col(rows.EVENT_TIME),
+        numbers=len(streams),
+        # When windows close depends on the last of all elements. Else only answers wait for it, and
+        # for more than that where time is let be late.
+        exact=reports_on_close(plan.query),
+    )
     # Of what is no statement the time does not count: the edge is not asked for.
     edge = F.when(reduce(or_, kept), True).otherwise(edge)
     # All is found out before rows are left out by it: in a filter and after it Spark would do it twice.

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from operator import gt, lt
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import functions as F
+
 from quadweir.runtime.javacalls import JavaCalls
 
 if TYPE_CHECKING:
@@ -19,18 +21,25 @@ if TYPE_CHECKING:
 _ARRAY: Final = "java.util.concurrent.atomic.AtomicLongArray"
 # No time is earlier or later.
 _EDGE: Final = 2**62
+# Where the highest need not be exact, it is so to one part in 256 of all that lies between.
+_NEAR_BITS: Final = 8
 
 
-def is_edge(spark: SparkSession, number: Column, value: Column, *, numbers: int) -> Column:
+def is_edge(
+    spark: SparkSession, number: Column, value: Column, *, numbers: int, exact: bool = True
+) -> Column:
     """Tell whether a value is lower or higher than all that the same task saw before it.
 
-    Of rows that this keeps, the lowest and the highest value are those of all rows.
+    Of rows that this keeps, the lowest and the highest value are those of all rows. Where values rise
+    from row to row that is every row: so if it need not be `exact`, a row is kept only if it is higher
+    by a 256th of the distance between the lowest and the highest kept before.
 
     Args:
         spark: the session.
         number: an integer below `numbers`; of rows with different ones none counts for the other.
         value: what is compared; no NULL.
         numbers: how many different numbers there may be.
+        exact: whether the highest value has to be kept; the lowest always is.
     """
     java = JavaCalls(spark)
     cells = getattr(java.jvm, _ARRAY)(2 * numbers)
@@ -38,12 +47,28 @@ def is_edge(spark: SparkSession, number: Column, value: Column, *, numbers: int)
         cells.set(2 * place, -_EDGE)
         cells.set(2 * place + 1, _EDGE)
 
-    def replaced(place: Column, is_beyond: Callable[[Column, Column], Column]) -> Column:
-        """Tell whether the value is beyond what a cell holds, and put it there if so."""
-        array = java.literal(cells, _ARRAY)
-        held = java.call(array, "get", "bigint", place, is_pure=False)
-        # Seldom reached; what was held is asked for again since a call has to give something.
-        before = java.call(array, "getAndSet", "bigint", place, value, is_pure=False)
-        return is_beyond(value, held) & is_beyond(value, before)
+    def held(place: Column) -> Column:
+        return java.call(java.literal(cells, _ARRAY), "get", "bigint", place, is_pure=False)
 
-    return replaced(2 * number, gt) | replaced(2 * number + 1, lt)
+    def replaced(
+        place: Column, is_beyond: Callable[[Column, Column], Column], is_far: Column | None = None
+    ) -> Column:
+        """Tell whether the value is beyond what a cell holds, far enough, and put it there if so."""
+        # Seldom reached; what was held is asked for again since a call has to give something.
+        before = java.call(
+            java.literal(cells, _ARRAY), "getAndSet", "bigint", place, value, is_pure=False
+        )
+        is_new = is_beyond(value, held(place))
+        return (is_new if is_far is None else is_new & is_far) & is_beyond(value, before)
+
+    high, low = 2 * number, 2 * number + 1
+    is_far = None
+    if not exact:
+        # Halves: the difference of two integers may be none. Before there is any value, the lowest is
+        # above the highest.
+        highest, lowest = (F.shiftright(held(place), 1) for place in (high, low))
+        span = F.greatest(highest - lowest, F.lit(0).cast("bigint"))
+        is_far = F.shiftright(value, 1) - highest >= F.shiftright(span, _NEAR_BITS)
+    # The lowest first: a value that is kept as such is not noted as the highest, and in values that
+    # rise it would never be noted the other way round.
+    return replaced(low, lt) | replaced(high, gt, is_far)

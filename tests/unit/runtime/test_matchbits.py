@@ -53,6 +53,9 @@ def test_fields_are_read_beside_all_tests(count):
             words[bits.names[word]] |= number << shift
         batch = pa.RecordBatch.from_pydict({name: [word] for name, word in words.items()})
         assert {field: int(bits.read(field, batch)[0]) for field in bits.places} == fields
+        for field, number in fields.items():
+            assert bits.is_(field, number, batch).all()
+            assert not bits.is_(field, number - 1, batch).any()
 
 
 @pytest.mark.parametrize("count", [57, 62, 63])
