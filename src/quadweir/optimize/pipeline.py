@@ -13,11 +13,17 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Final, TypeAlias, final
 
-from quadweir.algebra.analyze import check_windows, static_parts
+from quadweir.algebra.analyze import (
+    check_windows,
+    compares_derivations,
+    static_parts,
+    windows_read,
+)
 from quadweir.algebra.expressions import Expression
 from quadweir.algebra.patterns import Extend, Pattern, Project
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.scopes import in_scope, visible
+from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.traverse import rewrite_expressions, rewrite_patterns, walk
 from quadweir.errors import InternalError
 from quadweir.optimize.factor_unions import factor_unions
@@ -162,6 +168,7 @@ def _run(phase: Phase, query: ContinuousQuery, steps: list[Step]) -> ContinuousQ
             name = getattr(rule, "__name__", repr(rule))
             if after is not query:
                 _check(query, after, name)
+                after = query if _compares_otherwise(query, after) else after
             steps.append(Step(phase.name, name, after is not query, elapsed, after))
             query = after
         if query is before_round:
@@ -173,6 +180,22 @@ def _run(phase: Phase, query: ContinuousQuery, steps: list[Step]) -> ContinuousQ
             stacklevel=3,
         )
     return query
+
+
+def _compares_otherwise(before: ContinuousQuery, after: ContinuousQuery) -> bool:
+    """Tell whether ISTREAM or DSTREAM would compare something else after a rule (A2).
+
+    What is compared goes by the query as it was written. A BIND(NOW() AS ?x) that nobody looks at,
+    or an EXISTS over a window beside a condition that is always true, changes no solution, and a rule
+    may leave it out; but without it a pattern can be monotonic, and answers would come that are not
+    new by what was asked. Such a query is kept as it is: it is rare, and only less well optimised.
+    """
+    return (
+        before.output is not OutputOperator.RSTREAM
+        and compares_derivations(before) is not compares_derivations(after)
+        # Without a window nothing ever changes, whatever is compared.
+        and bool(windows_read(after.pattern, after))
+    )
 
 
 def _check(before: ContinuousQuery, after: ContinuousQuery, rule: str) -> None:

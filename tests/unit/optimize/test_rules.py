@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from quadweir.algebra.analyze import compares_derivations
 from quadweir.algebra.expressions import Constant
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import (
@@ -27,6 +28,7 @@ from quadweir.algebra.patterns import (
 )
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.render import render_expression
+from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.traverse import children, walk
 from quadweir.errors import InternalError
 from quadweir.optimize import Hints, UnsettledWarning, optimize, pipeline
@@ -275,6 +277,24 @@ def test_every_run_of_a_rule_is_recorded() -> None:
     assert changed == ["fold_constants"]
     assert result.steps[-1].query is result.query
     assert all(step.milliseconds >= 0 for step in result.steps)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "BIND(NOW() AS ?n)",
+        "BIND(timestamp(?x, :p, ?y) AS ?n)",
+        "BIND(EXISTS { STREAM :t [RANGE 9s] { ?x :p ?z } } AS ?n)",
+        "FILTER(1 = 1 || EXISTS { STREAM :t [RANGE 9s] { ?x :p ?z } })",
+    ],
+)
+def test_A2_what_is_left_out_does_not_change_what_is_compared(body: str) -> None:
+    query = parse(f"{PREFIX}SELECT ?x {{ STREAM :s [RANGE 9s] {{ ?x :p ?y }} {body} }}")
+    assert not compares_derivations(query)
+    assert not compares_derivations(optimize(query).query)
+    # Where all solutions are told, nothing is compared, and it can go.
+    told = replace(query, output=OutputOperator.RSTREAM)
+    assert compares_derivations(optimize(told).query)
 
 
 def test_a_query_with_nothing_to_gain_comes_back_as_it_is() -> None:
