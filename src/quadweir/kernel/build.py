@@ -46,7 +46,7 @@ from quadweir.algebra.patterns import (
     Values,
     WindowPattern,
 )
-from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.query import ContinuousQuery, SelectForm
 from quadweir.algebra.scopes import in_scope, windows_of
 from quadweir.algebra.solutions import Bag, is_time, time_variable
 from quadweir.algebra.traverse import walk
@@ -246,6 +246,9 @@ class Builder:
         query = replace(
             self.query,
             pattern=pattern,
+            # What a subquery selects decides which of equals its LIMIT keeps, not what the whole
+            # query does (A4).
+            form=SelectForm(variables=_selected(pattern, self.query)),
             windows=(),
             default_graphs=(),
             named_graphs=(),
@@ -492,6 +495,14 @@ class Builder:
             raise NotIncrementalError("an EXISTS that is no join")
         right = self._build(inner, scope)
         return self._wiring.exists(left, right, conditions, negated=test.negated)
+
+
+def _selected(pattern: Pattern, query: ContinuousQuery) -> tuple[Variable, ...]:
+    """Name what a subquery selects, in its order; of any other pattern, all its variables."""
+    inner = pattern
+    while isinstance(inner, Slice | Distinct | Reduced):
+        inner = inner.input
+    return inner.variables if isinstance(inner, Project) else tuple(sorted(in_scope(inner, query)))
 
 
 def _variables(*terms: object) -> tuple[Variable, ...]:

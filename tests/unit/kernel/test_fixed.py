@@ -8,10 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from quadweir.algebra.dataset import Dataset
 from quadweir.errors import SourceError
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.fixed import FixedRelation
+from quadweir.kernel.shard import Shard
+from quadweir.syntax import parse
 from quadweir.terms import IRI, Literal, Variable
+from quadweir.testing.shards import ShardFeed, as_answers
+from streaming import quads, stream
 
 X, Y = Variable("x"), Variable("y")
 BAG = [
@@ -73,3 +78,16 @@ def test_a_file_that_is_gone_or_damaged_is_an_error_of_its_own(tmp_path: Path) -
     (tmp_path / "bad.arrow").write_bytes(b"nonsense")
     with pytest.raises(SourceError, match=r"bad\.arrow"):
         FixedRelation.read(tmp_path / "bad.arrow", (X,))
+
+
+def test_A4_what_a_static_subquery_selects_decides_what_its_limit_keeps() -> None:
+    text = """SELECT ?y ?x { STREAM <urn:s> [RANGE 10ms] { ?x <urn:p> ?z }
+        { SELECT ?x ?y { ?x <urn:r> ?y } LIMIT 1 } }"""
+    fed = ShardFeed(Shard(parse(text, dialect="cqels"), static=Dataset.of(quads("a r 2 . b r 1"))))
+    assert fed.shard.why_not is None
+    found = [fed.push(stream((1, "a p c . b p c"))), fed.finish()]
+    assert [
+        answer.to_json()["bindings"]["x"]["value"]
+        for each in found
+        for answer in as_answers(each, fed.shard.query)
+    ] == ["urn:a"]
