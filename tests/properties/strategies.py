@@ -61,7 +61,7 @@ class Block:
 
     word: str
     groups: tuple[tuple[Part, ...], ...]
-    tail: str = ""  # solution modifiers of a subselect
+    tail: str = ""  # solution modifiers of a subselect, or the rest of an expression
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ class Question:
                 return " UNION ".join(self._group(group, dialect) for group in groups)
             case Block(word=word, groups=(group,), tail=tail) if word.startswith("SELECT"):
                 return f"{{ {word} WHERE {self._group(group, dialect)} {tail} }}"
-            case Block(word=word, groups=(group,)):
-                return f"{word} {self._group(group, dialect)}"
+            case Block(word=word, groups=(group,), tail=tail):
+                return f"{word} {self._group(group, dialect)}{tail}"
         raise AssertionError(part)
 
 

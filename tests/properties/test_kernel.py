@@ -33,6 +33,7 @@ def by_the_kernel(
     steps: list[int],
     chunk: int = CHUNK,
     restarts: bool = False,
+    incremental: bool = True,
 ) -> tuple[list[Answer], int]:
     """Feed a shard in steps of the given sizes, over and over; nothing is compiled meanwhile.
 
@@ -46,6 +47,7 @@ def by_the_kernel(
             query,
             static=Dataset.of(scoped_static(static)),
             streams=sorted({element.stream for element in arrived}),
+            incremental=incremental,
         )
         shard.chunk = chunk
         return shard

@@ -285,7 +285,8 @@ class Whole(Output):
     Forgets: a solution when its last equal goes.
 
     `make` turns the solutions of a report instant into its rows; `kept` says which solutions are
-    to be kept up to date for it, if any.
+    to be kept up to date for it, if any. Reports are compared by what is in them, unless `stayed`
+    says which rows of a report the one before was made of too (A2).
     """
 
     def __init__(
@@ -297,6 +298,7 @@ class Whole(Output):
         dictionary: Dictionary,
         *,
         always_anew: bool = False,
+        stayed: Callable[[int], np.ndarray] | None = None,
     ) -> None:
         self._kept = _Kept(*kept, dictionary) if kept is not None else None
         self._make = make
@@ -304,6 +306,7 @@ class Whole(Output):
         self._output = output
         self._dictionary = dictionary
         self._always_anew = always_anew
+        self._stayed = stayed if output is not OutputOperator.RSTREAM else None
         self._before = np.zeros((0, width), dtype=np.int64)
 
     def step(self, delta: Delta, reports: Ints) -> Rows:
@@ -321,13 +324,14 @@ class Whole(Output):
                 start = int(cut)
             else:
                 before = now
+            stayed = self._stayed(int(report)) if self._stayed is not None else None
             match self._output:
                 case OutputOperator.RSTREAM:
                     rows = now
                 case OutputOperator.ISTREAM:
-                    rows = _minus(now, before)
+                    rows = _minus(now, before if stayed is None else stayed)
                 case OutputOperator.DSTREAM:
-                    rows = _minus(before, now)
+                    rows = _minus(before, now if stayed is None else stayed)
             if len(rows):
                 times.append(np.full(len(rows), report, dtype=np.int64))
                 values.append(rows)

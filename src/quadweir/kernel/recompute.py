@@ -6,13 +6,14 @@ windows hold, not what the streams have brought.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quadweir.algebra.analyze import compares_derivations
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import solve
 from quadweir.algebra.moments import from_epoch_ms
@@ -43,7 +44,8 @@ class Recomputed:
     """A query's solutions by evaluation from scratch.
 
     Linear: no.
-    State: the triples in the windows.
+    State: the triples in the windows; where derivations are compared, which of them the last report
+        saw.
     Forgets: a triple when its window does.
     """
 
@@ -64,6 +66,10 @@ class Recomputed:
         self._held: list[dict[int, _Held]] = [{} for _ in leaves]
         self._deltas: list[Delta] = []
         self._done: list[int] = []
+        self.derivations = compares_derivations(query)
+        """Whether two reports are compared by what their solutions were made of (A2)."""
+        # For each leaf the rows that the last report saw; None before the first one.
+        self._seen: list[set[int]] | None = None
 
     def take(self, deltas: list[Delta]) -> None:
         """Take the changes of this step; `make` looks at them as far as time has come."""
@@ -77,11 +83,35 @@ class Recomputed:
 
     def make(self, t: int, _solutions: np.ndarray) -> np.ndarray:
         """Give the rows of the report at an instant."""
-        contents: dict[IRI, list[_Held]] = {}
-        for place, (source, _) in enumerate(self.leaves):
+        for place in range(len(self.leaves)):
             self._catch_up(place, int(np.searchsorted(self._deltas[place].t, t, side="right")))
+        return self._evaluated(t, self._held)
+
+    def stayed(self, t: int) -> np.ndarray:
+        """Give those rows of the report at an instant that the report before was made of too.
+
+        To be called once for each report, after `make`. Where derivations are compared, the pattern
+        is monotonic: the same elements always make the same solutions. So the derivations that two
+        reports share are those over the elements that both of them saw, and to evaluate the query
+        over these gives what they lead to. Nothing has to be noted of how a solution came about.
+        """
+        before, held = self._seen, self._held
+        self._seen = [set(each) for each in held]
+        if before is None:
+            # What static data gives without any element is new with the first report.
+            return np.zeros((0, len(self.variables)), dtype=np.int64)
+        both = [
+            {row: each for row, each in now.items() if row in seen}
+            for now, seen in zip(held, before, strict=True)
+        ]
+        return self._evaluated(t, both)
+
+    def _evaluated(self, t: int, held: Sequence[Mapping[int, _Held]]) -> np.ndarray:
+        """Evaluate the query over what the windows hold, or over a part of it."""
+        contents: dict[IRI, list[_Held]] = {}
+        for (source, _), triples in zip(self.leaves, held, strict=True):
             window = self.query.windows[source.window]
-            contents.setdefault(window.name, []).extend(self._held[place].values())
+            contents.setdefault(window.name, []).extend(triples.values())
         context = Context(now=from_epoch_ms(t))
         bag = solve(self.query, self.dataset, windows=contents, context=context)
         number = self.dictionary.number
@@ -114,10 +144,14 @@ class Recomputed:
         self._done[place] = until
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        return {
-            f"held.{place}": np.array(sorted(held), dtype=np.int64)
-            for place, held in enumerate(self._held)
-        }
+        found = {f"held.{place}": _rows(held) for place, held in enumerate(self._held)}
+        if self._seen is not None:
+            # What has left since is of no account: the next report cannot have it.
+            found |= {
+                f"seen.{place}": _rows(seen & self._held[place].keys())
+                for place, seen in enumerate(self._seen)
+            }
+        return found
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         for place in range(len(self.leaves)):
@@ -127,6 +161,15 @@ class Recomputed:
             self._deltas = [Delta(rows, ones, rows, rows)] * (place + 1)
             self._done = [0] * (place + 1)
             self._catch_up(place, len(rows))
+        self._seen = None
+        if "seen.0" in arrays:
+            self._seen = [
+                set(arrays[f"seen.{place}"].tolist()) for place in range(len(self.leaves))
+            ]
+
+
+def _rows(numbers: Iterable[int]) -> Ints:
+    return np.array(sorted(numbers), dtype=np.int64)
 
 
 def _resource(term: object) -> IRI | BlankNode:

@@ -201,6 +201,7 @@ class Shard:
             self.query.output,
             self.dictionary,
             always_anew=True,
+            stayed=recomputed.stayed if recomputed.derivations else None,
         )
         self._finish(builder, output, None, recomputed, track=True, eager=False)
 

@@ -18,7 +18,7 @@ from quadweir.plan.describe import shards_used
 from quadweir.plan.query import QueryPlan
 
 NAME: Final = "quadweir.json"
-VERSION: Final = 4
+VERSION: Final = 5
 """Counts up whenever older state cannot be read any more."""
 _MOST_LINES: Final = 30
 
