@@ -49,11 +49,13 @@ def spec_of(
     static: Sequence[Quad] = (),
     streams: Sequence[str] = ("urn:s", "urn:t"),
     folder: Path | None = None,
+    shards: int | None = None,
+    whole: bool = False,
 ) -> ShardSpec:
     parsed = parse(asked, allow=("FROM",)) if isinstance(asked, str) else asked
     query = optimize(parsed).query
     dataset = Dataset.of(scoped_static(static))
-    plan = plan_query(query, static=dataset, streams=tuple(streams))
+    plan = plan_query(query, static=dataset, streams=tuple(streams), shards=shards, whole=whole)
     source = dataset if folder is None else LaidOut.of(query, static, folder)
     told = "".join(sorted(map(str, static)))
     digest = hashlib.sha256(told.encode()).hexdigest() if static else ""
@@ -286,8 +288,15 @@ class Host:
         self.replayed = 0
         self.through: int | None = None
 
-    def _start(self, static: Sequence[Quad]) -> None:
-        spec = spec_of(self._asked, static=static, streams=self._streams, folder=self._folder)
+    def _start(self, static: Sequence[Quad], *, whole: bool = False) -> None:
+        spec = spec_of(
+            self._asked,
+            static=static,
+            streams=self._streams,
+            folder=self._folder,
+            shards=self._most,
+            whole=whole,
+        )
         self.shards = shards_used(spec.plan, self._most)
         self.spec = replace(spec, shards=tuple(range(self.shards)))
         stages = [self.spec]
@@ -303,12 +312,12 @@ class Host:
 
     def reload(self, static: Sequence[Quad]) -> bool:
         """Go on with other static data; tells whether that can be."""
-        plan, stages, shards = self.spec.plan, self.stages, self.shards
+        plan, stages = self.spec.plan, self.stages
         if self._folder is not None:
             self._folder = self._folder / "anew"
             self._folder.mkdir()
-        self._start(static)
-        if not self.spec.plan.holds_as(plan, shards):
+        self._start(static, whole=plan.key.variable is None)
+        if self.spec.plan.held != plan.held:
             return False
         for now, before in zip(self.stages, stages, strict=True):
             now.take_up(before)

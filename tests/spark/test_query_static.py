@@ -8,7 +8,7 @@ import pytest
 
 from brokers import until
 from quadweir.entailment.close import static_closure
-from quadweir.errors import DataError, PlanError, SourceError, UnsupportedError
+from quadweir.errors import DataError, PlanError, SourceError, StateError, UnsupportedError
 from quadweir.kernel.fixed import Wanted
 from quadweir.kernel.shard import Shard
 from quadweir.optimize import optimize
@@ -16,6 +16,7 @@ from quadweir.runtime.query import RegisteredQuery
 from quadweir.runtime.staticdata import StaticData
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.memory import MemorySink
 from quadweir.sources.schemafiles import read_schema
 from quadweir.sources.staticfiles import StaticFile
 from quadweir.sources.streamfiles import Element
@@ -156,39 +157,61 @@ def test_static_data_is_read_anew_while_a_query_runs(spark, tmp_path: Path) -> N
     engine.query(text, static=[file]).fingerprint.guard(tmp_path / "checkpoint")
 
 
+@pytest.mark.parametrize("is_live", [True, False], ids=["while it runs", "from a checkpoint"])
 def test_two_stages_over_divided_data_read_it_anew_and_so_do_queries_that_feed_them(
-    spark, tmp_path: Path
+    spark, tmp_path: Path, *, is_live: bool
 ) -> None:
-    """A count window is over what was there; what the feeding query told before stays told."""
+    """A count window is over what was there; what the feeding query told before stays told.
+
+    Over the new data there is a join less, so that the query is cut at an operator of another number.
+    """
     made = """CONSTRUCT { ?y <urn:q> ?o } FROM NAMED WINDOW <urn:w> ON <urn:t> [RANGE PT0.02S]
         { WINDOW <urn:w> { ?y <urn:q> ?b } ?b <urn:s> ?o }"""
     text = """SELECT ?z (COUNT(*) AS ?n) (MAX(?o) AS ?m)
         FROM NAMED WINDOW <urn:v> ON <urn:s> [TRIPLES 6]
         FROM NAMED WINDOW <urn:w> ON <urn:made> [RANGE PT0.03S]
-        { WINDOW <urn:v> { ?x <urn:p> ?y } WINDOW <urn:w> { ?y <urn:q> ?o } ?y <urn:r> ?z }
-        GROUP BY ?z"""
+        { WINDOW <urn:v> { ?x <urn:p> ?y } WINDOW <urn:w> { ?y <urn:q> ?o } ?y <urn:r> ?z
+          OPTIONAL { WINDOW <urn:w> { ?y <urn:q> ?e } <urn:b0> <urn:is> <urn:on> } } GROUP BY ?z"""
     feed = [
         *stream(*((1000 + 3 * n, f"a{n % 5} p b{n % 3}") for n in range(40))),
         *stream(*((1000 + 3 * n, f"b{n % 4} q c{n % 3}") for n in range(40)), name="t"),
     ]
     feed.sort(key=lambda each: each.event_time)
     before = quads("b0 r d0 . b1 r d1 . c0 s o0")
-    after = quads("b1 r d1 . b2 r d1 . b0 r d2 . c1 s o1 . c2 s o2")
+    after = quads("b1 r d1 . b2 r d1 . b0 r d2 . c1 s o1 . c2 s o2 . b0 is on")
     file, out = tmp_path / "data.nt", tmp_path / "out"
     file.write_text("".join(f"{quad}\n" for quad in before))
     following = write_batches(tmp_path / "in", feed[:40], 20)
-    engine = engine_over(spark, tmp_path / "in")
-    engine.provide("urn:made", engine.query(made, static=[file]))
-    registered = engine.query(text, static=[file])
-    assert registered.plan.key.cut is not None
+
+    def made_query() -> RegisteredQuery:
+        engine = engine_over(spark, tmp_path / "in")
+        engine.provide("urn:made", engine.query(made, static=[file]))
+        return engine.query(text, static=[file])
+
+    def start(query: RegisteredQuery, *, reload_static: bool = False) -> None:
+        sink = FileSink(out, LineFormat.ANSWERS_JSONL)
+        query.start(sink, checkpoint=tmp_path / "checkpoint", reload_static=reload_static)
+
+    registered = made_query()
+    cut = registered.plan.key.cut
+    assert cut is not None
     assert registered.plan.divided
-    registered.start(FileSink(out, LineFormat.ANSWERS_JSONL), checkpoint=tmp_path / "checkpoint")
+    start(registered)
     try:
         registered.processAllAvailable()
         assert registered.reload_static() is False
         told = written(out)
         file.write_text("".join(f"{quad}\n" for quad in after))
-        assert registered.reload_static() is True
+        if is_live:
+            assert registered.reload_static() is True
+        else:
+            registered.stop()
+            registered = made_query()
+            with pytest.raises(StateError) as refused:
+                start(registered)
+            assert "--reload-static" in (refused.value.hint or "")
+            start(registered, reload_static=True)
+        assert registered.plan.key.cut not in (None, cut)
         write_batches(tmp_path / "in", [*feed[40:], LAST], 20, first=following)
         registered.processAllAvailable()
         registered.processAllAvailable()
@@ -239,21 +262,84 @@ def test_a_query_keeps_the_data_that_it_runs_over_when_another_reloads_it(
     assert diff_answers(expected, written(out / "other")) == ""
 
 
-def test_new_data_that_would_move_rows_to_other_shards_is_refused(
-    spark, tmp_path: Path, monkeypatch
-) -> None:
-    """What matches both in a window and in static data has to meet."""
-    text = """SELECT ?x ?y FROM <urn:g> FROM STREAM <urn:s> [RANGE 20ms STEP 10ms]
-        WHERE { ?x <urn:p> ?y }"""
-    file = tmp_path / "data.nq"
-    file.write_text("<urn:b> <urn:r> <urn:c> <urn:g> .\n")
+MERGED = """FROM <urn:g> FROM STREAM <urn:s> [RANGE 20ms STEP 10ms] WHERE { ?x <urn:p> ?y }"""
+"""What matches both in a window and in static data has to meet: then there is one shard."""
+APART, MEETING = (f"<urn:b> <urn:{name}> <urn:c> <urn:g> .\n" for name in "rp")
+
+
+def started(query: RegisteredQuery, checkpoint: Path, *, anew: bool = False) -> RegisteredQuery:
+    return query.start(MemorySink(), checkpoint=checkpoint, reload_static=anew)
+
+
+def test_new_data_that_would_move_rows_to_other_shards_is_refused(spark, tmp_path: Path) -> None:
+    file, checkpoint = tmp_path / "data.nq", tmp_path / "checkpoint"
+    file.write_text(APART)
     (tmp_path / "in").mkdir()
     engine = engine_over(spark, tmp_path / "in")
+    text = f"SELECT ?x ?y {MERGED}"
     registered = engine.query(text, dialect="csparql", content="bag", static=[file])
     before = registered.plan, registered.fingerprint
-    monkeypatch.setattr(RegisteredQuery, "isActive", True)
-    file.write_text("<urn:a> <urn:p> <urn:c> <urn:g> .\n")
-    with pytest.raises(UnsupportedError, match="in other shards") as refused:
-        registered.reload_static()
-    assert "sharded by ?x, and would be in one piece" in (refused.value.detail or "")
-    assert (registered.plan, registered.fingerprint) == before
+    started(registered, checkpoint)
+    try:
+        file.write_text(MEETING)
+        with pytest.raises(UnsupportedError, match="in other shards") as refused:
+            registered.reload_static()
+        assert "sharded by ?x, and would be in one piece" in (refused.value.detail or "")
+        assert registered.isActive
+        assert (registered.plan, registered.fingerprint) == before
+    finally:
+        registered.stop()
+    other = engine.query(text, dialect="csparql", content="bag", static=[file])
+    with pytest.raises(StateError) as left:
+        started(other, checkpoint, anew=True)
+    assert "sharded by ?x, and now in one piece" in (left.value.detail or "")
+
+
+def test_what_is_in_one_piece_stays_so_over_any_data(spark, tmp_path: Path) -> None:
+    file, checkpoint = tmp_path / "data.nq", tmp_path / "checkpoint"
+    file.write_text(MEETING)
+    (tmp_path / "in").mkdir()
+    engine = engine_over(spark, tmp_path / "in")
+
+    def registered() -> RegisteredQuery:
+        text = f"SELECT ?x ?y {MERGED}"
+        return engine.query(text, dialect="csparql", content="bag", static=[file])
+
+    started(registered(), checkpoint).stop()
+    file.write_text(APART)
+    assert registered().shards > 1
+    with pytest.raises(StateError, match="something else"):
+        started(registered(), checkpoint)
+    # From then on it is the checkpoint of the new data.
+    for anew in (True, False):
+        query = started(registered(), checkpoint, anew=anew)
+        query.stop()
+        assert query.shards == 1
+
+
+def test_a_query_is_compared_with_what_it_runs_on_whatever_others_read(
+    spark, tmp_path: Path
+) -> None:
+    """Another that reads its answers, and does not run, may have had it planned over any data."""
+    file = tmp_path / "data.nq"
+    file.write_text(APART)
+    (tmp_path / "in").mkdir()
+    engine = engine_over(spark, tmp_path / "in")
+    made = engine.query(
+        f"CONSTRUCT {{ ?x <urn:to> ?y }} {MERGED}", dialect="csparql", content="bag", static=[file]
+    )
+    engine.provide("urn:made", made)
+    text = "SELECT ?x ?z { STREAM <urn:made> [RANGE 15ms] { ?x <urn:to> ?z } }"
+    reader = engine.query(text, dialect="cqels")
+    started(made, tmp_path / "checkpoint")
+    try:
+        file.write_text(MEETING)
+        assert reader.reload_static() is True
+        with pytest.raises(UnsupportedError, match="in other shards"):
+            made.reload_static()
+        assert made.isActive
+        file.write_text(APART)
+        assert made.reload_static() is False
+        assert made.shards > 1
+    finally:
+        made.stop()

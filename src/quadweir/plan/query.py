@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import final
 
 from quadweir.algebra.analyze import subpatterns
 from quadweir.algebra.dataset import Dataset
-from quadweir.algebra.patterns import Aggregation, Extend, Filter, Group, OrderBy, Project
+from quadweir.algebra.patterns import (
+    Aggregation,
+    Extend,
+    Filter,
+    Group,
+    OrderBy,
+    Project,
+    TriplePattern,
+)
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.scopes import mentioned
 from quadweir.algebra.solutions import is_time
@@ -67,19 +76,29 @@ class QueryPlan:
         """Tell how statements match a leaf, besides by looking like it."""
         return ways_to(leaf, self.table)
 
-    def holds_as(self, other: QueryPlan, shards: int) -> bool:
-        """Tell whether the same is held in the same shards by another plan of the same query."""
-        mine, its = self.key, other.key
-        return (
-            (self.leaves, self.sources, self.trackers, self.eager, self.sent)
-            == (other.leaves, other.sources, other.trackers, other.eager, other.sent)
-            and (mine.cut is None) == (its.cut is None)
-            and (
-                (mine.variable, mine.replicated, mine.second)
-                == (its.variable, its.replicated, its.second)
-                or (shards == 1 and mine.cut is None)
-            )
-        )
+    @property
+    def held(self) -> str:
+        """What a state of this plan consists of, and in which shards, as text.
+
+        Over other static data the same query may have another plan. Its state is taken over if this
+        is the same: the numbers of leaves and tests then mean the same, and rows lie where they did.
+        Operators may be others, and with them the number of the one that the query is cut at.
+        """
+        key = self.key
+        lines = [
+            *(
+                f"leaf {_source_text(leaf.source)} {_pattern_text(leaf.pattern)} "
+                f"{_names(leaf.variables)} {_names(leaf.times)} {leaf.carried}"
+                for leaf in self.leaves
+            ),
+            *(f"source {_source_text(source)}" for source in self.sources),
+            f"trackers {sorted(self.trackers)}",
+            f"eager {self.eager}",
+            f"key {key.variable} {sorted(key.replicated)}",
+        ]
+        if key.cut is not None:
+            lines.append(f"second {key.second} {_names(self.sent)}")
+        return "\n".join(lines)
 
     def for_shards(self) -> QueryPlan:
         """Leave out what only matching looks at: it is as large as the schema and static data."""
@@ -92,6 +111,8 @@ def plan_query(
     static: Dataset | StaticSource,
     streams: tuple[str, ...],
     table: Table | None = None,
+    shards: int | None = None,
+    whole: bool = False,
 ) -> QueryPlan:
     """Plan a query that was optimised.
 
@@ -100,11 +121,16 @@ def plan_query(
         static: The static data that it sees.
         streams: The streams there are, for windows over a stream variable.
         table: What follows from statements, if there is a schema.
+        shards: How many there may be, if that is known. With one, a key would be of no use.
+        whole: Whether all rows are to be in one shard, however else they could be sharded: a state
+            that is in one piece stays so.
     """
     shard = Shard(query, static=static, streams=streams, runs=False)
     key = choose_key(shard)
+    if key.variable is not None and (whole or (shards == 1 and key.cut is None)):
+        key = ShardKey(None, "there is one shard" if shards == 1 else "its state is in one piece")
     conditions = find_conditions(shard)
-    whole = find_whole(shard, key.variable)
+    reasons = find_whole(shard, key.variable)
     trackers = frozenset(shard.trackers)
     elements = {
         place
@@ -129,12 +155,26 @@ def plan_query(
             shard.leaves, shard.sources, sorted(elements), sharded, conditions, table
         ),
         kept=find_kept(shard),
-        fixed=find_fixed(shard, conditions, key.variable, whole),
-        divided=frozenset(place for place, why in whole.items() if why is None),
+        fixed=find_fixed(shard, conditions, key.variable, reasons),
+        divided=frozenset(place for place, why in reasons.items() if why is None),
         eager=shard.eager,
         why_not=shard.why_not,
         table=table,
     )
+
+
+def _source_text(source: Source) -> str:
+    return f"{source.window} <{source.stream}> {source.event_time}"
+
+
+def _pattern_text(pattern: TriplePattern | None) -> str:
+    if pattern is None:
+        return "all"
+    return f"{pattern.subject} {pattern.predicate} {pattern.object}"
+
+
+def _names(variables: Iterable[Variable]) -> str:
+    return f"({' '.join(map(str, variables))})"
 
 
 def _sent(shard: Shard, cut: int) -> tuple[Variable, ...]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -19,14 +20,28 @@ from quadweir.plan.query import QueryPlan
 
 NAME: Final = "quadweir.json"
 VERSION: Final = 5
-"""Counts up whenever older state cannot be read any more."""
+"""Counts up whenever older state, or the note about it, cannot be read any more."""
 _MOST_LINES: Final = 30
+_ONE_PIECE: Final = "in one piece"
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What the state of a query depends on."""
+    """What the state of a query depends on.
+
+    Attributes:
+        algebra: the query, as text.
+        shards: how many parts its state is cut into.
+        partitions: over how many of Spark's they are spread.
+        static: the digest of what it finds in static data.
+        version: of the form of state.
+        schema: the digest of its schema.
+        layout: how its rows are sharded, in words.
+        held: the digest of what its shards hold (`QueryPlan.held`).
+        inputs: the same of the queries whose answers it reads.
+        most: how many shards there might have been; `shards` is 1 if the plan has use for one only.
+    """
 
     algebra: str
     shards: int
@@ -35,7 +50,9 @@ class Fingerprint:
     version: int = VERSION
     schema: str = ""
     layout: str = ""
-    inputs: str = ""
+    held: str = ""
+    inputs: tuple[Fingerprint, ...] = ()
+    most: int = field(default=0, compare=False)
 
     @staticmethod
     def of(
@@ -45,23 +62,56 @@ class Fingerprint:
         partitions: int,
         static: str,
         schema: str = "",
-        inputs: str = "",
+        inputs: tuple[Fingerprint, ...] = (),
     ) -> Fingerprint:
-        used = shards_used(plan, shards)
         return Fingerprint(
             render(plan.query),
-            used,
+            shards_used(plan, shards),
             partitions,
             static,
             schema=schema,
             layout=layout_of(plan),
+            held=hashlib.sha256(plan.held.encode()).hexdigest(),
             inputs=inputs,
+            most=shards,
         )
+
+    @staticmethod
+    def left_in(checkpoint: Path) -> Fingerprint | None:
+        """Read what a checkpoint was made for; None if it is new.
+
+        Raises:
+            StateError: that cannot be read.
+        """
+        file = checkpoint / NAME
+        if not file.is_file():
+            return None
+        try:
+            return _read(json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StateError(
+                f"{file} cannot be read",
+                detail=str(error),
+                hint="Start with a new checkpoint folder.",
+            ) from error
 
     @property
     def digest(self) -> str:
         """SHA-256 over all of it."""
         return hashlib.sha256(json.dumps(self._table(), sort_keys=True).encode()).hexdigest()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are in one shard."""
+        return self.layout == _ONE_PIECE
+
+    def is_but_for_static(self, other: Fingerprint) -> bool:
+        """Tell whether static data, its own or that of queries it reads, is all that differs."""
+        return self._without_static() == other._without_static()
+
+    def _without_static(self) -> Fingerprint:
+        inputs = tuple(each._without_static() for each in self.inputs)
+        return replace(self, static="", inputs=inputs)
 
     def _table(self) -> dict[str, Any]:
         return {
@@ -72,8 +122,14 @@ class Fingerprint:
             "static": self.static,
             "schema": self.schema,
             "layout": self.layout,
-            "inputs": self.inputs,
+            "held": self.held,
+            "inputs": [each._table() for each in self.inputs],
         }
+
+    def _note(self) -> dict[str, Any]:
+        """Give what is written down: what is compared, and from how many shards was chosen."""
+        inputs = [each._note() for each in self.inputs]
+        return {**self._table(), "inputs": inputs, "most": self.most}
 
     def guard(self, checkpoint: Path, *, reload_static: bool = False) -> None:
         """Refuse a checkpoint that was made for something else; claim one that is new.
@@ -86,30 +142,13 @@ class Fingerprint:
             StateError: the checkpoint belongs to another query, or to the same one run otherwise;
                 the error says what differs.
         """
-        file = checkpoint / NAME
-        if file.is_file():
-            try:
-                before = json.loads(file.read_text(encoding="utf-8"))
-                known = Fingerprint(
-                    before["algebra"],
-                    before["shards"],
-                    before["partitions"],
-                    before["static"],
-                    before["version"],
-                    before.get("schema", ""),
-                    before.get("layout", ""),
-                    before.get("inputs", ""),
-                )
-            except (OSError, ValueError, KeyError, TypeError) as error:
-                raise StateError(
-                    f"{file} cannot be read",
-                    detail=str(error),
-                    hint="Start with a new checkpoint folder.",
-                ) from error
-            if reload_static and replace(known, static=self.static) == self:
-                self.replace_static(checkpoint)
-            else:
-                self._compare(known, checkpoint)
+        known = Fingerprint.left_in(checkpoint)
+        if known is not None:
+            if known == self:
+                return
+            if not (reload_static and self.is_but_for_static(known)):
+                raise self._refusal(known, checkpoint)
+            self.replace_static(checkpoint)
             return
         if (checkpoint / "offsets").exists():
             raise StateError(
@@ -126,16 +165,34 @@ class Fingerprint:
         file = checkpoint / NAME
         checkpoint.mkdir(parents=True, exist_ok=True)
         scratch = file.with_name(f".{NAME}.new")
-        table = {**self._table(), "digest": self.digest}
+        table = {**self._note(), "digest": self.digest}
         scratch.write_text(json.dumps(table, indent=1), encoding="utf-8")
         scratch.replace(file)
 
-    def _compare(self, known: Fingerprint, checkpoint: Path) -> None:
-        if known == self:
-            return
-        changed, hint = [], "Start with a new checkpoint folder, or run what it was made for."
+    def _refusal(self, known: Fingerprint, checkpoint: Path) -> StateError:
+        hint = "Start with a new checkpoint folder, or run what it was made for."
+        if known.version == self.version and known.algebra == self.algebra:
+            if self.is_but_for_static(known):
+                hint = (
+                    "Start it with --reload-static, start(..., reload_static=True) in Python, to go on "
+                    "with the new data; or with the data that it had."
+                )
+            elif (known.most, known.partitions) != (self.most, self.partitions):
+                hint = (
+                    f"Run it with --shards {known.most}; or start anew with another checkpoint, "
+                    "which reads the streams from their beginning."
+                )
+        return StateError(
+            f"the checkpoint {checkpoint} was made for something else",
+            detail="; ".join(self._changes(known)),
+            hint=hint,
+        )
+
+    def _changes(self, known: Fingerprint) -> list[str]:
+        """Say what is not as it was."""
         if known.version != self.version:
-            changed.append(f"its state has format {known.version}, this release {self.version}")
+            return [f"its state has format {known.version}, this release {self.version}"]
+        changed = []
         if known.algebra != self.algebra:
             diff = difflib.unified_diff(
                 known.algebra.splitlines(), self.algebra.splitlines(), lineterm="", n=1
@@ -143,45 +200,62 @@ class Fingerprint:
             lines = list(diff)[2:]
             cut = lines[:_MOST_LINES] + (["..."] if len(lines) > _MOST_LINES else [])
             changed.append("the query is another one:\n" + "\n".join(cut))
-        elif known.layout != self.layout:
-            changed.append(
-                f"its rows were sharded {known.layout or 'otherwise'}, and now {self.layout}"
-            )
-        elif known.shards != self.shards or known.partitions != self.partitions:
+        elif (known.shards, known.partitions) != (self.shards, self.partitions) and (
+            known.layout == self.layout or known.most != self.most
+        ):
             changed.append(
                 f"its state is cut into {known.shards} shards over {known.partitions} partitions, "
                 f"and now there are to be {self.shards} over {self.partitions}"
             )
-            hint = (
-                f"Run it with --shards {known.shards}; or start anew with another checkpoint, "
-                "which reads the streams from their beginning."
+        elif known.layout != self.layout:
+            changed.append(
+                f"its rows were sharded {known.layout or 'otherwise'}, and now {self.layout}"
             )
+        elif known.held != self.held:
+            changed.append("its shards held other rows than they would now")
         if known.static != self.static:
             changed.append("what the query finds in static data is not what it was")
-            if replace(known, static=self.static) == self:
-                hint = (
-                    "Start it with --reload-static, start(..., reload_static=True) in Python, to go on "
-                    "with the new data; or with the data that it had."
-                )
         if known.schema != self.schema:
             changed.append("the schema is not what it was")
         if known.inputs != self.inputs:
-            changed.append("a query that feeds it is not what it was")
-        raise StateError(
-            f"the checkpoint {checkpoint} was made for something else",
-            detail="; ".join(changed),
-            hint=hint,
+            changed.append("a query that feeds it is not what it was" + self._input_changes(known))
+        return changed
+
+    def _input_changes(self, known: Fingerprint) -> str:
+        if len(known.inputs) != len(self.inputs):
+            return ""
+        pairs = zip(self.inputs, known.inputs, strict=True)
+        return "".join(f": {'; '.join(now._changes(then))}" for now, then in pairs if now != then)
+
+
+def _read(table: Mapping[str, Any]) -> Fingerprint:
+    if table["version"] != VERSION:
+        # What else it says was said in another form; the version alone is reason enough.
+        return Fingerprint(
+            str(table["algebra"]), 0, 0, str(table["static"]), version=int(table["version"])
         )
+    return Fingerprint(
+        table["algebra"],
+        table["shards"],
+        table["partitions"],
+        table["static"],
+        table["version"],
+        table["schema"],
+        table["layout"],
+        table["held"],
+        tuple(map(_read, table["inputs"])),
+        table["most"],
+    )
 
 
 def layout_of(plan: QueryPlan) -> str:
     """Say in short how the rows of a query are spread over shards and stages."""
     key = plan.key
     if key.variable is None:
-        return "in one piece"
+        return _ONE_PIECE
     everywhere = ", ".join(map(str, sorted(key.replicated)))
     found = f"by {key.variable}" + (f", leaves {everywhere} in every shard" if everywhere else "")
     if key.cut is None:
         return found
-    then = f"by {key.second}" if key.second is not None else "in one piece"
-    return f"{found}, and after operator {key.cut} {then}"
+    then = f"by {key.second}" if key.second is not None else _ONE_PIECE
+    return f"{found}, and in a second stage {then}"

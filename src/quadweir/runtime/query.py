@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -22,7 +22,7 @@ from quadweir.entailment.table import Table
 from quadweir.errors import UnsupportedError, UsageError
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.describe import describe, shards_used
-from quadweir.plan.query import plan_query
+from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.runtime.answers import as_statements, present, with_times
 from quadweir.runtime.bounded import ShardSpec, answer_bounded
 from quadweir.runtime.continuous import answer_continuously
@@ -45,6 +45,24 @@ if TYPE_CHECKING:
 
 ANSWERS: Final = "urn:quadweir:answers"
 _TAGS: Final = itertools.count(1)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A query over static data as it was at some time.
+
+    Attributes:
+        plan: the plan.
+        spec: what shards are made from.
+        prepared: the static data, which is there for as long as this is.
+        whole: whether all rows had to be in one shard, whatever else could be.
+    """
+
+    plan: QueryPlan
+    spec: ShardSpec
+    prepared: Prepared
+    whole: bool
 
 
 @final
@@ -89,29 +107,56 @@ class RegisteredQuery:
         self._optimized = optimize(query).query
         if schema is not None:
             refuse_transitive(schema, query)
-        self._plan()
         self.partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-        self.shards = shards_used(self.plan, shards or self.partitions)
+        self._most = shards or self.partitions
+        self._planned = self._plan(self._prepare())
         self._running: StreamingQuery | None = None
         self._runs_as = ""
-        self._runs_over: list[Prepared] = []
+        # What it runs over, it itself and the queries whose answers it reads. Another query over the
+        # same answers may have the one that makes them read its data anew, which is then planned
+        # otherwise than it runs here.
+        self._runs_over: dict[RegisteredQuery, _Planned] = {}
         self._start: Callable[[], object] | None = None
         self._observation: Observation | None = None
         self._meter = Meter()
 
-    def _plan(self) -> None:
-        """Read static data as it is now, and plan."""
-        streams, schema = tuple(sorted(self._feeds)), self._schema
-        table = follows = None
-        if schema is not None:
-            table = Table.of(schema, needs_of(self.query))
-            follows = static_closure(schema, self.query)
-        self._prepared = self._static.prepare(
-            self._spark, self._optimized, streams, follows=follows
+    @property
+    def plan(self) -> QueryPlan:
+        """How it is run over static data as it was read last."""
+        return self._planned.plan
+
+    @property
+    def shards(self) -> int:
+        """How many shards it uses."""
+        return shards_used(self.plan, self._most)
+
+    @property
+    def _spec(self) -> ShardSpec:
+        return self._planned.spec
+
+    def _prepare(self) -> Prepared:
+        """Read static data as it is now."""
+        schema = self._schema
+        follows = static_closure(schema, self.query) if schema is not None else None
+        return self._static.prepare(self._spark, self._optimized, self._streams, follows=follows)
+
+    def _plan(self, prepared: Prepared, *, whole: bool = False) -> _Planned:
+        """Plan over static data; `whole` is for a state that is in one piece and has to stay so."""
+        schema, source = self._schema, prepared.source
+        plan = plan_query(
+            self._optimized,
+            static=source,
+            streams=self._streams,
+            table=Table.of(schema, needs_of(self.query)) if schema is not None else None,
+            shards=self._most,
+            whole=whole,
         )
-        source = self._prepared.source
-        self.plan = plan_query(self._optimized, static=source, streams=streams, table=table)
-        self._spec = ShardSpec(self.plan, source, streams, self._prepared.digest)
+        spec = ShardSpec(plan, source, self._streams, prepared.digest)
+        return _Planned(plan, spec, prepared, whole)
+
+    @property
+    def _streams(self) -> tuple[str, ...]:
+        return tuple(sorted(self._feeds))
 
     def to_dataframe(self, *, spool: Path | None = None) -> DataFrame:
         """The answers: bounded if all streams are, else a streaming frame.
@@ -199,12 +244,15 @@ class RegisteredQuery:
 
         Raises:
             StateError: the checkpoint was made for another query, another schema, other static data
-                or another number of shards; the error says what differs.
+                or another number of shards; the error says what differs. With `reload_static` other
+                static data, of this query or of those that feed it, is refused only where
+                `reload_static()` would refuse it.
             UsageError: it runs already, or its streams are all there.
         """
         if self._running is not None and self._running.isActive:
             raise UsageError("the query runs already", hint="Stop it first, or register another.")
         checkpoint = Path(checkpoint)
+        self._settle(Fingerprint.left_in(checkpoint))
         raw, is_live = self._raw(
             checkpoint / "spool",
             run=str(checkpoint.absolute()),
@@ -218,8 +266,7 @@ class RegisteredQuery:
             )
         self.fingerprint.guard(checkpoint, reload_static=reload_static)
         self._runs_as = self.fingerprint.digest
-        # Another query over the same answers may have the one that makes them read its data anew.
-        self._runs_over = [each._prepared for each in self._all_queries()]
+        self._runs_over = {each: each._planned for each in self._all_queries()}
         if statements is not None:
             self._check_construct()
 
@@ -270,29 +317,28 @@ class RegisteredQuery:
             PlanError: FROM names a graph that is not there any more.
             UnsupportedError: with the new data something else would have to be held, or in other
                 shards; that may be if a pattern that is matched in windows and static data at once
-                had no match in the static data and has now, or the other way round.
+                had no match in the static data and has now. What is in one piece stays so.
         """
-        queries = self._all_queries()
-        before = [(each.plan, each._spec, each._prepared) for each in queries]
         known = self._runs_as if self.isActive else self.fingerprint.digest
-        try:
-            for query, (plan, _, _) in zip(queries, before, strict=True):
-                query._plan()
-                if self.isActive and not query.plan.holds_as(plan, query.shards):
-                    raise UnsupportedError(
-                        "with the new static data the query would hold other rows, or in other shards",
-                        detail=f"Rows are sharded {layout_of(plan)}, and would be "
-                        f"{layout_of(query.plan)}.",
-                        hint="It goes on with the old data. Stop it and start it with another "
-                        "checkpoint.",
-                    )
-        except Exception:
-            for query, planned in zip(queries, before, strict=True):
-                query.plan, query._spec, query._prepared = planned
-            raise
-        for query, planned in zip(queries, before, strict=True):
-            if query._prepared.digest == planned[2].digest:
-                query.plan, query._spec, query._prepared = planned
+        running = self._runs_over if self.isActive else {}
+        found = {}
+        for query in self._all_queries():
+            then = running.get(query)
+            # A state in one piece stays so, however the new data could be sharded.
+            is_whole = then is not None and then.plan.key.variable is None
+            found[query] = query._plan(query._prepare(), whole=is_whole)
+            now = found[query].plan
+            if then is not None and now.held != then.plan.held:
+                raise UnsupportedError(
+                    "with the new static data the query would hold other rows, or in other shards",
+                    detail=f"Rows are sharded {layout_of(then.plan)}, and would be {layout_of(now)}.",
+                    hint="It goes on with the old data. Stop it and start it with another "
+                    "checkpoint.",
+                )
+        for query, planned in found.items():
+            then = running.get(query, query._planned)
+            is_same = planned.prepared.digest == then.prepared.digest
+            query._planned = then if is_same and (running or not then.whole) else planned
         if self.fingerprint.digest == known:
             return False
         if self._start is not None and self.isActive:
@@ -301,23 +347,42 @@ class RegisteredQuery:
             self._start()
         return True
 
+    def _settle(self, known: Fingerprint | None) -> None:
+        """Plan as a checkpoint was left, if it is known, as far as there is a choice.
+
+        Static data may have had all rows in one piece, and rows that lie so stay so. Only where more
+        shards were asked for than then, there is none: it is for the user to say how many.
+        """
+        is_whole = known is not None and known.is_whole and known.most == self._most
+        if self.plan.key.variable is not None if is_whole else self._planned.whole:
+            self._planned = self._plan(self._planned.prepared, whole=is_whole)
+        # If others than then feed it, it is refused later.
+        left = known.inputs if known is not None else ()
+        for query, then in itertools.zip_longest(self._feeding(), left):
+            if query is not None:
+                query._settle(then)
+
     def _all_queries(self) -> list[RegisteredQuery]:
         """List this query and those whose answers it reads, each once."""
         found = [self]
-        for feed in self._read_feeds():
-            if isinstance(feed.made_by, RegisteredQuery):
-                found += feed.made_by._all_queries()
+        for query in self._feeding():
+            found += query._all_queries()
         return list(dict.fromkeys(found))
+
+    def _feeding(self) -> list[RegisteredQuery]:
+        """List the queries whose answers it reads itself, in the order of their streams."""
+        made = [each.made_by for each in self._read_feeds()]
+        return [each for each in made if isinstance(each, RegisteredQuery)]
 
     @property
     def fingerprint(self) -> Fingerprint:
         """What the state of this query depends on."""
         return Fingerprint.of(
             self.plan,
-            shards=self.shards,
+            shards=self._most,
             partitions=self.partitions,
-            static=self._prepared.digest,
-            inputs=self._inputs(),
+            static=self._planned.prepared.digest,
+            inputs=tuple(each.fingerprint for each in self._feeding()),
             schema=self._schema.digest if self._schema is not None else "",
         )
 
@@ -458,11 +523,6 @@ class RegisteredQuery:
             tag=tag,
         )
         return found, True
-
-    def _inputs(self) -> str:
-        """Name the queries that feed this one."""
-        made = [each.made_by for each in self._read_feeds() if each.made_by is not None]
-        return " ".join(each.fingerprint.digest for each in made)
 
     def _read_feeds(self) -> list[Feed]:
         """List the streams that it reads, as far as they are known."""

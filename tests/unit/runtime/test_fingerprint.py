@@ -10,13 +10,24 @@ from quadweir.optimize.pipeline import optimize
 from quadweir.plan.query import plan_query
 from quadweir.runtime.fingerprint import NAME, VERSION, Fingerprint
 from quadweir.syntax.read import parse
+from streaming import quads
 
 TEXT = "SELECT ?x { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } }"
 
 
-def fingerprint(text=TEXT, *, shards=2, static="", schema=""):
-    plan = plan_query(optimize(parse(text)).query, static=Dataset(), streams=())
-    return Fingerprint.of(plan, shards=shards, partitions=shards, static=static, schema=schema)
+SWITCHED = """SELECT ?o (COUNT(*) AS ?n)
+FROM NAMED WINDOW <urn:v> ON <urn:s> [RANGE 20ms STEP 8ms]
+FROM NAMED WINDOW <urn:w> ON <urn:t> [TRIPLES 5]
+WHERE { WINDOW <urn:v> { ?x <urn:p> ?y } WINDOW <urn:w> { ?y <urn:q> ?o }
+  OPTIONAL { WINDOW <urn:w> { ?y <urn:q> ?e } <urn:b0> <urn:is> <urn:on> } } GROUP BY ?o"""
+
+
+def fingerprint(text=TEXT, *, shards=2, static="", schema="", inputs=(), data=()):
+    dataset = Dataset.of(data)
+    plan = plan_query(optimize(parse(text)).query, static=dataset, streams=(), shards=shards)
+    return Fingerprint.of(
+        plan, shards=shards, partitions=shards, static=static, schema=schema, inputs=inputs
+    )
 
 
 def test_a_checkpoint_is_claimed_once_and_found_again(tmp_path):
@@ -54,6 +65,41 @@ def test_other_static_data_is_taken_where_that_is_asked_for(tmp_path):
     with pytest.raises(StateError) as error:
         fingerprint(static="old", shards=3).guard(tmp_path, reload_static=True)
     assert "cut into 2 shards" in (error.value.detail or "")
+
+
+def test_a_cut_at_an_operator_of_another_number_is_no_difference(tmp_path):
+    fingerprint(SWITCHED, static="off").guard(tmp_path)
+    on = fingerprint(SWITCHED, static="on", data=quads("b0 is on"))
+    assert on.is_but_for_static(fingerprint(SWITCHED))
+    on.guard(tmp_path, reload_static=True)
+    on.guard(tmp_path)
+
+
+def test_other_static_data_of_a_query_that_feeds_it_is_told_and_taken(tmp_path):
+    def fed(static="", text=TEXT):
+        between = fingerprint(TEXT.replace("5s", "6s"), inputs=(fingerprint(text, static=static),))
+        return fingerprint(inputs=(between,))
+
+    fed("old").guard(tmp_path)
+    with pytest.raises(StateError) as error:
+        fed("new").guard(tmp_path)
+    assert "--reload-static" in (error.value.hint or "")
+    assert (error.value.detail or "").count("a query that feeds it is not what it was") == 2
+    assert "static data is not what it was" in (error.value.detail or "")
+    fed("new").guard(tmp_path, reload_static=True)
+    fed("new").guard(tmp_path)
+    with pytest.raises(StateError) as error:
+        fed("new", TEXT.replace("urn:p", "urn:other")).guard(tmp_path, reload_static=True)
+    assert "<urn:other>" in (error.value.detail or "")
+
+
+def test_what_held_other_rows_is_refused(tmp_path):
+    fingerprint().guard(tmp_path)
+    file = tmp_path / NAME
+    file.write_text(json.dumps({**json.loads(file.read_text()), "held": "others"}))
+    with pytest.raises(StateError) as error:
+        fingerprint(static="new").guard(tmp_path, reload_static=True)
+    assert "held other rows" in (error.value.detail or "")
 
 
 def test_state_of_another_format_is_refused(tmp_path):

@@ -18,7 +18,7 @@ from quadweir.syntax.read import parse
 from quadweir.terms import Quad
 from quadweir.testing import Answer, diff_answers
 from query_hosts import Host
-from streaming import quads
+from streaming import quads, stream
 
 WINDOWS = (
     "RANGE 20ms",
@@ -217,6 +217,32 @@ def test_another_way_to_shard_is_not_taken_over() -> None:
     host.push(make_feed(random.Random(1))[:10])
     assert host.shards == 2
     assert not host.reload(quads("a0 p b7", "g"))
+
+
+@pytest.mark.parametrize("texts", [("a0 r b7", "a0 p b7"), ("a0 p b7", "a0 r b7")], ids=str)
+@pytest.mark.parametrize("shards", [1, 2])
+def test_what_was_logged_in_one_shard_is_read_as_it_was_written(
+    texts: tuple[str, str], shards: int
+) -> None:
+    """With a key two patterns that differ in names only would be two tests, without one they are one."""
+    text = """SELECT ?x ?z FROM <urn:g> FROM STREAM <urn:s> [RANGE 20ms STEP 10ms]
+    WHERE { ?x <urn:p> ?y . ?y <urn:p> ?z }"""
+    query = parse(text, dialect="csparql", content=Content.BAG)
+    before, after = (quads(each, "g") for each in texts)
+    texts_of = ("b1 q b2", "b1 p b0 . b0 q b1", "b2 p b1", "b0 p b2 . b1 q b2")
+    feed = stream(*((1000 + 3 * n, texts_of[n * 3 % 4]) for n in range(40)))
+    both = [Host(query, static=each, shards=shards, name=f"{each}") for each in (before, after)]
+    for host in both:
+        for start in range(0, 20, 5):
+            host.push(feed[start : start + 5])
+    old, always = both
+    is_held = shards == 1 or old.shards == 1
+    assert old.reload(after) == is_held
+    if is_held:
+        rest_of = [feed[start : start + 5] for start in range(20, len(feed), 5)]
+        expected = rest(always, rest_of)
+        assert expected
+        assert diff_answers(expected, rest(old, rest_of)) == ""
 
 
 @pytest.mark.parametrize("report", [Report(policy=ReportPolicy.ON_CLOSE), *REPORTS], ids=str)
