@@ -148,11 +148,27 @@ class StaticData:
                 transitive, data is read here, however large it is.
 
         Raises:
-            SourceError: a file is not there.
+            SourceError: a file is not there, or there is no room for what is found.
             DataError: a file is not what its name says; a query over half of its static data
                 would give wrong answers.
             PlanError: FROM names a graph that is not there.
         """
+        try:
+            return self._prepare(spark, query, streams, follows)
+        except OSError as error:
+            # A query that runs and reads its data anew goes on without it.
+            raise SourceError(
+                f"static data cannot be read, or made ready: {error}",
+                hint="Check the files, and whether there is room where TMPDIR points.",
+            ) from error
+
+    def _prepare(
+        self,
+        spark: SparkSession,
+        query: ContinuousQuery,
+        streams: tuple[str, ...],
+        follows: StaticClosure | None,
+    ) -> Prepared:
         wanted = Wanted()
         Shard(query, static=wanted, streams=streams, records=False)
         listed = [(each, list_static(each.path)) for each in self.files]

@@ -11,7 +11,7 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.errors import SourceError
 from quadweir.kernel.fixed import Loaded, Wanted
 from quadweir.kernel.shard import Shard
-from quadweir.runtime.staticdata import Stored, _name
+from quadweir.runtime.staticdata import StaticData, Stored, _name
 from quadweir.syntax import parse
 from streaming import quads
 
@@ -74,3 +74,14 @@ def test_relations_that_are_gone_are_named(tmp_path: Path, query: ContinuousQuer
         file.unlink()
     with pytest.raises(SourceError, match="gone"):
         Shard(query, static=Stored(str(tmp_path)))
+
+
+def test_data_that_cannot_be_made_ready_is_an_error_that_a_running_query_survives(
+    monkeypatch, query: ContinuousQuery
+) -> None:
+    def full(**_: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.mkdtemp", full)
+    with pytest.raises(SourceError, match="No space left"):
+        StaticData().prepare(None, query, ("urn:s",))
