@@ -44,7 +44,7 @@ def statements(spark: SparkSession, elements: Iterable[Element]) -> DataFrame:
 def provide(engine: Engine, frame: DataFrame, streams: Iterable[str]) -> None:
     """Make the streams of a frame known to an engine, each by its IRI."""
     for iri in sorted(streams):
-        engine.provide(iri, frame.where(frame[rows.STREAM].isin(iri, END)))
+        engine.provide(iri, frame.where(frame[rows.STREAM].isin(iri, END)), canonical=True)
 
 
 def write_batches(folder: Path, elements: Sequence[Element], size: int, *, first: int = 1) -> int:

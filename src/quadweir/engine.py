@@ -198,8 +198,29 @@ class Engine:
         *,
         delay: timedelta = timedelta(0),
         idle: timedelta | None = None,
+        canonical: bool = False,
     ) -> None:
         """Make a frame of statements known as a stream: mapped records; or a CONSTRUCT's answers.
+
+        Terms are compared by their spelling, of which each has one that is canonical
+        (`quadweir.terms`). Rows are checked: terms in any spelling of N-Triples are made canonical,
+        and what is no statement becomes a dead letter.
+
+        Example, with a session `spark` and an engine on it:
+
+            frame = spark.createDataFrame(
+                [
+                    ("urn:doors", 1000, 0, "<urn:ann>", "<urn:enters>", '"Hall"@EN', None),
+                    ("urn:doors", 2000, 1, "urn:bob", "<urn:enters>", '"Hall"@EN', None),
+                ],
+                rows.STATEMENT_SCHEMA,
+            )
+            engine.provide("urn:doors", frame)
+            query = engine.query(
+                'SELECT ?who { STREAM <urn:doors> [RANGE 1s] { ?who <urn:enters> "Hall"@en } }'
+            )
+            found = query.to_dataframe().collect()  # one answer: <urn:ann>
+            dead = query.dead_letters().collect()  # one dead letter: urn:bob is no IRI
 
         Args:
             iri: the name of the stream; all statements get it.
@@ -210,6 +231,12 @@ class Engine:
                 query that reads the stream; its answers are never late.
             delay: how far elements may lag before they are late (S4).
             idle: after how long without elements the stream stops holding back the watermark.
+            canonical: the rows are known to be statements whose terms are spelled canonically, such
+                as those that sources and mappings of this package give: they are taken as they are,
+                which is quicker. Of others answers would be wrong.
+
+        Raises:
+            UsageError: the frame has not the columns of a statement.
         """
         from pyspark.sql import functions as F
 
@@ -217,13 +244,17 @@ class Engine:
         from quadweir.runtime.feeds import Feed
         from quadweir.runtime.matching import END
         from quadweir.runtime.query import RegisteredQuery
+        from quadweir.sources.provided import as_statements, check_statements
 
         if isinstance(statements, RegisteredQuery):
             self._provided[iri] = statements.as_feed(iri)
             return
+        named = as_statements(statements, iri)
         # What ends all streams keeps its name.
         stream = F.when(F.col(rows.STREAM) == END, F.lit(END)).otherwise(F.lit(iri))
-        named = rows.select_statements(statements.withColumn(rows.STREAM, stream))
+        named = named.withColumn(rows.STREAM, stream)
+        if not canonical:
+            named = check_statements(named, iri)
 
         def open_frame(predicate: str | None, spool: Path | None) -> DataFrame:
             del spool

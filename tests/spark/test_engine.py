@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import inspect
 import json
+import textwrap
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from quadweir import Engine
+from quadweir import Engine, rows
 from quadweir.errors import UsageError
 from quadweir.runtime.session import LOCAL_CHECKPOINTS, adopt
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
+from spark_queries import lines_of
 
 pytestmark = pytest.mark.spark
 
@@ -65,9 +68,10 @@ def test_files_come_back_as_statements(spark: SparkSession, tmp_path: Path) -> N
     assert engine.load_streams(
         _declare(tmp_path, 'source = { kind = "file", path = "a.stream" }')
     ) == (STREAM,)
-    rows = engine.statements(STREAM).collect()
+    found = engine.statements(STREAM).collect()
     assert [
-        (row.stream, row.event_time, row.object) for row in sorted(rows, key=lambda r: r.event_time)
+        (row.stream, row.event_time, row.object)
+        for row in sorted(found, key=lambda r: r.event_time)
     ] == [
         (STREAM, 1000, "<urn:o>"),
         (STREAM, 1767225600000, "<urn:o2>"),
@@ -115,3 +119,104 @@ def test_a_watched_folder_goes_to_files_with_its_dead_letters(
 def test_an_unknown_stream_is_named(spark: SparkSession) -> None:
     with pytest.raises(UsageError, match="no stream is declared as <urn:none>"):
         Engine(spark).statements("urn:none")
+
+
+# Each says what it means in another way than our own sources would.
+SPELLED = [
+    (1000, 0, "<urn:a>", "<urn:p>", '"x"^^<http://www.w3.org/2001/XMLSchema#string>', None),
+    (2000, 1, "<urn:\\u0061>", "<urn:p>", '"\\u0078"', None),
+    (3000, 2, "<urn:a>", "<urn:p>", '"x"@EN', "<urn:g>"),
+    (4000, 3, "urn:a", "<urn:p>", '"x"', None),
+    (5000, 4, None, "<urn:p>", '"x"', None),
+    (6000, 5, "<urn:a>", None, '"x"', None),
+    (None, 6, "<urn:a>", "<urn:p>", '"x"', None),
+    (8000, None, "<urn:a>", "<urn:p>", '"x"', "<urn:g>"),
+]
+LETTERS = {
+    "position 3": ("the subject is not an IRI or a blank node", 'urn:a <urn:p> "x"'),
+    "position 4": ("the subject is not an IRI or a blank node", 'NULL <urn:p> "x"'),
+    "position 5": ("the predicate is not an IRI", '<urn:a> NULL "x"'),
+    "position 6": ("no event time", '<urn:a> <urn:p> "x"'),
+    "position ?": ("no position", '<urn:a> <urn:p> "x" <urn:g>'),
+}
+SPELLED_QUERY = """SELECT ?y FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT0.5S STEP PT0.5S]
+{ WINDOW <urn:w> { <urn:a> <urn:p> ?y } }"""
+NAMES = (
+    "event_time long, position int, subject string, predicate string, object string, graph string"
+)
+
+
+def test_a_frame_is_checked_and_made_canonical(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(
+        [("urn:any", *each) for each in SPELLED], f"stream string, {NAMES}"
+    )
+    engine = Engine(spark)
+    engine.provide("urn:s", frame)
+    query = engine.query(SPELLED_QUERY)
+    found = query.to_dataframe().collect()
+    assert sorted((row.t, row.bindings.y) for row in found) == [
+        (1000, '"x"'),
+        (2000, '"x"'),
+        (3000, '"x"@en'),
+    ]
+    assert query.input_counts() == {"statements": 3, "dead_letters": 5}
+    letters = query.dead_letters().collect()
+    assert {row.place: (row.reason, row.record) for row in letters} == LETTERS
+    assert {row.source for row in letters} == {"urn:s"}
+
+
+def test_a_frame_that_goes_on_is_checked_too(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    names = [field.split()[0] for field in NAMES.split(", ")]
+    (tmp_path / "in" / "1.json").write_text(
+        "".join(json.dumps(dict(zip(names, each, strict=True))) + "\n" for each in SPELLED)
+    )
+    frame = spark.readStream.schema(f"stream string, {NAMES}").json(str(tmp_path / "in"))
+    engine = Engine(spark)
+    engine.provide("urn:s", frame)
+    query = engine.query(SPELLED_QUERY)
+    query.start(
+        FileSink(tmp_path / "out", LineFormat.ANSWERS_JSONL),
+        checkpoint=tmp_path / "checkpoint",
+        available_now=True,
+        dead_letters=FileSink(tmp_path / "dead", LineFormat.JSONL),
+    )
+    assert query.awaitTermination(120)
+    # The newest instant is not over.
+    found = {(line["t"], line["bindings"]["y"]["value"]) for line in lines_of(tmp_path / "out")}
+    assert found == {(1000, "x"), (2000, "x")}
+    metrics = query.metrics()
+    assert (metrics["statements"], metrics["dead_letters"]) == (3, 5)
+    letters = {
+        each["place"]: (each["reason"], each["record"]) for each in lines_of(tmp_path / "dead")
+    }
+    assert letters == LETTERS
+
+
+def test_a_frame_that_is_said_to_be_canonical_is_taken_as_it_is(spark: SparkSession) -> None:
+    frame = spark.createDataFrame(
+        [("urn:s", *each) for each in SPELLED[:1]], f"stream string, {NAMES}"
+    )
+    engine = Engine(spark)
+    engine.provide("urn:s", frame, canonical=True)
+    (row,) = engine.query(SPELLED_QUERY).to_dataframe().collect()
+    assert row.bindings.y == SPELLED[0][4]
+
+
+def test_a_frame_without_the_columns_of_a_statement_is_refused(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([("urn:s", *SPELLED[0])], f"stream string, {NAMES}")
+    engine = Engine(spark)
+    with pytest.raises(UsageError, match='no column "object"'):
+        engine.provide("urn:s", frame.drop("object"))
+    timed = frame.withColumn("event_time", frame["event_time"].cast("timestamp"))
+    with pytest.raises(UsageError, match='"event_time" in the frame for <urn:s> is timestamp'):
+        engine.provide("urn:s", timed, canonical=True)
+
+
+def test_the_example_of_provide_runs(spark: SparkSession) -> None:
+    text = (inspect.getdoc(Engine.provide) or "").split("on it:\n")[1].split("\nArgs:")[0]
+    names = {"spark": spark, "engine": Engine(spark), "rows": rows}
+    exec(textwrap.dedent(text), names)
+    ((answer,), (letter,)) = names["found"], names["dead"]
+    assert answer.bindings.who == "<urn:ann>"
+    assert letter.record.startswith("urn:bob")

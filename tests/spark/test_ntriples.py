@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.sinks.lines import LineFormat, to_lines
-from quadweir.sources.ntriples import MAX_LINE_BYTES, parse_lines
+from quadweir.sources.ntriples import MAX_LINE_BYTES, check_terms, parse_lines
 from quadweir.spelling import escape_lexical
 from quadweir.terms import Quad, escape
 from terms_strategy import QUADS, TEXT
@@ -148,6 +148,84 @@ def test_round_trips_are_the_identity_and_pyoxigraphs_bytes(
     written = "".join(f"{row[rows.LINE]}\n" for row in again)
     theirs = ox.serialize(ox.parse(written, ox.RdfFormat.N_QUADS), format=ox.RdfFormat.N_QUADS)
     assert written == theirs.decode()
+
+
+Terms = tuple[str | None, str | None, str | None, str | None]
+ODD_TERMS: list[Terms] = [
+    ("<urn:a>", "<urn:b>", '"x"^^<http://www.w3.org/2001/XMLSchema#string>', None),
+    ("<urn:a>", "<urn:b>", '"\\u0022\\u0041\\U0001F600\\u000a\\u007f"', None),
+    ("<urn:a>", "<urn:b>", '"x"@en-US', "<urn:g>"),
+    ("<urn:\\u0061>", "<urn:b>", '"x"^^<urn:\\u0041>', "<urn:\\u0067>"),
+    ("<urn:a>", "<urn:b>", '"\x01\x7f\t"', "_:g"),
+    ("_:é", "<urn:é>", '"a \\" . <urn:x> é\\\\"@EN', "_:a..b"),
+    ("<urn:a>", "<urn:b>", '"\ufffe"', None),
+    ("<urn:a>", "<urn:b>", '"' + "\\n" * 20_000 + '"', None),
+]
+WRONG_TERMS: list[tuple[Terms, str]] = [
+    ((None, "<urn:b>", "<urn:c>", None), "the subject"),
+    (("<urn:a>", None, "<urn:c>", None), "the predicate"),
+    (("<urn:a>", "<urn:b>", None, None), "the object"),
+    (("urn:a", "<urn:b>", "<urn:c>", None), "the subject"),
+    (('"x"', "<urn:b>", "<urn:c>", None), "the subject"),
+    (("<urn:a>", "_:b", "<urn:c>", None), "the predicate"),
+    (("<urn:a>", "<urn:b>", "c", None), "the object"),
+    (("<urn:a>", "<urn:b>", '"x', None), "the object"),
+    (("<urn:a>", "<urn:b>", '"x\ny"', None), "a line break"),
+    (("<urn:a>", "<urn:b>", '"x"\n@en\n<urn:d>', None), "a line break"),
+    (("<urn:a>", "<urn:b>", '"x\ry"', None), "the object"),
+    (("<urn:a>", "<urn:b>", "<urn:c>@en", None), "the object"),
+    (("<urn:a>", "<urn:b>", '"\\x"', None), "an escape"),
+    (("<urn:a>", "<urn:b>", '"x"^^<d>', None), "<d> is not an absolute IRI"),
+    (("<urn:a>", "<urn:b c>", "<urn:c>", None), "the predicate"),
+    (("<urn:a\nb>", "<urn:b>", "<urn:c>", None), "a line break"),
+    (("<urn:a>\n<urn:b>\n<urn:c>\n", "<urn:b>", "<urn:c>", None), "a line break"),
+    (("<urn:a>\n<urn:b>", "", "<urn:c>", None), "a line break"),
+    ((None, None, None, None), "the subject"),
+    # Together they would be a statement.
+    (("<urn:a> <urn:b>", "<urn:c>", "<urn:d>", None), "the subject"),
+    (("<urn:a>", "<urn:b>", '"c" <urn:g>', None), "the object"),
+    (("<urn:a>", "<urn:b>", "<urn:c> . #", None), "the object"),
+    (("<urn:a>", "<urn:b>", "<urn:c>", ""), "the graph name"),
+    (("<urn:a>", "<urn:b>", "<urn:c>", '"g"'), "the graph name"),
+]
+
+
+def _check(spark: SparkSession, terms: list[Terms]) -> list[dict[str, str | None]]:
+    names = ", ".join(f"{name} string" for name in rows.TERMS)
+    frame = spark.createDataFrame([(*each, n) for n, each in enumerate(terms)], f"{names}, n int")
+    checked = check_terms(frame)
+    assert checked.columns == ["n", *rows.TERMS, rows.REASON]
+    return [row.asDict() for row in checked.orderBy("n").collect()]
+
+
+def test_terms_in_columns_become_what_pyoxigraph_makes_of_them(spark: SparkSession) -> None:
+    for terms, row in zip(ODD_TERMS, _check(spark, ODD_TERMS), strict=True):
+        line = " ".join(term for term in terms if term is not None) + " ."
+        (quad,) = ox.parse(line, ox.RdfFormat.N_QUADS)
+        assert row[rows.REASON] is None, line
+        assert _spelled(row) == f"{quad} ."
+
+
+def test_columns_that_hold_no_terms_have_a_reason(spark: SparkSession) -> None:
+    for (terms, why), row in zip(
+        WRONG_TERMS, _check(spark, [terms for terms, _ in WRONG_TERMS]), strict=True
+    ):
+        assert str(row[rows.REASON]).startswith(why), terms
+        assert not any(row[name] for name in rows.TERMS), terms
+
+
+@settings(max_examples=4)
+@given(st.lists(QUADS, min_size=40, max_size=120))
+def test_canonical_terms_in_columns_stay_as_they_are(
+    spark: SparkSession, quads: list[Quad]
+) -> None:
+    terms: list[Terms] = [
+        (str(each.subject), str(each.predicate), str(each.object), each.graph and str(each.graph))
+        for each in quads
+    ]
+    for row, quad in zip(_check(spark, terms), quads, strict=True):
+        assert row[rows.REASON] is None
+        assert _spelled(row) == str(quad)
 
 
 @settings(max_examples=4)

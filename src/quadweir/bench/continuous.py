@@ -121,7 +121,7 @@ def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
     statements = spark.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "match" / "posts"))
     statements.count()
     engine = Engine(spark)
-    engine.provide(f"{STREAM}posts", statements)
+    engine.provide(f"{STREAM}posts", statements, canonical=True)
     registered = engine.query(_TAGGED)
     shards = registered.shards
     creator, hashtag = (
@@ -345,7 +345,7 @@ def _start_eager(spark: SparkSession, folder: Path, every: timedelta | None) -> 
     from quadweir.sinks.lines import LineFormat
 
     engine = Engine(spark)
-    engine.provide("urn:bench", _arriving(spark, folder))
+    engine.provide("urn:bench", _arriving(spark, folder), canonical=True)
     registered = engine.query(_EAGER)
     registered.start(
         FileSink(folder / "out", LineFormat.ANSWERS_JSONL),

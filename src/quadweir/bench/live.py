@@ -61,7 +61,7 @@ def engine_over(spark: SparkSession, streams: Mapping[str, Path]) -> Engine:
     for iri, folder in streams.items():
         reader = spark.readStream.schema(rows.STATEMENT_SCHEMA)
         frame = reader.option("maxFilesPerTrigger", FILES).parquet(str(folder))
-        engine.provide(iri, frame)
+        engine.provide(iri, frame, canonical=True)
     return engine
 
 

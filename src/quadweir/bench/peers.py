@@ -245,7 +245,7 @@ class Quadweir(_OnSpark):
         # The query holds its static data for as long as the engine holds the query.
         self._engine = engine = Engine(self._spark)
         for iri in self.question.streams:
-            engine.provide(iri, self.statements(iri))
+            engine.provide(iri, self.statements(iri), canonical=True)
         static: list[StaticFile] = []
         if self.static is not None:
             graph = IRI(STATIC_GRAPH) if STATIC_GRAPH in self.question.text else None

@@ -1,7 +1,8 @@
 """N-Triples and N-Quads lines to quad rows, wholly as column expressions.
 
 Most lines in the world are already canonical: one pattern recognises them. Any other line is first
-made canonical, or gets a reason why it cannot be. Then cuts at spaces do the rest.
+made canonical, or gets a reason why it cannot be. Then cuts at spaces do the rest. Terms that stand in
+columns already, spelled by somebody else, are checked in the same way, as a text with a line for each.
 
 Spec: https://www.w3.org/TR/n-quads/#sec-grammar
 """
@@ -9,7 +10,9 @@ Spec: https://www.w3.org/TR/n-quads/#sec-grammar
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Final, final
 
 from pyspark.sql import functions as F
 
@@ -29,22 +32,23 @@ _SHORT_ESCAPE: Final = r"\\[tbnrf\x22\x5c]"
 _MAX_PLAIN_ESCAPES: Final = 100
 
 
-def _canonical(iri: str, lexical: str) -> str:
+def _canonical(iri: str, lexical: str, between: str, tail: str) -> str:
     resource = f"(?:{iri}|{spelling.ASCII_LABEL})"
     never = f"{spelling.STRING_DATATYPE}|{spelling.LANG_STRING_DATATYPE}".replace(".", "\\.")
     literal = f'"{lexical}"(?:{spelling.LOWER_LANGUAGE}|\\^\\^(?!{never}){iri})?'
-    return f"^{resource} {iri} (?:{iri}|{literal}|{spelling.ASCII_LABEL})(?: {resource})? \\.\\z"
+    value = f"(?:{iri}|{literal}|{spelling.ASCII_LABEL})"
+    return f"^{resource}{between}{iri}{between}{value}{tail.format(resource)}\\z"
 
 
-_CANONICAL_ASCII: Final = _canonical(
-    spelling.ASCII_IRI,
-    f"{spelling.ASCII_LEXICAL}(?:{_SHORT_ESCAPE}{spelling.ASCII_LEXICAL}){{0,{_MAX_PLAIN_ESCAPES}}}",
+_ASCII_LEXICAL: Final = (
+    f"{spelling.ASCII_LEXICAL}(?:{_SHORT_ESCAPE}{spelling.ASCII_LEXICAL}){{0,{_MAX_PLAIN_ESCAPES}}}"
 )
-_CANONICAL: Final = _canonical(spelling.IRI, spelling.LEXICAL)
+_LINE_PARTS: Final = (" ", "(?: {0})? \\.")
+_TERMS_PARTS: Final = ("\\n", "\\n{0}?")
 
 # For lines that are not canonical; no quote is left inside a literal (see `_canonicalise`).
 _SPACE: Final = "[ \\t]*+"
-_ANY_IRI: Final = "<[^<> \\t\\x22]*+>"
+_ANY_IRI: Final = "<[^<> \\t\\n\\r\\x22]*+>"
 _NAME_START: Final = (
     "A-Za-z0-9_:\\x{C0}-\\x{D6}\\x{D8}-\\x{F6}\\x{F8}-\\x{2FF}\\x{370}-\\x{37D}\\x{37F}-\\x{1FFF}"
     "\\x{200C}\\x{200D}\\x{2070}-\\x{218F}\\x{2C00}-\\x{2FEF}\\x{3001}-\\x{D7FF}"
@@ -65,9 +69,75 @@ _STATEMENT: Final = (
     f"{_OBJECT}{_SPACE}{_TAG}{_SPACE}({_ANY_RESOURCE})?+{_SPACE}\\.{_SPACE}(?:#[^\\r\\n]*+)?\\z"
 )
 _GROUPS: Final = "\n".join(f"${number}" for number in range(1, 7))
+_TERMS_SUBJECT: Final = f"^({_ANY_RESOURCE})\\n"
+_TERMS_PREDICATE: Final = f"{_TERMS_SUBJECT}({_ANY_IRI})\\n"
+_TERMS_OBJECT: Final = f"{_TERMS_PREDICATE}({_ANY_RESOURCE}|{_ANY_QUOTED}){_TAG}\\n"
+_TERMS: Final = f"{_TERMS_OBJECT}({_ANY_RESOURCE})?+\\z"
 _EMPTY: Final = "^[ \\t]*+(?:#[^\\r\\n]*+)?\\z"
 _FAILED: Final = "!"
 _SHOWN: Final = 100
+_NO_SUBJECT: Final = "!the subject is not an IRI or a blank node"
+_NO_PREDICATE: Final = "!the predicate is not an IRI"
+_NO_OBJECT: Final = "!the object is not an IRI, a blank node or a closed literal"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How the text of a statement is written.
+
+    Attributes:
+        plain: recognises what is canonical and ASCII.
+        canonical: recognises what is canonical; escapes were made braces.
+        statement: takes any apart, into six groups.
+        reasons: patterns that the beginning has to have, and why it is no statement if it has not.
+        last: why it is none, if it has them all.
+        put: puts subject, predicate, object and graph, empty if there is none, together again.
+        has_lines: whether terms that are none could bring lines of their own.
+    """
+
+    plain: str
+    canonical: str
+    statement: str
+    reasons: tuple[tuple[str, str], ...]
+    last: str
+    put: Callable[[Column, Column, Column, Column], Column]
+    has_lines: bool
+
+
+def _put_line(subject: Column, predicate: Column, value: Column, graph: Column) -> Column:
+    return F.concat_ws(" ", subject, predicate, value, F.nullif(graph, F.lit("")), F.lit("."))
+
+
+_OF_LINES: Final = _Form(
+    _canonical(spelling.ASCII_IRI, _ASCII_LEXICAL, *_LINE_PARTS),
+    _canonical(spelling.IRI, spelling.LEXICAL, *_LINE_PARTS),
+    _STATEMENT,
+    ((_SUBJECT, _NO_SUBJECT), (_PREDICATE, _NO_PREDICATE), (_OBJECT, _NO_OBJECT)),
+    "!after the object only a graph name and a full stop can follow",
+    _put_line,
+    has_lines=False,
+)
+
+
+def _put_terms(*terms: Column) -> Column:
+    return F.concat_ws("\n", *terms)
+
+
+_OF_TERMS: Final = _Form(
+    _canonical(spelling.ASCII_IRI, _ASCII_LEXICAL, *_TERMS_PARTS),
+    _canonical(spelling.IRI, spelling.LEXICAL, *_TERMS_PARTS),
+    _TERMS,
+    (
+        ("^(?:[^\\n]*+\\n){3}[^\\n]*+\\z", "!a line break inside a term"),
+        (_TERMS_SUBJECT, _NO_SUBJECT),
+        (_TERMS_PREDICATE, _NO_PREDICATE),
+        (_TERMS_OBJECT, _NO_OBJECT),
+    ),
+    "!the graph name is not an IRI or a blank node",
+    _put_terms,
+    has_lines=True,
+)
 
 
 def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
@@ -86,12 +156,13 @@ def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
     # Each select names what later ones use more than once, so that Spark computes it once.
     text = F.col(_TEXT)
     staged = frame.select(*kept, line.alias(_TEXT))
-    staged = staged.select(*kept, _TEXT, _is_plain(text).alias(_PLAIN))
+    staged = staged.select(*kept, _TEXT, _is_plain(text, _OF_LINES).alias(_PLAIN))
     # Java does not compile methods of more than 8,000 bytes, and this expression makes one. It gets
     # a projection, and so a method, of its own, which lets plain lines through at once; that it
     # uses the flag twice keeps Spark from merging it with the one before.
     plain = F.col(_PLAIN)
-    odd = F.when(plain, text).otherwise(_canonicalise(text))
+    said = F.when(~text.rlike(_EMPTY), _canonicalise(text, _OF_LINES))
+    odd = F.when(plain, text).otherwise(said)
     staged = staged.select(*kept, odd.alias(_TEXT), _PLAIN)
     staged = staged.select(*kept, _TEXT, _PLAIN, F.split(_TEXT, " ", 3).alias(_PARTS))
     failed = ~plain & text.startswith(_FAILED)
@@ -117,6 +188,44 @@ def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
     )
 
 
+def check_terms(frame: DataFrame) -> DataFrame:
+    """Make the four terms of each row canonical, and add the reason where they are no statement.
+
+    Each term is read by itself: what holds two of them, or the end of a statement, is none.
+
+    Args:
+        frame: any DataFrame with the columns of `rows.QUAD_SCHEMA`, in any spelling, NULL too.
+
+    Returns:
+        `frame` with these columns spelled canonically, NULL where there is a reason, and
+        `rows.REASON`.
+    """
+    kept = [F.col(f"`{name}`") for name in frame.columns if name not in (*rows.TERMS, rows.REASON)]
+    *triple, graph = (F.col(name) for name in rows.TERMS)
+    # No pattern lets a line pass that a term brings; an empty name is not the default graph.
+    lines = [F.coalesce(each, F.lit("")) for each in triple]
+    named = F.when(graph == "", "?").otherwise(F.coalesce(graph, F.lit("")))
+    text, plain = F.col(_TEXT), F.col(_PLAIN)
+    staged = frame.select(*kept, *rows.TERMS, F.concat_ws("\n", *lines, named).alias(_TEXT))
+    staged = staged.select(*kept, *rows.TERMS, _TEXT, _is_plain(text, _OF_TERMS).alias(_PLAIN))
+    # As for lines: a projection of its own.
+    odd = F.when(plain, F.lit("")).otherwise(_canonicalise(text, _OF_TERMS))
+    staged = staged.select(*kept, *rows.TERMS, _PLAIN, odd.alias(_TEXT))
+    failed = ~plain & text.startswith(_FAILED)
+    staged = staged.select(
+        *kept,
+        *rows.TERMS,
+        _PLAIN,
+        F.when(~plain & ~failed, F.split(text, "\n", -1)).alias(_PARTS),
+        F.when(failed, F.substr(text, F.lit(2))).alias(rows.REASON),
+    )
+    found = [
+        F.when(plain, F.col(name)).otherwise(F.nullif(F.col(_PARTS)[place], F.lit(""))).alias(name)
+        for place, name in enumerate(rows.TERMS)
+    ]
+    return staged.select(*kept, *found, rows.REASON)
+
+
 def _cut_off(text: Column, count: Column) -> Column:
     """Take bytes off the end; as a string, Spark would count characters from the start."""
     return F.substring(text.cast("binary"), F.lit(1), F.octet_length(text) - count).cast("string")
@@ -130,47 +239,49 @@ _REST: Final = "_nt_rest"
 _TAIL: Final = "_nt_tail"
 
 
-def _is_plain(line: Column) -> Column:
+def _is_plain(text: Column, form: _Form) -> Column:
     # A chain of cases, since Spark computes what stands twice in a conjunction for every line.
-    return F.when(line.isNull() | (F.octet_length(line) > MAX_LINE_BYTES), F.lit(False)).otherwise(
-        line.rlike(_CANONICAL_ASCII)
+    return F.when(text.isNull() | (F.octet_length(text) > MAX_LINE_BYTES), F.lit(False)).otherwise(
+        text.rlike(form.plain)
     )
 
 
-def _is_canonical(line: Column) -> Column:
+def _is_canonical(text: Column, form: _Form) -> Column:
     # Any number of escapes: they become braces, which stand nowhere but in literals.
-    braced = F.regexp_replace(line, _SHORT_ESCAPE, "{{")
-    return braced.rlike(_CANONICAL) & ~line.contains("\ufffe") & ~line.contains("\uffff")
+    braced = F.regexp_replace(text, _SHORT_ESCAPE, "{{")
+    return braced.rlike(form.canonical) & ~text.contains("\ufffe") & ~text.contains("\uffff")
 
 
-def _canonicalise(line: Column) -> Column:
-    """The canonical form of a line; `!` and the reason if it has none; NULL if it says nothing.
+def _canonicalise(text: Column, form: _Form) -> Column:
+    """The canonical form of a statement; `!` and the reason if it has none.
 
     The tree is kept small: every query that reads RDF plans it, few ever run it.
     """
     # Escaped quotes and backslashes are spelled as numbers, so that a quote ends a literal.
     unquoted = F.replace(
-        F.replace(line, F.lit("\\\\"), F.lit("\\u005C")), F.lit('\\"'), F.lit("\\u0022")
+        F.replace(text, F.lit("\\\\"), F.lit("\\u005C")), F.lit('\\"'), F.lit("\\u0022")
     )
 
     def cut(plain: Column) -> Column:
-        pieces = F.split(F.regexp_replace(plain, _STATEMENT, _GROUPS), "\n", -1)
-        return _let(
-            pieces, lambda terms: F.when(F.size(terms) == 6, _join(terms)).otherwise(_why(plain))
-        )
+        pieces = F.split(F.regexp_replace(plain, form.statement, _GROUPS), "\n", -1)
+
+        def join(terms: Column) -> Column:
+            is_cut = plain.rlike(form.statement) if form.has_lines else F.size(terms) == 6
+            return F.when(is_cut, _join(terms, form)).otherwise(_why(plain, form))
+
+        return _let(pieces, join)
 
     return (
-        F.when(line.isNull() | line.rlike(_EMPTY), F.lit(None))
-        .when(F.octet_length(line) > MAX_LINE_BYTES, f"!longer than {MAX_LINE_BYTES} bytes")
+        F.when(F.octet_length(text) > MAX_LINE_BYTES, f"!longer than {MAX_LINE_BYTES} bytes")
         # Decoding hides bytes that are not UTF-8, so beyond ASCII a pattern is not enough.
-        .when(~F.is_valid_utf8(line), "!not valid UTF-8")
-        .when(_is_canonical(line), line)
+        .when(~F.is_valid_utf8(text), "!not valid UTF-8")
+        .when(_is_canonical(text, form), text)
         .otherwise(_let(unquoted, cut))
     )
 
 
-def _join(terms: Column) -> Column:
-    """Spell each term canonically and put the line together again."""
+def _join(terms: Column, form: _Form) -> Column:
+    """Spell each term canonically and put the statement together again."""
 
     def assemble(spelled: Column) -> Column:
         wrong = F.filter(
@@ -191,16 +302,7 @@ def _join(terms: Column) -> Column:
                 ),
             )
             .when(datatype == spelling.LANG_STRING_DATATYPE, "!rdf:langString needs a language tag")
-            .otherwise(
-                F.concat_ws(
-                    " ",
-                    subject,
-                    predicate,
-                    F.concat(value, tag),
-                    F.nullif(graph, F.lit("")),
-                    F.lit("."),
-                )
-            )
+            .otherwise(form.put(subject, predicate, F.concat(value, tag), graph))
         )
 
     return F.when(
@@ -208,12 +310,12 @@ def _join(terms: Column) -> Column:
     ).otherwise(_let(F.transform(terms, spelling.respell), assemble))
 
 
-def _why(plain: Column) -> Column:
-    return (
-        F.when(~plain.rlike(_SUBJECT), "!the subject is not an IRI or a blank node")
-        .when(~plain.rlike(_PREDICATE), "!the predicate is not an IRI")
-        .when(~plain.rlike(_OBJECT), "!the object is not an IRI, a blank node or a closed literal")
-        .otherwise("!after the object only a graph name and a full stop can follow")
+def _why(plain: Column, form: _Form) -> Column:
+    found = F.lit(form.last)
+    return reduce(
+        lambda rest, each: F.when(~plain.rlike(each[0]), each[1]).otherwise(rest),
+        reversed(form.reasons),
+        found,
     )
 
 
