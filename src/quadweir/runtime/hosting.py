@@ -38,7 +38,9 @@ _NUMBER: Final = StructType([StructField("number", LongType())])
 _BYTES: Final = StructType([StructField("bytes", BinaryType())])
 _HEADER: Final = (0,)
 _PART: Final = 8 << 20
-# A snapshot is taken once the log is as long as this, or has grown as large as the last snapshot.
+# A snapshot is taken once the log is as long as this, or has grown larger than the last snapshot: what
+# a large batch brings is mostly gone from the windows by its end, and a snapshot is less to write, and
+# less to take up again, than what arrived.
 _LONGEST_LOG: Final = 50
 _SMALLEST_SNAPSHOT: Final = 1 << 20
 
@@ -93,6 +95,7 @@ class _Header:
         version: how many batches there were.
         tokens: those of the snapshot and of each entry of the log.
         parts: of the snapshot.
+        saved: bytes in the snapshot.
         first: the first entry of the log.
         logged: bytes in the log.
         note: what the shard noted last.
@@ -101,6 +104,7 @@ class _Header:
     version: int = 0
     tokens: list[str] = field(default_factory=list)
     parts: int = 0
+    saved: int = 0
     first: int = 1
     logged: int = 0
     note: str | None = None
@@ -158,6 +162,7 @@ class HostingProcessor(StatefulProcessor):
         if self._kept.containsKey(_HEADER):
             header = _Header(**json.loads(self._read(_HEADER)))
         version, parts, first, logged = header.version, header.parts, header.first, header.logged
+        saved = header.saved
         tokens = list(header.tokens)
         copy = self._copy(shard, tokens, version, parts, first, header.note)
         version += 1
@@ -169,15 +174,15 @@ class HostingProcessor(StatefulProcessor):
         tokens.append(copy.token)
         lasting = copy.hosted.lasting(blobs)
         logged += sum(map(len, lasting))
-        if version - first + 1 >= _LONGEST_LOG or logged > max(_SMALLEST_SNAPSHOT, parts * _PART):
+        if version - first + 1 >= _LONGEST_LOG or logged > max(_SMALLEST_SNAPSHOT, saved):
             # What the snapshot holds need not be logged as well.
-            parts = self._save(copy.hosted, parts)
+            parts, saved = self._save(copy.hosted, parts)
             for number in range(first, version):
                 self._kept.removeKey((number,))
             first, logged, tokens = version + 1, 0, tokens[-1:]
         else:
             self._kept.updateValue((version,), (_packed(copy.hosted.mark(), lasting),))
-        header = _Header(version, tokens, parts, first, logged, copy.hosted.note())
+        header = _Header(version, tokens, parts, saved, first, logged, copy.hosted.note())
         self._kept.updateValue(_HEADER, (json.dumps(asdict(header)).encode(),))
         self._keep(shard, copy)
 
@@ -222,8 +227,8 @@ class HostingProcessor(StatefulProcessor):
             del _COPIES[oldest]
             oldest = next(iter(_COPIES))
 
-    def _save(self, hosted: Hosted, before: int) -> int:
-        """Write a snapshot in parts that the state store can bear."""
+    def _save(self, hosted: Hosted, before: int) -> tuple[int, int]:
+        """Write a snapshot in parts that the state store can bear; gives these, and all their bytes."""
         data = hosted.snapshot()
         parts = -(-len(data) // _PART)
         for number in range(parts):
@@ -231,7 +236,7 @@ class HostingProcessor(StatefulProcessor):
             self._kept.updateValue(_part(number), (part,))
         for number in range(parts, before):
             self._kept.removeKey(_part(number))
-        return parts
+        return parts, len(data)
 
     def _read(self, number: tuple[int]) -> bytes:
         return bytes(self._kept.getValue(number)[0])

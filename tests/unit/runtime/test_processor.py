@@ -102,6 +102,20 @@ def test_the_log_is_cut_by_snapshots(monkeypatch):
     assert host.snapshot_parts() == 1
 
 
+def test_a_batch_larger_than_what_is_held_after_it_is_not_logged(monkeypatch):
+    """Another worker then takes a small snapshot up, and not all that arrived."""
+    monkeypatch.setattr(hosting, "_SMALLEST_SNAPSHOT", 1 << 12)
+    feed = make_feed(6_000)
+    host = Host(PAIRS)
+    for start in range(0, 6_000, 1_500):
+        hosting._COPIES.clear()
+        host.push(feed[start : start + 1_500])
+        assert host.log(key=1) == []
+    # Few elements are less than the windows hold.
+    host.push(make_feed(6_004)[6_000:])
+    assert len(host.log(key=1)) == 1
+
+
 def test_a_copy_of_a_batch_that_failed_is_not_used():
     """A task may fail after its step: the state is then as before, and the copy is not."""
     feed = make_feed(40)
