@@ -23,6 +23,9 @@ TERMS: Final = (SUBJECT, PREDICATE, OBJECT, GRAPH)
 
 STREAM: Final = "stream"
 EVENT_TIME: Final = "event_time"
+TIME_BITS: Final = 48
+LAST_TIME_MS: Final = (1 << TIME_BITS) - 2
+"""Event times are at most so far from 1970, some 8,900 years before and after."""
 POSITION: Final = "position"
 ELEMENT: Final = (STREAM, EVENT_TIME, POSITION)
 

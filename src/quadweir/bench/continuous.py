@@ -114,8 +114,8 @@ def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
 
     from quadweir import rows
     from quadweir.engine import Engine
-    from quadweir.runtime.exchange import BLOB_SCHEMA, SHARD_KEY, Packer, shard_keys
-    from quadweir.runtime.matching import match_statements
+    from quadweir.runtime.exchange import BLOB_SCHEMA, SHARD_KEY, shard_keys
+    from quadweir.runtime.handover import counting_rows, pack_matches
 
     count = write_streams(Network(), ["posts"], folder / "match", batches=1, triples=size.triples)
     statements = spark.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "match" / "posts"))
@@ -148,9 +148,8 @@ def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
         )
         .repartition(shards, "post")
     )
-    packer = Packer.of(registered.plan, shard_keys(spark, shards, shards))
-    matched = match_statements(statements, registered.plan, shards)
-    ours = matched.mapInArrow(packer, BLOB_SCHEMA).repartition(shards, SHARD_KEY)
+    packed = pack_matches(statements, registered.plan, shard_keys(spark, shards, shards))
+    ours = packed.repartition(shards, SHARD_KEY)
     steps = {
         "filter and shuffle": (by_hand, ours),
         "the same, and all in Python": (
@@ -158,11 +157,18 @@ def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
             ours.mapInArrow(_open_blobs, BLOB_SCHEMA),
         ),
     }
+
+    def as_a_query_does(frame: DataFrame) -> None:
+        with counting_rows(spark):
+            drain(frame)
+
     timings = take_turns(
         {
-            f"{step}, {name}": partial(drain, frame)
+            f"{step}, {name}": partial(run, frame)
             for step, frames in steps.items()
-            for name, frame in zip(("by hand", "quadweir"), frames, strict=True)
+            for name, run, frame in zip(
+                ("by hand", "quadweir"), (drain, as_a_query_does), frames, strict=True
+            )
         },
         rounds=size.rounds,
         warm_up=4,

@@ -16,8 +16,8 @@ from quadweir.kernel.shard import Shard
 from quadweir.plan.describe import second_shards, shards_used
 from quadweir.plan.query import QueryPlan
 from quadweir.runtime.answers import Shape
-from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, FIRST, SHARD_KEY, Packer, shard_keys
-from quadweir.runtime.matching import match_statements
+from quadweir.runtime.exchange import BLOB, FIRST, SHARD_KEY, shard_keys
+from quadweir.runtime.handover import pack_matches
 from quadweir.runtime.stages import Receiver, Sender
 from quadweir.runtime.unpacking import Unpacker
 
@@ -143,7 +143,8 @@ class BoundedRun:
                 if waiting and first is not None and first - 1 > shard.through:
                     yield step(first - 1)
                     count, waiting = count + 1, []
-                waiting.append(blob.as_py())
+                if blob.is_valid:
+                    waiting.append(blob.as_py())
         yield step(FOREVER)
 
 
@@ -161,7 +162,7 @@ def answer_bounded(statements: DataFrame, spec: ShardSpec, *, shards: int) -> Da
     spark, plan = statements.sparkSession, spec.plan
     count = shards_used(plan, shards)
     keys = shard_keys(spark, count, count)
-    blobs = match_statements(statements, plan, count).mapInArrow(Packer.of(plan, keys), BLOB_SCHEMA)
+    blobs = pack_matches(statements, plan, keys)
 
     def run(blobs: DataFrame, spec: ShardSpec, count: int) -> DataFrame:
         gathered = blobs.repartition(count, SHARD_KEY).sortWithinPartitions(SHARD_KEY, FIRST)

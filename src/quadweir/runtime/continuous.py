@@ -11,8 +11,8 @@ from quadweir.algebra.render import render
 from quadweir.errors import UsageError
 from quadweir.plan.describe import second_shards, shards_used
 from quadweir.runtime.bounded import ShardSpec
-from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, SHARD_KEY, Packer, shard_keys
-from quadweir.runtime.matching import match_statements
+from quadweir.runtime.exchange import SHARD_KEY, shard_keys
+from quadweir.runtime.handover import pack_matches
 from quadweir.runtime.processor import ShardProcessor, Timing
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ def answer_continuously(
             hint="Set spark.sql.shuffle.partitions to the number of shards.",
         )
     keys = shard_keys(spark, count, partitions)
-    blobs = match_statements(statements, spec.plan, count).mapInArrow(
-        Packer.of(spec.plan, keys), BLOB_SCHEMA
-    )
+    blobs = pack_matches(statements, spec.plan, keys)
 
     def run(blobs: DataFrame, spec: ShardSpec, metrics: str, *told: Column) -> DataFrame:
         found = blobs.groupBy(SHARD_KEY).transformWithStateInPandas(
@@ -83,7 +81,7 @@ def answer_continuously(
     last = spec = replace(spec, shards=keys)
     if spec.plan.key.cut is not None:
         first, last = spec.stages(shard_keys(spark, then, partitions))
-        blobs = run(blobs, first, FIRST_METRICS).where(F.col(BLOB).isNotNull())
+        blobs = run(blobs, first, FIRST_METRICS).where(F.col(SHARD_KEY).isNotNull())
     return run(blobs, last, METRICS, F.count(rows.SIGN).alias("answers"))
 
 

@@ -39,6 +39,8 @@ SHARD: Final = b"shard"
 THROUGH: Final = b"through"
 REPORTS: Final = b"reports"
 BEFORE: Final = b"before"
+# On the way to Python a row counts once more for every so many bytes, as a power of two.
+UNIT_BITS: Final = 13
 # A blob of half a million rows is some ten megabytes; smaller ones let time go on within a batch.
 MOST_ROWS: Final = 1 << 19
 # Arrow and Spark hold at most 2 GiB in a column of blobs, and a row may go to every shard.
@@ -142,14 +144,7 @@ class Packer:
             )
             for shard in range(len(self.keys))
         ]
-        return pa.RecordBatch.from_arrays(
-            [
-                pa.array(self.keys, pa.int32()),
-                pa.array([first] * len(blobs), pa.int64()),
-                pa.array(blobs, pa.binary()),
-            ],
-            names=[SHARD_KEY, FIRST, BLOB],
-        )
+        return blob_rows(self.keys, first, blobs)
 
     def _part(self, table: pa.Table, shard: int) -> pa.Table:
         """Keep what one shard is to hear of: a statement may pass a test for it, others not."""
@@ -175,12 +170,30 @@ def _any_of(batch: pa.RecordBatch, masks: Mapping[str, int]) -> np.ndarray:
     return reduce(np.bitwise_or, found) != 0 if found else np.zeros(batch.num_rows, dtype=bool)
 
 
+def blob_rows(keys: Sequence[int], first: int | None, blobs: Sequence[bytes]) -> pa.RecordBatch:
+    """Give a row for each blob, and behind one that is large others that have none.
+
+    Where Spark counts rows rather than bytes on the way to Python (`handover`), a blob counts by these.
+    """
+    sizes = [1 + (len(blob) >> UNIT_BITS) for blob in blobs]
+    rows_of = [each for blob, size in zip(blobs, sizes, strict=True) for each in _alone(blob, size)]
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(np.repeat(np.array(keys, dtype=np.int32), sizes)),
+            pa.array([first] * len(rows_of), pa.int64()),
+            pa.array(rows_of, pa.binary()),
+        ],
+        names=[SHARD_KEY, FIRST, BLOB],
+    )
+
+
+def _alone(blob: bytes, size: int) -> list[bytes | None]:
+    return [blob, *[None] * (size - 1)]
+
+
 def letter_blob(keys: tuple[int, ...], letters: Sequence[str]) -> pa.RecordBatch:
     """Pack letters for one of the shards; which, is of no account."""
-    columns = [pa.array(keys[:1], pa.int32()), pa.nulls(1, pa.int64())]
-    return pa.RecordBatch.from_arrays(
-        [*columns, pa.array([packed(letters)], pa.binary())], names=[SHARD_KEY, FIRST, BLOB]
-    )
+    return blob_rows(keys[:1], None, [packed(letters)])
 
 
 @final

@@ -138,7 +138,7 @@ def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -
         rows_of = _complete(opened)
         if wanted is not None and wanted != feed.timed_by and not rows_of.isStreaming:
             rows_of = timed_by(rows_of, wanted)
-        frames.append(rows_of)
+        frames.append(with_times_that_can_be(rows_of))
         delays[iri] = feed.delay_ms
         idles[iri] = feed.idle_ms
     if not frames:
@@ -160,6 +160,36 @@ def _complete(frame: DataFrame) -> DataFrame:
     nothing = F.lit(None).cast("string")
     return frame.select(
         *[F.col(name) if name in frame.columns else nothing.alias(name) for name in _COLUMNS]
+    )
+
+
+def with_times_that_can_be(frame: DataFrame) -> DataFrame:
+    """Make dead letters of statements whose times are thousands of years away (P5).
+
+    Most likely they are not milliseconds. One of them would end all windows.
+    """
+    # Rows without a triple tell how far time has come, which may be to the end of it.
+    is_far = F.col(rows.PREDICATE).isNotNull() & ~F.col(rows.EVENT_TIME).between(
+        -rows.LAST_TIME_MS, rows.LAST_TIME_MS
+    )
+    triple = F.concat_ws(" ", *(F.col(name) for name in rows.TERMS[:3]))
+    said = {
+        rows.SOURCE: F.col(rows.STREAM),
+        rows.PLACE: F.concat(F.lit("position "), F.col(rows.POSITION).cast("string")),
+        rows.REASON: F.concat(
+            F.lit("its time, "),
+            F.col(rows.EVENT_TIME).cast("string"),
+            F.lit(", is thousands of years away: milliseconds since 1970 are meant"),
+        ),
+        rows.RECORD: F.substring(triple, 1, rows.DEAD_LETTER_TEXT),
+    }
+    return frame.select(
+        *(
+            F.coalesce(F.col(name), F.when(is_far, said[name])).alias(name)
+            if name in said
+            else F.col(name)
+            for name in frame.columns
+        )
     )
 
 

@@ -157,7 +157,7 @@ class HostingProcessor(StatefulProcessor):
         rows: Iterator[Any],
         timerValues: Any,  # noqa: ARG002, N803 - Spark's name
     ) -> Iterator[pd.DataFrame]:
-        blobs = [bytes(blob) for frame in rows for blob in frame["blob"]]
+        blobs = [bytes(blob) for frame in rows for blob in frame["blob"] if blob is not None]
         shard, header = int(key[0]), _Header()
         if self._kept.containsKey(_HEADER):
             header = _Header(**json.loads(self._read(_HEADER)))

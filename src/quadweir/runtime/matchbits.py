@@ -76,6 +76,11 @@ class MatchBits:
         last = max(word for word, _, _ in self.places.values())
         return tuple(f"{WORD}{number}" for number in range(last + 1))
 
+    @property
+    def used(self) -> int:
+        """How many bits there are to all of them."""
+        return max(word * BITS + shift + width for word, shift, width in self.places.values())
+
     def masks(self, wanted: Iterable[bool]) -> dict[str, int]:
         """Give the bits of the tests that are wanted, for each column that has some.
 

@@ -29,12 +29,13 @@ from quadweir.runtime.continuous import answer_continuously
 from quadweir.runtime.feeds import METRICS as INPUT_METRICS
 from quadweir.runtime.feeds import Feed, open_feeds
 from quadweir.runtime.fingerprint import Fingerprint, layout_of
+from quadweir.runtime.handover import counting_rows, stages_in_python
 from quadweir.runtime.letters import dead_letters as letters_of
 from quadweir.runtime.metrics import Meter
 from quadweir.runtime.recording import Recorder
 from quadweir.runtime.staticdata import Prepared, StaticData
 from quadweir.runtime.whole import whole
-from quadweir.sinks.start import Split, start
+from quadweir.sinks.start import Call, Split, start
 from quadweir.terms import IRI
 
 if TYPE_CHECKING:
@@ -277,14 +278,20 @@ class RegisteredQuery:
         def split(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
             return answers(raw), letters_of(raw)
 
-        self._running = start(
-            answers(raw) if dead_letters is None else raw,
-            whole(sink if dead_letters is None else Split(split, (sink, dead_letters))),
-            checkpoint=checkpoint,
-            every=every,
-            available_now=available_now,
-            name=name,
+        # Matching, and one stage or two: what anybody else hands to Python has to be weighed.
+        own = 2 if self.plan.key.cut is None else 3
+        is_alone = stages_in_python(raw) == own and not any(
+            isinstance(each, Call) and not each.whole for each in (sink, dead_letters)
         )
+        with counting_rows(self._spark, when=is_alone):
+            self._running = start(
+                answers(raw) if dead_letters is None else raw,
+                whole(sink if dead_letters is None else Split(split, (sink, dead_letters))),
+                checkpoint=checkpoint,
+                every=every,
+                available_now=available_now,
+                name=name,
+            )
 
         def again() -> None:
             self.fingerprint.replace_static(checkpoint)

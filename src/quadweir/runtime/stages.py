@@ -27,6 +27,7 @@ from quadweir.runtime.exchange import (
     THROUGH,
     TIMES,
     TOLD_TIMES,
+    blob_rows,
     letter_blob,
     to_bytes,
 )
@@ -51,9 +52,11 @@ class Sender:
 
     def letters(self, letters: Sequence[str]) -> pa.RecordBatch:
         """Hand letters on to the second stage."""
-        batch = letter_blob(self.keys, letters)
-        nothing = [pa.nulls(1, pa.int64()) for _ in FACTS]
-        return pa.RecordBatch.from_arrays([*batch.columns, *nothing], names=self.schema.names)
+        return self._with_facts(letter_blob(self.keys, letters))
+
+    def _with_facts(self, blobs: pa.RecordBatch) -> pa.RecordBatch:
+        nothing = [pa.nulls(blobs.num_rows, pa.int64()) for _ in FACTS]
+        return pa.RecordBatch.from_arrays([*blobs.columns, *nothing], names=self.schema.names)
 
     @property
     def schema(self) -> StructType:
@@ -89,15 +92,7 @@ class Sender:
             to_bytes(table if to is None else table.filter(pa.array(to == number)))
             for number in range(count)
         ]
-        return pa.RecordBatch.from_arrays(
-            [
-                pa.array(self.keys, pa.int32()),
-                pa.array([after + 1] * count, pa.int64()),
-                pa.array(blobs, pa.binary()),
-                *(pa.nulls(count, pa.int64()) for _ in FACTS),
-            ],
-            names=self.schema.names,
-        )
+        return self._with_facts(blob_rows(self.keys, after + 1, blobs))
 
     def facts(self, facts: Mapping[str, int]) -> pa.RecordBatch:
         """Give the row that says how a shard fares."""

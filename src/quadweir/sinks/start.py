@@ -183,7 +183,7 @@ class Call:
     Attributes:
         function: gets the rows of a batch and its number.
         whole: promises that the function computes all rows, and once: then they need not be kept in
-            memory beside it.
+            memory beside it; and that it does nothing with them in Python on Spark's workers.
     """
 
     function: Callable[[DataFrame, int], object]

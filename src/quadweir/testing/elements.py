@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final, final
 
+from quadweir import rows
 from quadweir.errors import DataError
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term
@@ -133,10 +134,16 @@ def event_time(element: Element, predicate: IRI | None) -> int:
     a blank for the `T` if need be; without a time zone it is in UTC.
 
     Raises:
-        DataError: if the element has no such value, several, or one that is no time.
+        DataError: if the element has no such value, several, or one that is no time, or if that is
+            thousands of years away.
     """
-    if predicate is None:
-        return element.event_time
+    found = element.event_time if predicate is None else _inner_time(element, predicate)
+    if abs(found) > rows.LAST_TIME_MS:
+        raise DataError(f"the element's time, {found}, is thousands of years away")
+    return found
+
+
+def _inner_time(element: Element, predicate: IRI) -> int:
     values = {triple.object for triple in element.quads if triple.predicate == predicate}
     if len(values) != 1:
         count = "no value" if not values else f"{len(values)} values"
