@@ -47,7 +47,7 @@ from quadweir.algebra.patterns import (
     WindowPattern,
 )
 from quadweir.algebra.query import ContinuousQuery, SelectForm
-from quadweir.algebra.scopes import in_scope, windows_of
+from quadweir.algebra.scopes import always_bound, in_scope, windows_of
 from quadweir.algebra.solutions import Bag, is_time, time_variable
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.windows import Content, CountScope
@@ -212,13 +212,14 @@ class Builder:
             leaf = self._leaf(LeafPlan(source, pattern, variables, (*times, *self._own(source))))
             is_bag = self.query.windows[source.window].content is Content.BAG
             (bags if is_bag else graphs).append(leaf)
+        parts = [*bags, self._graph(graphs)] if graphs else bags
         if scope.static:
             fixed = self._static(BasicPattern(patterns=(pattern,)))
-            if fixed.held() and graphs:
-                graphs.append(fixed)
-            elif fixed.held() or not bags:
-                bags.append(fixed)
-        parts = [*bags, self._graph(graphs)] if graphs else bags
+            # Without a match in static data, windows alone are as quick as if there were none.
+            if fixed.total or not parts:
+                if graphs:
+                    parts[-1] = self._wiring.exists(parts[-1], fixed, (), negated=True)
+                parts.append(fixed)
         return self._wiring.union(parts)
 
     def _own(self, source: Source) -> tuple[Variable, ...]:
@@ -233,7 +234,8 @@ class Builder:
         """A triple is there once, as long as some element carries it (W8).
 
         The values of a pattern's variables tell its triples apart, so that leaves with reference
-        counts are the distinct rows of all leaves.
+        counts are the distinct rows of all leaves. What static data has too is left out of them: so
+        nothing has to be remembered of static rows.
         """
         source = self._wiring.union(leaves)
         return self.network.add(
@@ -257,7 +259,8 @@ class Builder:
         variables = tuple(sorted(in_scope(pattern, self.query)))
         asked = self._solutions(query)
         if asked is None:
-            return self._fixed(self.static.relation(query, variables))
+            relation = self.static.relation(query, variables)
+            return self._fixed(relation, always_bound(pattern, self.query))
         return self._table(asked, variables)
 
     def _solutions(self, query: ContinuousQuery) -> Bag | None:
@@ -276,9 +279,9 @@ class Builder:
         return found
 
     def _table(self, bag: Bag, variables: Iterable[Variable]) -> stateless.Static:
-        return self._fixed(FixedRelation.of_bag(tuple(variables), bag))
+        return self._fixed(FixedRelation.of_bag(tuple(variables), bag), frozenset())
 
-    def _fixed(self, relation: FixedRelation) -> stateless.Static:
+    def _fixed(self, relation: FixedRelation, certain: frozenset[Variable]) -> stateless.Static:
         place, share = len(self.network.operators), self._share
         given = part(f"operator.{place}.", self._layout)
         # An attempt that is given up may have another relation at this place.
@@ -286,7 +289,8 @@ class Builder:
             place not in share.places or share.variable not in relation.variables
         ):
             share = None
-        return self.network.add(stateless.Static(relation, self.dictionary, given, share), ())
+        fixed = stateless.Static(relation, self.dictionary, given, share, certain=certain)
+        return self.network.add(fixed, ())
 
     def _is_static(self, pattern: Pattern, scope: _Scope) -> bool:
         if any(is_volatile(node) for node in walk(pattern)):

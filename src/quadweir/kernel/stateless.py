@@ -209,6 +209,11 @@ class Static(Operator):
         given: What `layout` of the same relation gave elsewhere, with a dictionary that knows its
             terms; nothing if it has to be made.
         share: Which of the rows this shard has; None for all.
+        certain: The variables that every row binds, whatever the data.
+
+    Attributes:
+        total: How many rows all shards have together: operators are chosen by it, and not by how many
+            are here, so that they are the same in all shards.
     """
 
     def __init__(
@@ -217,8 +222,12 @@ class Static(Operator):
         dictionary: Dictionary,
         given: Mapping[str, Ints],
         share: Share | None = None,
+        *,
+        certain: frozenset[Variable] = frozenset(),
     ) -> None:
         self.variables = variables = relation.variables
+        self.certain = certain
+        self.total = relation.count
         self.digest = relation.digest
         if share is not None:
             self.digest = combined([relation.digest, str(share).encode()])
