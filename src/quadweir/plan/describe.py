@@ -61,11 +61,7 @@ def describe(plan: QueryPlan, *, shards: int | None = None, algebra: bool = True
     if plan.fixed:
         lines += ["", "static data, probed by joins in shards"]
     for fixed in plan.fixed:
-        text = f"  {' '.join(map(str, fixed.variables))}  {fixed.rows:,} rows, "
-        if fixed.key is not None:
-            text += f"each in the shard of its {fixed.key}, as the rows that look for it"
-        else:
-            text += f"all in every shard: {fixed.why}"
+        text = f"  {' '.join(map(str, fixed.variables))}  {fixed.rows:,} rows, {fixed.placed}"
         if fixed.asked:
             few = " ".join(map(str, fixed.asked))
             text += f"; over files the few values of {few} are looked for before the shuffle"

@@ -22,6 +22,7 @@ from quadweir.kernel.multijoin import Join
 from quadweir.kernel.relation import Operator
 from quadweir.kernel.shard import Shard
 from quadweir.kernel.stateless import Extend, Filter, Project, Static, Union
+from quadweir.plan.shardkey import Placed
 from quadweir.terms import Variable
 
 MOST_VALUES: Final = 1000
@@ -72,30 +73,26 @@ class Fixed:
         variables: what it binds.
         rows: how many solutions there are.
         asked: the variables whose values matches are compared with before the shuffle.
-        key: what its rows are divided among shards by; None if every shard has all of them.
-        why: why every shard has, if it has.
+        placed: which shards have its rows, and why.
     """
 
     variables: tuple[Variable, ...]
     rows: int
     asked: tuple[Variable, ...]
-    key: Variable | None
-    why: str | None
+    placed: str
 
 
 def find_fixed(
     shard: Shard,
     conditions: Mapping[int, Sequence[Condition]],
-    key: Variable | None,
-    whole: Mapping[int, str | None],
+    placed: Mapping[int, Placed],
 ) -> tuple[Fixed, ...]:
     """List the static relations of a query.
 
     Args:
         shard: The query's operators.
         conditions: What `find_conditions` found.
-        key: What rows are sharded by.
-        whole: Why every shard has to have all rows of a static operator; None if it has not.
+        placed: For each static operator which shards have its rows.
     """
     asked = {
         variable
@@ -108,8 +105,7 @@ def find_fixed(
             operator.variables,
             operator.held(),
             tuple(variable for variable in operator.variables if variable in asked),
-            key if whole[place] is None else None,
-            whole[place],
+            placed[place].text,
         )
         for place, (operator, _) in enumerate(shard.network.operators)
         if isinstance(operator, Static) and operator.variables

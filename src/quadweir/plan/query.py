@@ -29,7 +29,7 @@ from quadweir.kernel.network import LeafPlan, Source
 from quadweir.kernel.shard import Shard
 from quadweir.plan.bounds import Kept, find_kept
 from quadweir.plan.pushdown import Fixed, find_conditions, find_fixed
-from quadweir.plan.shardkey import ShardKey, choose_key, find_whole
+from quadweir.plan.shardkey import ShardKey, choose_key, find_static
 from quadweir.plan.wanted import Wanted, find_wanted, ways_to
 from quadweir.terms import Variable
 
@@ -130,7 +130,7 @@ def plan_query(
     if key.variable is not None and (whole or (shards == 1 and key.cut is None)):
         key = ShardKey(None, "there is one shard" if shards == 1 else "its state is in one piece")
     conditions = find_conditions(shard)
-    reasons = find_whole(shard, key.variable)
+    placed = find_static(shard, key.variable)
     trackers = frozenset(shard.trackers)
     elements = {
         place
@@ -155,8 +155,8 @@ def plan_query(
             shard.leaves, shard.sources, sorted(elements), sharded, conditions, table
         ),
         kept=find_kept(shard),
-        fixed=find_fixed(shard, conditions, key.variable, reasons),
-        divided=frozenset(place for place, why in reasons.items() if why is None),
+        fixed=find_fixed(shard, conditions, placed),
+        divided=frozenset(place for place, each in placed.items() if each.is_divided),
         eager=shard.eager,
         why_not=shard.why_not,
         table=table,

@@ -3,7 +3,8 @@
 Once a variable is chosen, matches that bind it go to the shard that its value names, and all other
 matches go to every shard. Going through the operators of the query then tells where their rows are:
 those that carry the variable lie in the shard of its value; some lie in one shard or another without
-showing why; and some are the same in every shard. Where rows would have to meet that lie apart (a
+showing why; and some are the same in every shard. Static rows are in every shard unless they are
+matched together with rows that are not: then they are divided by the variable too. Where rows would have to meet that lie apart (a
 group, DISTINCT, a comparison of reports), the query is cut: what lies below runs sharded, and its
 changes go on to a second stage, sharded anew or in one piece.
 """
@@ -61,6 +62,21 @@ class ShardKey:
     second_reason: str = ""
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Which shards have the rows of a static relation.
+
+    Attributes:
+        is_divided: Whether each has only the rows of its own keys.
+        text: The same in words, and why.
+    """
+
+    is_divided: bool
+    text: str
+
+
+_PARTED: Final = frozenset({Spread.KEYED, Spread.APART})
 # What a second stage is made of: operators that look at the values of changes alone.
 _ABOVE: Final = (Filter, Extend, Project, Aggregate, Distinct)
 # What is worth a stage of its own.
@@ -126,22 +142,31 @@ def find_spreads(shard: Shard, key: Variable, *, fed: int | None = None) -> list
         fed: The place of the operator whose rows are sharded by it, where that is no leaf.
     """
     found: list[Spread] = []
+    operators = shard.network.operators
     trackers = {id(shard.network.leaves[place][1]) for place in shard.trackers}
-    for place, (operator, inputs) in enumerate(shard.network.operators):
+    for place, (operator, inputs) in enumerate(operators):
         if place == fed:
             found.append(Spread.KEYED if key in operator.always else Spread.UNKNOWN)
         elif isinstance(operator, Leaf):
             is_keyed = key in operator.variables and id(operator) not in trackers
             found.append(Spread.KEYED if is_keyed else Spread.EVERYWHERE)
         else:
+            if isinstance(operator, Union) and {found[each] for each in inputs} & _PARTED:
+                # Whether a pattern has a match in static data must not decide where rows lie, or a
+                # reload would have to be refused. So it is asked what is bound by the pattern's form.
+                for each in inputs:
+                    static = operators[each][0]
+                    if isinstance(static, Static) and key in static.certain:
+                        found[each] = Spread.KEYED
             found.append(_spread(operator, [found[each] for each in inputs], key))
     return found
 
 
-def find_whole(shard: Shard, key: Variable | None) -> dict[int, str | None]:
-    """Say for each static relation why every shard has to have all of it; None if it has not.
+def find_static(shard: Shard, key: Variable | None) -> dict[int, Placed]:
+    """Say for each static relation which shards have its rows, and why.
 
-    It need not where all that look at its rows compare their key with rows that lie by it.
+    A shard need not have all where what looks at the rows compares their key with rows that lie by it,
+    or puts them together with such rows.
     """
     operators = shard.network.operators
     spreads = find_spreads(shard, key) if key is not None else []
@@ -150,22 +175,34 @@ def find_whole(shard: Shard, key: Variable | None) -> dict[int, str | None]:
         for place, spread in enumerate(spreads)
         if spread is Spread.KEYED and key in operators[place][0].always
     }
-    found: dict[int, str | None] = {}
+    found: dict[int, Placed] = {}
     for place, (operator, _) in enumerate(operators):
         if not isinstance(operator, Static):
             continue
         users = [each for each in operators if place in each[1]]
-        if key is None:
-            found[place] = "there is one shard"
+        if not users and operator is not shard.root:
+            found[place] = Placed(False, "so that windows alone are matched")
+        elif key is None:
+            found[place] = _whole("there is one shard")
+        elif spreads[place] is Spread.KEYED:
+            found[place] = _parted(key, "as the rows of windows that they are matched with")
         elif key not in operator.variables:
-            found[place] = f"it has no {key}"
+            found[place] = _whole(f"it has no {key}")
         elif key not in operator.always:
-            found[place] = f"some of its rows have no {key}"
+            found[place] = _whole(f"some of its rows have no {key}")
         elif users and all(_goes_by(each, place, keyed) for each in users):
-            found[place] = None
+            found[place] = _parted(key, "as the rows that look for it")
         else:
-            found[place] = f"it is not only looked up by {key}"
+            found[place] = _whole(f"it is not only looked up by {key}")
     return found
+
+
+def _whole(why: str) -> Placed:
+    return Placed(False, f"all in every shard: {why}")
+
+
+def _parted(key: Variable, why: str) -> Placed:
+    return Placed(True, f"each in the shard of its {key}, {why}")
 
 
 def _goes_by(user: tuple[Operator, tuple[int, ...]], place: int, keyed: Container[int]) -> bool:
@@ -251,7 +288,7 @@ def _meeting(shard: Shard, spreads: Sequence[Spread], key: Variable) -> str:
         case Distinct():
             return f"DISTINCT compares rows of different {key}"
         case Union():
-            return "windows and static data are matched as one"
+            return f"rows with and without {key} are put together"
         case _:
             return f"rows of different {key} meet"
 
@@ -261,7 +298,7 @@ def _cut(
 ) -> int | None:
     """Find the topmost operator whose rows lie apart and that is worth a stage of its own."""
     at = root
-    while spreads[at] not in (Spread.KEYED, Spread.APART):
+    while spreads[at] not in _PARTED:
         operator, inputs = operators[at]
         if not isinstance(operator, _ABOVE):
             return None

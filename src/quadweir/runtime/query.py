@@ -323,8 +323,8 @@ class RegisteredQuery:
             DataError: a file is not what its name says.
             PlanError: FROM names a graph that is not there any more.
             UnsupportedError: with the new data something else would have to be held, or in other
-                shards; that may be if a pattern that is matched in windows and static data at once
-                had no match in the static data and has now. What is in one piece stays so.
+                shards; that may be if a variable that OPTIONAL binds was bound in all of the static
+                data and is not now, or the other way round.
         """
         known = self._runs_as if self.isActive else self.fingerprint.digest
         running = self._runs_over if self.isActive else {}

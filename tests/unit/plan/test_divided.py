@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+import small_lsbench
+from quadweir.algebra.streams import OutputOperator
+from quadweir.algebra.windows import Content
 from quadweir.plan.describe import describe
 from quadweir.syntax.read import parse
 from quadweir.testing import Oracle, diff_answers
@@ -55,3 +61,86 @@ def test_answers_do_not_depend_on_it(text: str, shards: int) -> None:
     assert diff_answers(expected, host.answers) == ""
     found = run_bounded(text, FEED, tasks=2, shards=shards, static=STATIC)
     assert diff_answers(expected, found) == ""
+
+
+# --- where C-SPARQL matches windows and static data as one graph (A1) -----------------------------
+
+FROM = "FROM <urn:g> FROM STREAM <urn:s> [RANGE 30ms STEP 10ms] WHERE"
+MERGED = {
+    "one pattern": f"SELECT ?x ?y {FROM} {{ ?x <urn:p> ?y }}",
+    "any predicate": f"SELECT ?x ?v ?y {FROM} {{ ?x ?v ?y }}",
+    "a join by the key": f"SELECT ?x ?y ?z {FROM} {{ ?x <urn:p> ?y . ?x <urn:r> ?z }}",
+    "a join": f"SELECT ?x ?z {FROM} {{ ?x <urn:p> ?y . ?y <urn:r> ?z }}",
+    "a group": f"SELECT ?y (COUNT(*) AS ?n) {FROM} {{ ?x <urn:p> ?y }} GROUP BY ?y",
+    "two stages": f"SELECT (COUNT(*) AS ?n) {FROM} {{ ?x <urn:p> ?y . ?x <urn:r> ?z }}",
+    "distinct": f"SELECT DISTINCT ?y {FROM} {{ ?x <urn:p> ?y . ?x <urn:r> ?z }}",
+    "optional": f"SELECT ?x ?y ?z {FROM} {{ ?x <urn:p> ?y OPTIONAL {{ ?x <urn:r> ?z }} }}",
+    "not exists": f"SELECT ?x ?y {FROM} {{ ?x <urn:p> ?y FILTER NOT EXISTS {{ ?x <urn:r> ?y }} }}",
+    "union": f"SELECT ?x ?y {FROM} {{ {{ ?x <urn:p> ?y }} UNION {{ ?x <urn:r> ?y }} }}",
+    "graphs by name": "SELECT ?g ?x ?y FROM NAMED <urn:g> FROM NAMED <urn:h> "
+    "FROM NAMED STREAM <urn:s> [RANGE 30ms STEP 10ms] WHERE { GRAPH ?g { ?x <urn:p> ?y } }",
+}
+# Every third triple of the stream is in static data too, and there once (W8).
+IN_BOTH = " . ".join(f"a{n} p b{n % 5} . a{n} r b{n}" for n in range(0, 12, 3))
+GRAPHS = (
+    *quads(f"{IN_BOTH} . b0 r c . b3 r d . z p z . z r z", "g"),
+    *quads("a0 p b0 . y p y", "h"),
+)
+
+
+@pytest.mark.parametrize("output", OutputOperator)
+@pytest.mark.parametrize("content", Content)
+@pytest.mark.parametrize("text", MERGED.values(), ids=MERGED)
+def test_windows_and_static_data_matched_as_one_are_sharded(
+    text: str, content: Content, output: OutputOperator
+) -> None:
+    query = replace(parse(text, dialect="csparql", content=content), output=output)
+    expected = Oracle(query, static=GRAPHS).answers(FEED)
+    assert expected
+    for shards in (1, 2, 5):
+        host = Host(query, static=GRAPHS, shards=shards, direct=True)
+        assert host.shards == shards
+        for start in range(0, len(FEED), 7):
+            host.push(FEED[start : start + 7])
+            host.restart()
+        host.finish()
+        assert diff_answers(expected, host.answers) == "", shards
+
+
+def test_a_plan_says_how_static_data_is_matched_with_windows() -> None:
+    told = describe(spec_of(parse(MERGED["a join by the key"]), static=GRAPHS).plan)
+    assert "?x ?y  5 rows, each in the shard of its ?x, as the rows of windows that they" in told
+    nothing = quads("a o b", "g")
+    none = describe(spec_of(parse(MERGED["a join by the key"]), static=nothing).plan)
+    assert "?x ?y  0 rows, so that windows alone are matched" in none
+    apart = parse(f"SELECT ?x {FROM} {{ {{ ?x <urn:p> ?y }} UNION {{ ?z <urn:r> ?w }} }}")
+    why = "rows with and without ?x are put together"
+    assert why in describe(spec_of(apart, static=nothing).plan)
+
+
+def test_where_rows_lie_does_not_depend_on_what_static_data_has() -> None:
+    """Else it could not be reloaded."""
+    for text in MERGED.values():
+        query = parse(text)
+        none = (*quads("a o b", "g"), *quads("a o b", "h"))
+        plans = [spec_of(query, static=each).plan for each in (none, GRAPHS)]
+        assert plans[0].holds_as(plans[1], 2)
+
+
+LSBENCH = Path(__file__).parents[3] / "src/quadweir/bench/queries/lsbench/csparql"
+
+
+@pytest.mark.parametrize("path", sorted(LSBENCH.glob("*.rq")), ids=lambda path: path.stem)
+def test_every_lsbench_query_in_csparql_runs_in_shards(path: Path) -> None:
+    query = parse(path.read_text(encoding="utf-8"))
+    static, feed = small_lsbench.static_by_name(), small_lsbench.feed(posts=16)
+    expected = Oracle(query, static=static).answers(feed)
+    assert expected
+    streams = sorted({each.stream for each in feed})
+    for shards in (2, 5):
+        host = Host(query, static=static, streams=streams, shards=shards, direct=True)
+        assert host.shards == shards
+        for start in range(0, len(feed), 20):
+            host.push(feed[start : start + 20])
+        host.finish()
+        assert diff_answers(expected, host.answers) == "", shards

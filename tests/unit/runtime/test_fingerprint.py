@@ -102,6 +102,18 @@ def test_what_held_other_rows_is_refused(tmp_path):
     assert "held other rows" in (error.value.detail or "")
 
 
+def test_static_data_that_is_matched_with_windows_may_begin_to_match(tmp_path):
+    """In two stages too: operators are others then, but the same is held in the same shards."""
+    text = (
+        "SELECT (COUNT(*) AS ?n) FROM <urn:g> FROM STREAM <urn:s> [RANGE 1s STEP 1s] "
+        "WHERE { ?x <urn:p> ?y . ?x <urn:q> ?z }"
+    )
+    fingerprint(text, static="old", data=quads("a o b", "g")).guard(tmp_path)
+    new = fingerprint(text, static="new", data=quads("a p b", "g"))
+    assert "second stage" in new.layout
+    new.guard(tmp_path, reload_static=True)
+
+
 def test_state_of_another_format_is_refused(tmp_path):
     fingerprint().guard(tmp_path)
     file = tmp_path / NAME
