@@ -265,7 +265,10 @@ class Shard:
             self._root = root = network.operators[cut.place][0]
             self._output = Passed(root, cut.variables, reports=needed)
             self.variables = self._columns = cut.variables
-            network.keep(network.below([cut.place, *map(place, self._trackers)]))
+            # Leaves are told by number, also those that nothing is made of, as below a MINUS that
+            # shares no variable.
+            leaves = [place(leaf) for _, leaf in network.leaves]
+            network.keep(network.below([cut.place, *leaves, *map(place, self._trackers)]))
             return
         assert network.given is not None
         assert self._root is not None

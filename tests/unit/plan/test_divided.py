@@ -74,6 +74,8 @@ MERGED = {
     "a group": f"SELECT ?y (COUNT(*) AS ?n) {FROM} {{ ?x <urn:p> ?y }} GROUP BY ?y",
     "two stages": f"SELECT (COUNT(*) AS ?n) {FROM} {{ ?x <urn:p> ?y . ?x <urn:r> ?z }}",
     "distinct": f"SELECT DISTINCT ?y {FROM} {{ ?x <urn:p> ?y . ?x <urn:r> ?z }}",
+    "minus what shares nothing": f"SELECT (COUNT(*) AS ?n) {FROM} "
+    "{ ?x <urn:p> ?y . ?x <urn:r> ?z MINUS { <urn:a0> <urn:p> ?o } }",
     "optional": f"SELECT ?x ?y ?z {FROM} {{ ?x <urn:p> ?y OPTIONAL {{ ?x <urn:r> ?z }} }}",
     "not exists": f"SELECT ?x ?y {FROM} {{ ?x <urn:p> ?y FILTER NOT EXISTS {{ ?x <urn:r> ?y }} }}",
     "union": f"SELECT ?x ?y {FROM} {{ {{ ?x <urn:p> ?y }} UNION {{ ?x <urn:r> ?y }} }}",
