@@ -243,4 +243,6 @@ def dense_questions(
         scopes=tuple(draw(scopes(dialect)) for _ in range(windows)),
         streams=tuple(STREAMS[number % len(STREAMS)] for number in range(windows)),
         graphs=tuple(GRAPHS) if "graph" in kinds else (),
+        # Streams and static data have triples in common: in a graph they are there once (W8).
+        merged=(GRAPHS[0],) if dialect == "csparql" and draw(st.booleans()) else (),
     )

@@ -84,9 +84,12 @@ class Question:
     scopes: tuple[Scope, ...] = ()
     streams: tuple[str, ...] = ()
     graphs: tuple[str, ...] = field(default=())
+    merged: tuple[str, ...] = field(default=())  # with the windows of C-SPARQL, as one graph
 
     def text(self, dialect: str = "rspql") -> str:
         declared = "".join(f"FROM NAMED <{graph}>\n" for graph in self.graphs)
+        if dialect == "csparql":
+            declared += "".join(f"FROM <{graph}>\n" for graph in self.merged)
         for number, (scope, stream) in enumerate(zip(self.scopes, self.streams, strict=True)):
             window = write_scope(scope, dialect)
             if dialect == "rspql":

@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from properties.dense import Feed, arrivals, dense_questions, feeds, static_data
-from properties.strategies import ALLOW, EVERYTHING, GRAPHS
+from properties.strategies import ALLOW, EVERYTHING
 from quadweir.algebra.query import DescribeForm
 from quadweir.algebra.streams import OutputOperator
 from quadweir.syntax import parse
@@ -26,11 +26,7 @@ def test_shards_give_the_answers_of_the_oracle(
     dialect: str, data: st.DataObject, feed: Feed, static: list[Quad]
 ) -> None:
     question = data.draw(dense_questions(dialect, kinds=EVERYTHING - {"path"}, slices=True))
-    text = question.text(dialect)
-    if dialect == "csparql" and data.draw(st.booleans()):
-        # Windows and static data are one graph, and have triples in common (A1, W8).
-        text = text.replace("FROM STREAM", f"FROM <{GRAPHS[0]}>\nFROM STREAM", 1)
-    query = parse(text, dialect=dialect, allow=ALLOW)
+    query = parse(question.text(dialect), dialect=dialect, allow=ALLOW)
     assume(not isinstance(query.form, DescribeForm))
     query = replace(query, output=data.draw(st.sampled_from(list(OutputOperator))))
     delay = data.draw(st.integers(0, 12))

@@ -17,7 +17,7 @@ leaves, without joining again. What differs from the paper:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, final
 
 import numpy as np
@@ -25,8 +25,9 @@ import numpy as np
 from quadweir.algebra.solutions import is_time
 from quadweir.errors import LimitError
 from quadweir.kernel import probing
-from quadweir.kernel.arrays import ALWAYS, Ints, address, ints, table_of
+from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, address, ints, table_of
 from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.oneway import part, prefixed
 from quadweir.kernel.relation import (
     ENTER,
     FIRST_VALUE,
@@ -38,6 +39,7 @@ from quadweir.kernel.relation import (
     no_change,
 )
 from quadweir.kernel.ring import DESCRIPTION, VARIABLES, RingIndex
+from quadweir.kernel.stateless import Union
 from quadweir.terms import Variable
 
 MAX_INPUTS: Final = 12
@@ -80,6 +82,7 @@ class _Buffer:
         self._gone: list[Ints] = []
         self._known = 0  # rows of the table from here on are not in the indexes
         self.fixed = False  # whether all rows are there from the start
+        self.union: Union | None = None  # the input, if some of its rows are
         self.places = {
             variable: (
                 FIRST_VALUE + source.variables.index(variable)
@@ -124,6 +127,43 @@ class _Buffer:
                 index.attach(self.cells)
                 index.insert(self._rows_of_table())
 
+    def lay_out_part(self, given: Mapping[str, Ints]) -> None:
+        """Take and index what of the input is there from the start; `given` is all that, if known."""
+        assert self.union is not None
+        if given:
+            self.cells = given["cells"]
+            for number, (index, used) in enumerate(zip(self.indexes, given["used"], strict=True)):
+                index.take(given[f"entries.{number}"], self.cells, int(used))
+            return
+        rows = self.union.fixed_rows()
+        self.cells = self._fresh(self.union.span())
+        at = self.places_of(rows)
+        self.cells[at, ENTER] = ALWAYS
+        self.cells[at, LEAVE] = FOREVER
+        self.cells[at, FIRST_VALUE] = rows
+        self.cells[at, FIRST_VALUE + 1 : self.width] = self.union.columns(self.shared, rows)
+        self._no_results()
+        for index in self.indexes:
+            index.attach(self.cells)
+            index.insert(at)
+            # With room for more: what is given to others should not have to be built anew by them.
+            index.grow()
+
+    def layout_part(self) -> dict[str, Ints]:
+        """Give what `lay_out_part` made."""
+        used = np.array([index.used for index in self.indexes], dtype=np.int64)
+        entries = {f"entries.{number}": each.entries for number, each in enumerate(self.indexes)}
+        return {"cells": self.cells, "used": used, **entries}
+
+    def copied(self) -> Ints:
+        """Give the rows that were copied from the input as they came."""
+        rows = self.cells[:, FIRST_VALUE]
+        there = rows >= 0
+        if self.union is not None:
+            there &= ~self.union.are_fixed(rows)
+        found: Ints = self.cells[there, : self.width]
+        return found
+
     def _fresh(self, capacity: int) -> np.ndarray:
         cells = table_of(capacity, self._wide)
         cells[:, FIRST_VALUE] = -1  # no row is here
@@ -141,16 +181,7 @@ class _Buffer:
                 self._move(before, rows % len(before), self.places_of(rows))
             self._known = self.table.tail
             return moved
-        capacity = self.source.span()
-        moved = capacity != len(self.cells)
-        if moved:
-            rows = self.cells[:, FIRST_VALUE]
-            rows = rows[rows >= 0]
-            before, old = self.cells, self.places_of(rows)
-            self.cells = self._fresh(capacity)
-            new = self.places_of(rows)
-            self.cells[new, : self.width] = before[old, : self.width]
-            self._move(before, old, new)
+        moved = self._fit()
         came = delta.sign > 0
         rows = delta.row[came]
         at = self.places_of(rows)
@@ -165,6 +196,20 @@ class _Buffer:
         last = np.unique(delta.row[::-1], return_index=True)[1]
         self._gone.append(delta.row[::-1][last[delta.sign[::-1][last] < 0]])
         return moved
+
+    def _fit(self) -> bool:
+        """Make room for as many rows as the input has numbers for; tell whether rows moved."""
+        capacity = self.source.span()
+        if capacity == len(self.cells):
+            return False
+        rows = self.cells[:, FIRST_VALUE]
+        rows = rows[rows >= 0]
+        before, old = self.cells, self.places_of(rows)
+        self.cells = self._fresh(capacity)
+        new = self.places_of(rows)
+        self.cells[new, : self.width] = before[old, : self.width]
+        self._move(before, old, new)
+        return True
 
     def places_of(self, rows: Ints) -> Ints:
         """Give the places at which rows of the input lie here."""
@@ -210,6 +255,14 @@ class _Buffer:
         if self.fixed:
             return
         rows = ints(0)
+        if self.union is not None:
+            assert copied is not None
+            self._fit()
+            places = self.places_of(np.ascontiguousarray(copied[:, FIRST_VALUE]))
+            self.cells[places, : self.width] = copied
+            for index in self.indexes:
+                index.insert(places)
+            return
         if self.table is None:
             assert copied is not None
             self.cells = self._fresh(self.source.span())
@@ -344,18 +397,42 @@ class Join(Operator):
         self._bind_column = np.array(column or [0], dtype=np.int64)
         self._bind_variable = np.array(variable or [0], dtype=np.int64)
 
+    def hold_fixed(self, places: Iterable[int]) -> None:
+        """Have the rows of unions that are there from the start indexed before anything comes.
+
+        Args:
+            places: The inputs whose changes nobody else looks at.
+        """
+        found = {
+            k: each
+            for k in places
+            if isinstance(each := self.sources[k], Union) and each.fixed_total
+        }
+        if len(found) + len(self._fixed) == len(self.sources) and found:
+            # One input has to come, and be it static data alone that brings results.
+            del found[min(found, key=lambda k: found[k].fixed_total)]
+        for k, union in found.items():
+            union.leave_out_fixed()
+            self._buffers[k].union = union
+
     def lay_out(self, given: Mapping[str, Ints]) -> None:
-        for k in sorted(self._fixed):
-            buffer = self._buffers[k]
-            names = [f"entries.{k}.{number}" for number in range(len(buffer.indexes))]
-            buffer.lay_out([given[name] for name in names if name in given])
+        for k, buffer in enumerate(self._buffers):
+            if k in self._fixed:
+                names = [f"entries.{k}.{number}" for number in range(len(buffer.indexes))]
+                buffer.lay_out([given[name] for name in names if name in given])
+            elif buffer.union is not None:
+                buffer.lay_out_part(part(f"part.{k}", given))
 
     def layout(self) -> dict[str, Ints]:
-        return {
+        found = {
             f"entries.{k}.{number}": index.entries
             for k in sorted(self._fixed)
             for number, index in enumerate(self._buffers[k].indexes)
         }
+        for k, buffer in enumerate(self._buffers):
+            if buffer.union is not None:
+                found |= prefixed(f"part.{k}", buffer.layout_part())
+        return found
 
     def hears(self, place: int) -> bool:
         return place not in self._fixed
@@ -497,17 +574,12 @@ class Join(Operator):
         found |= {"output.rows": rows, "output.cells": self.parts(rows)}
         for k, buffer in enumerate(self._buffers):
             if buffer.table is None:
-                there = buffer.cells[:, FIRST_VALUE] >= 0
-                found[f"cells.{k}"] = buffer.cells[there, : buffer.width]
+                found[f"cells.{k}"] = buffer.copied()
         return found
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
-        def part(prefix: str) -> dict[str, Ints]:
-            size = len(prefix) + 1
-            return {n[size:]: each for n, each in arrays.items() if n.startswith(prefix + ".")}
-
         self._begun = bool(arrays["begun"][0])
-        self.output.restore(part("output"))
+        self.output.restore(part("output", arrays))
         for k, buffer in enumerate(self._buffers):
             buffer.restore(arrays.get(f"cells.{k}"), begun=self._begun)
         if self._link_width:

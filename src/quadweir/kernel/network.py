@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, final
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from quadweir.algebra.patterns import TriplePattern
 from quadweir.kernel.arrays import FOREVER
 from quadweir.kernel.given import Given
+from quadweir.kernel.multijoin import Join
 from quadweir.kernel.relation import Delta, Operator
 from quadweir.kernel.stateless import Static
 from quadweir.kernel.window import CountClock, Leaf
@@ -89,6 +91,21 @@ class Network:
             else:
                 deltas.append(operator.step([deltas[place] for place in inputs]))
         return deltas
+
+    def share_out(self, root: Operator) -> None:
+        """Have joins find the static rows of unions that they alone look at indexed from the start.
+
+        A union with a window that is told as a whole would be gone through by every shard when it is
+        made, and every snapshot would have all of it.
+        """
+        looked_at = Counter(each for _, inputs in self.operators for each in inputs)
+        for operator, inputs in self.operators:
+            if isinstance(operator, Join):
+                operator.hold_fixed(
+                    k
+                    for k, each in enumerate(inputs)
+                    if looked_at[each] == 1 and self.operators[each][0] is not root
+                )
 
     def lay_out(self, given: Mapping[str, NDArray[Any]]) -> None:
         """Prepare what does not depend on streams, or take what `layout` gave elsewhere."""

@@ -293,11 +293,18 @@ class RingIndex:
         used = packed & LOWER > 0
         packed[used] = to[packed[used] >> HALF & LOWER] << HALF | packed[used] & LOWER
 
-    def take(self, entries: Ints, cells: Ints) -> None:
-        """Take the entries of an index over equal rows, whose pointers are in these; for good."""
+    def take(self, entries: Ints, cells: Ints, used: int = 0) -> None:
+        """Take the entries of an index over equal rows, whose pointers are in these.
+
+        How many are `used` matters only where mappings are still to be inserted.
+        """
         self.attach(cells)
-        # How many are used matters only to what is still to be inserted: nothing is.
-        self._set_entries(entries, 0)
+        self._set_entries(entries, used)
+
+    @property
+    def used(self) -> int:
+        """How many entries have a key, or had one since they were last built anew."""
+        return int(self.description[USED])
 
     def grow(self) -> None:
         """Build the entries anew: without those of no use, and with room for more."""

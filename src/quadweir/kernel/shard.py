@@ -218,6 +218,8 @@ class Shard:
         query = self.query
         self.eager = eager
         self.network: Network = builder.network
+        if root is not None:
+            self.network.share_out(root)
         if self._runs:
             self.network.lay_out(part("network.", self._layout))
         self._output = output

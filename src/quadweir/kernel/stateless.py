@@ -164,6 +164,34 @@ class Union(Operator):
         self.always = first.intersection(*rest)
         self.timed = all(each.timed for each in sources)
         self._branches = power_of_two(len(sources))
+        self._fixed = [number for number, each in enumerate(sources) if each.fixed]
+        self._tells_fixed = True
+
+    @property
+    def fixed_total(self) -> int:
+        """How many rows are there from the start, in all shards together."""
+        statics = (each for each in self.sources if isinstance(each, Static))
+        return sum(each.total for each in statics)
+
+    def fixed_rows(self) -> Ints:
+        """Give the rows that are there from the start."""
+        parts = [
+            np.arange(each.held(), dtype=np.int64) * self._branches + number
+            for number, each in enumerate(self.sources)
+            if isinstance(each, Static)
+        ]
+        return np.concatenate([ints(0), *parts])
+
+    def are_fixed(self, rows: Ints) -> np.ndarray:
+        """Tell which rows are there from the start."""
+        return np.isin(rows & (self._branches - 1), self._fixed)
+
+    def leave_out_fixed(self) -> None:
+        """Tell nobody that those rows have come: whoever wants them has taken them itself."""
+        self._tells_fixed = False
+
+    def hears(self, place: int) -> bool:
+        return self._tells_fixed or place not in self._fixed
 
     def step(self, inputs: list[Delta]) -> Delta:
         merged, source = in_order(inputs)

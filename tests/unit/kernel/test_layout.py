@@ -8,20 +8,26 @@ import numpy as np
 import pytest
 
 from laid_out import LaidOut
+from quadweir.algebra.windows import Content
 from quadweir.errors import InternalError
 from quadweir.kernel.arrays import ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.layout import map_layout, write_layout
 from quadweir.kernel.shard import Shard
 from quadweir.kernel.stateless import Static
+from quadweir.optimize import optimize
 from quadweir.syntax import parse
-from streaming import quads
+from quadweir.testing import Oracle, diff_answers
+from quadweir.testing.shards import ShardFeed, as_answers
+from streaming import quads, stream
 
 JOIN = """SELECT ?x ?z { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } ?y <urn:r> ?z }"""
 MINUS = """SELECT ?x { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } MINUS { ?y <urn:r> ?z } }"""
 UNION = (
     """SELECT ?x { { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } } UNION { ?x <urn:r> ?z } }"""
 )
+MERGED = """SELECT ?x ?z FROM <urn:g> FROM STREAM <urn:s> [RANGE 20ms STEP 10ms]
+WHERE { ?x <urn:p> ?y . ?y <urn:r> ?z }"""
 STATIC = quads("b0 r c0 . b1 r c1 . b1 r c2")
 
 
@@ -109,3 +115,27 @@ def test_a_mapped_shard_is_the_one_that_was_written_down(tmp_path: Path) -> None
             # The seed of its dictionary is each shard's own.
             if not name.startswith("dictionary."):
                 assert np.array_equal(theirs[name], array)
+
+
+@pytest.mark.parametrize("size", [3, 3000], ids=["fewer than in windows", "more"])
+@pytest.mark.parametrize("content", Content)
+def test_static_rows_of_a_union_are_indexed_by_its_join_and_neither_told_nor_saved(
+    content: Content, size: int, tmp_path: Path
+) -> None:
+    static = quads(" . ".join(f"b{n} r c{n}" for n in range(size)), "g")
+    feed = stream(*((n, f"a{n % 7} p b{n % 5} . b{n % 4} r c{n % 6}") for n in range(60)))
+    parsed = parse(MERGED, dialect="csparql", content=content)
+    expected = Oracle(parsed, static=static).answers(feed)
+    query = optimize(parsed).query
+    source = LaidOut.of(query, static, tmp_path)
+    shard, found = Shard(query, static=source), []
+    fed = ShardFeed(shard)
+    for start in range(0, len(feed), 9):
+        found += as_answers(fed.push(feed[start : start + 9]), query)
+        left = shard.snapshot()
+        assert len(left) < 20_000
+        fed.shard = shard = Shard(query, static=source)
+        shard.restore(left)
+    found += as_answers(fed.finish(), query)
+    assert expected
+    assert diff_answers(expected, found) == ""
