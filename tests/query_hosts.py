@@ -50,12 +50,12 @@ def spec_of(
     streams: Sequence[str] = ("urn:s", "urn:t"),
     folder: Path | None = None,
     shards: int | None = None,
-    whole: bool = False,
+    like: str = "",
 ) -> ShardSpec:
     parsed = parse(asked, allow=("FROM",)) if isinstance(asked, str) else asked
     query = optimize(parsed).query
     dataset = Dataset.of(scoped_static(static))
-    plan = plan_query(query, static=dataset, streams=tuple(streams), shards=shards, whole=whole)
+    plan = plan_query(query, static=dataset, streams=tuple(streams), shards=shards, like=like)
     source = dataset if folder is None else LaidOut.of(query, static, folder)
     told = "".join(sorted(map(str, static)))
     digest = hashlib.sha256(told.encode()).hexdigest() if static else ""
@@ -288,14 +288,14 @@ class Host:
         self.replayed = 0
         self.through: int | None = None
 
-    def _start(self, static: Sequence[Quad], *, whole: bool = False) -> None:
+    def _start(self, static: Sequence[Quad], *, like: str = "") -> None:
         spec = spec_of(
             self._asked,
             static=static,
             streams=self._streams,
             folder=self._folder,
             shards=self._most,
-            whole=whole,
+            like=like,
         )
         self.shards = shards_used(spec.plan, self._most)
         self.spec = replace(spec, shards=tuple(range(self.shards)))
@@ -316,7 +316,7 @@ class Host:
         if self._folder is not None:
             self._folder = self._folder / "anew"
             self._folder.mkdir()
-        self._start(static, whole=plan.key.variable is None)
+        self._start(static, like=plan.key.layout)
         if self.spec.plan.held != plan.held:
             return False
         for now, before in zip(self.stages, stages, strict=True):

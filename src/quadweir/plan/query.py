@@ -29,7 +29,7 @@ from quadweir.kernel.network import LeafPlan, Source
 from quadweir.kernel.shard import Shard
 from quadweir.plan.bounds import Kept, find_kept
 from quadweir.plan.pushdown import Fixed, find_conditions, find_fixed
-from quadweir.plan.shardkey import ShardKey, choose_key, find_static
+from quadweir.plan.shardkey import IN_ONE_PIECE, ShardKey, choose_key, find_static
 from quadweir.plan.wanted import Wanted, find_wanted, ways_to
 from quadweir.terms import Variable
 
@@ -84,7 +84,6 @@ class QueryPlan:
         is the same: the numbers of leaves and tests then mean the same, and rows lie where they did.
         Operators may be others, and with them the number of the one that the query is cut at.
         """
-        key = self.key
         lines = [
             *(
                 f"leaf {_source_text(leaf.source)} {_pattern_text(leaf.pattern)} "
@@ -94,10 +93,9 @@ class QueryPlan:
             *(f"source {_source_text(source)}" for source in self.sources),
             f"trackers {sorted(self.trackers)}",
             f"eager {self.eager}",
-            f"key {key.variable} {sorted(key.replicated)}",
+            f"rows {self.key.layout}",
+            f"sent {_names(self.sent)}",
         ]
-        if key.cut is not None:
-            lines.append(f"second {key.second} {_names(self.sent)}")
         return "\n".join(lines)
 
     def for_shards(self) -> QueryPlan:
@@ -112,7 +110,7 @@ def plan_query(
     streams: tuple[str, ...],
     table: Table | None = None,
     shards: int | None = None,
-    whole: bool = False,
+    like: str = "",
 ) -> QueryPlan:
     """Plan a query that was optimised.
 
@@ -122,12 +120,13 @@ def plan_query(
         streams: The streams there are, for windows over a stream variable.
         table: What follows from statements, if there is a schema.
         shards: How many there may be, if that is known. With one, a key would be of no use.
-        whole: Whether all rows are to be in one shard, however else they could be sharded: a state
-            that is in one piece stays so.
+        like: The layout (`ShardKey.layout`) that rows have already: it is kept if it can be. What is
+            in one piece always can.
     """
     shard = Shard(query, static=static, streams=streams, runs=False)
-    key = choose_key(shard)
-    if key.variable is not None and (whole or (shards == 1 and key.cut is None)):
+    key = choose_key(shard, like)
+    is_whole = like == IN_ONE_PIECE or (shards == 1 and key.cut is None)
+    if key.variable is not None and is_whole:
         key = ShardKey(None, "there is one shard" if shards == 1 else "its state is in one piece")
     conditions = find_conditions(shard)
     placed = find_static(shard, key.variable)

@@ -4,15 +4,15 @@ Once a variable is chosen, matches that bind it go to the shard that its value n
 matches go to every shard. Going through the operators of the query then tells where their rows are:
 those that carry the variable lie in the shard of its value; some lie in one shard or another without
 showing why; and some are the same in every shard. Static rows are in every shard unless they are
-matched together with rows that are not: then they are divided by the variable too. Where rows would have to meet that lie apart (a
-group, DISTINCT, a comparison of reports), the query is cut: what lies below runs sharded, and its
-changes go on to a second stage, sharded anew or in one piece.
+matched together with rows that are not: then they are divided by the variable too. Where rows would
+have to meet that lie apart (a group, DISTINCT, a comparison of reports), the query is cut: what lies
+below runs sharded, and its changes go on to a second stage, sharded anew or in one piece.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final, final
 
@@ -25,6 +25,8 @@ from quadweir.kernel.shard import Shard
 from quadweir.kernel.stateless import Extend, Filter, Project, RowFilter, Static, Union
 from quadweir.kernel.window import Leaf
 from quadweir.terms import Variable
+
+IN_ONE_PIECE: Final = "in one piece"
 
 
 class Spread(Enum):
@@ -61,6 +63,23 @@ class ShardKey:
     second: Variable | None = None
     second_reason: str = ""
 
+    @property
+    def layout(self) -> str:
+        """Say in short how rows are spread over shards and stages.
+
+        Which operator stands last in the first stage is left out: it may have another number over
+        other static data.
+        """
+        if self.variable is None:
+            return IN_ONE_PIECE
+        everywhere = ", ".join(map(str, sorted(self.replicated)))
+        found = f"by {self.variable}"
+        found += f", leaves {everywhere} in every shard" if everywhere else ""
+        if self.cut is None:
+            return found
+        then = f"by {self.second}" if self.second is not None else IN_ONE_PIECE
+        return f"{found}, and in a second stage {then}"
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -83,12 +102,18 @@ _ABOVE: Final = (Filter, Extend, Project, Aggregate, Distinct)
 _HEAVY: Final = (Join, Negation, KeyNegation, FixedNegation, Aggregate, Distinct)
 
 
-def choose_key(shard: Shard) -> ShardKey:
+def choose_key(shard: Shard, like: str = "") -> ShardKey:
     """Choose how the rows of a query are sharded.
 
     Of all ways the simplest is taken: by a variable that all patterns bind; by such a one, with a
     second stage; by one that some bind, the matches of the others going to every shard; the same
-    with a second stage; and if there is none, one shard.
+    with a second stage; and if there is none, one shard. What static data matches too will not come
+    from streams often: rather that goes to every shard than what comes from streams alone.
+
+    Args:
+        shard: The query's operators.
+        like: The layout that is wanted if it can be: rows lie so already. A second stage in one piece
+            always can stay so.
     """
     if shard.why_not is not None:
         return ShardKey(None, f"the query is evaluated as a whole: {shard.why_not}")
@@ -99,7 +124,8 @@ def choose_key(shard: Shard) -> ShardKey:
         return ShardKey(None, "no pattern is matched in a window")
     operators = shard.network.operators
     at = shard.network.place(root)
-    best: tuple[tuple[int, int, int], ShardKey] | None = None
+    streamed = _streamed(shard)
+    best: tuple[tuple[int, int, int, int], ShardKey] | None = None
     refused: list[str] = []
     for variable in _candidates(shard, matched):
         without = frozenset(
@@ -109,13 +135,14 @@ def choose_key(shard: Shard) -> ShardKey:
         why = _apart(shard, spreads, variable)
         said = f"{variable} occurs in every windowed pattern"
         if without:
+            also = "" if without & streamed else ", which static data matches too,"
             said = (
                 f"no variable occurs in every windowed pattern: those with {variable} are sharded "
-                "by it, the others go to every shard"
+                f"by it, the others{also} go to every shard"
             )
         if why is None:
             found = ShardKey(variable, said, without)
-            rank = (2 if without else 0, len(without), 0)
+            rank = (2 if without else 0, len(without & streamed), len(without), 0)
         else:
             refused.append(why)
             cut = None if shard.eager else _cut(operators, at, spreads)
@@ -125,12 +152,32 @@ def choose_key(shard: Shard) -> ShardKey:
             found = ShardKey(
                 variable, f"{said}; {why}: in a second stage", without, cut, second, second_reason
             )
-            rank = (3 if without else 1, len(without), 0 if second is not None else 1)
+            stage = 0 if second is not None else 1
+            rank = (3 if without else 1, len(without & streamed), len(without), stage)
+        alone = replace(found, second=None, second_reason="its state is in one piece")
+        for each in (found, alone):
+            if each.layout == like:
+                return each
         if best is None or rank < best[0]:
             best = (rank, found)
     if best is not None:
         return best[1]
     return ShardKey(None, "; ".join(dict.fromkeys(refused)))
+
+
+def _streamed(shard: Shard) -> frozenset[int]:
+    """Find the leaves whose pattern has no match in the static data that it is matched in too."""
+    network = shard.network
+    merged = shard.query.default_graph_windows
+    below = network.below(
+        each
+        for operator, inputs in network.operators
+        if merged and isinstance(operator, Union) and operator.fixed_total
+        for each in inputs
+    )
+    return frozenset(
+        place for place, (_, leaf) in enumerate(network.leaves) if network.place(leaf) not in below
+    )
 
 
 def find_spreads(shard: Shard, key: Variable, *, fed: int | None = None) -> list[Spread]:

@@ -22,7 +22,6 @@ NAME: Final = "quadweir.json"
 VERSION: Final = 5
 """Counts up whenever older state, or the note about it, cannot be read any more."""
 _MOST_LINES: Final = 30
-_ONE_PIECE: Final = "in one piece"
 
 
 @final
@@ -37,7 +36,7 @@ class Fingerprint:
         static: the digest of what it finds in static data.
         version: of the form of state.
         schema: the digest of its schema.
-        layout: how its rows are sharded, in words.
+        layout: how its rows are sharded, in words (`ShardKey.layout`).
         held: the digest of what its shards hold (`QueryPlan.held`).
         inputs: the same of the queries whose answers it reads.
         most: how many shards there might have been; `shards` is 1 if the plan has use for one only.
@@ -70,7 +69,7 @@ class Fingerprint:
             partitions,
             static,
             schema=schema,
-            layout=layout_of(plan),
+            layout=plan.key.layout,
             held=hashlib.sha256(plan.held.encode()).hexdigest(),
             inputs=inputs,
             most=shards,
@@ -99,11 +98,6 @@ class Fingerprint:
     def digest(self) -> str:
         """SHA-256 over all of it."""
         return hashlib.sha256(json.dumps(self._table(), sort_keys=True).encode()).hexdigest()
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all rows are in one shard."""
-        return self.layout == _ONE_PIECE
 
     def is_but_for_static(self, other: Fingerprint) -> bool:
         """Tell whether static data, its own or that of queries it reads, is all that differs."""
@@ -246,16 +240,3 @@ def _read(table: Mapping[str, Any]) -> Fingerprint:
         tuple(map(_read, table["inputs"])),
         table["most"],
     )
-
-
-def layout_of(plan: QueryPlan) -> str:
-    """Say in short how the rows of a query are spread over shards and stages."""
-    key = plan.key
-    if key.variable is None:
-        return _ONE_PIECE
-    everywhere = ", ".join(map(str, sorted(key.replicated)))
-    found = f"by {key.variable}" + (f", leaves {everywhere} in every shard" if everywhere else "")
-    if key.cut is None:
-        return found
-    then = f"by {key.second}" if key.second is not None else _ONE_PIECE
-    return f"{found}, and in a second stage {then}"

@@ -28,7 +28,7 @@ from quadweir.runtime.bounded import ShardSpec, answer_bounded
 from quadweir.runtime.continuous import answer_continuously
 from quadweir.runtime.feeds import METRICS as INPUT_METRICS
 from quadweir.runtime.feeds import Feed, open_feeds
-from quadweir.runtime.fingerprint import Fingerprint, layout_of
+from quadweir.runtime.fingerprint import Fingerprint
 from quadweir.runtime.handover import counting_rows, stages_in_python
 from quadweir.runtime.letters import dead_letters as letters_of
 from quadweir.runtime.metrics import Meter
@@ -57,13 +57,13 @@ class _Planned:
         plan: the plan.
         spec: what shards are made from.
         prepared: the static data, which is there for as long as this is.
-        whole: whether all rows had to be in one shard, whatever else could be.
+        like: the layout that was asked for since rows lay so already, if any was.
     """
 
     plan: QueryPlan
     spec: ShardSpec
     prepared: Prepared
-    whole: bool
+    like: str
 
 
 @final
@@ -141,8 +141,8 @@ class RegisteredQuery:
         follows = static_closure(schema, self.query) if schema is not None else None
         return self._static.prepare(self._spark, self._optimized, self._streams, follows=follows)
 
-    def _plan(self, prepared: Prepared, *, whole: bool = False) -> _Planned:
-        """Plan over static data; `whole` is for a state that is in one piece and has to stay so."""
+    def _plan(self, prepared: Prepared, *, like: str = "") -> _Planned:
+        """Plan over static data; `like` is the layout of rows that are there already."""
         schema, source = self._schema, prepared.source
         plan = plan_query(
             self._optimized,
@@ -150,10 +150,10 @@ class RegisteredQuery:
             streams=self._streams,
             table=Table.of(schema, needs_of(self.query)) if schema is not None else None,
             shards=self._most,
-            whole=whole,
+            like=like,
         )
         spec = ShardSpec(plan, source, self._streams, prepared.digest)
-        return _Planned(plan, spec, prepared, whole)
+        return _Planned(plan, spec, prepared, like)
 
     @property
     def _streams(self) -> tuple[str, ...]:
@@ -323,29 +323,29 @@ class RegisteredQuery:
             DataError: a file is not what its name says.
             PlanError: FROM names a graph that is not there any more.
             UnsupportedError: with the new data something else would have to be held, or in other
-                shards; that may be if a variable that OPTIONAL binds was bound in all of the static
-                data and is not now, or the other way round.
+                shards; that may be if a second stage is sharded by a variable that OPTIONAL binds,
+                which was bound in all of the static data and is not now. What is in one piece stays so.
         """
         known = self._runs_as if self.isActive else self.fingerprint.digest
         running = self._runs_over if self.isActive else {}
         found = {}
         for query in self._all_queries():
             then = running.get(query)
-            # A state in one piece stays so, however the new data could be sharded.
-            is_whole = then is not None and then.plan.key.variable is None
-            found[query] = query._plan(query._prepare(), whole=is_whole)
+            # Rows stay where they are, if they can, however else they could lie over the new data.
+            like = then.plan.key.layout if then is not None else ""
+            found[query] = query._plan(query._prepare(), like=like)
             now = found[query].plan
             if then is not None and now.held != then.plan.held:
                 raise UnsupportedError(
                     "with the new static data the query would hold other rows, or in other shards",
-                    detail=f"Rows are sharded {layout_of(then.plan)}, and would be {layout_of(now)}.",
+                    detail=f"Rows are sharded {like}, and would be {now.key.layout}.",
                     hint="It goes on with the old data. Stop it and start it with another "
                     "checkpoint.",
                 )
         for query, planned in found.items():
             then = running.get(query, query._planned)
             is_same = planned.prepared.digest == then.prepared.digest
-            query._planned = then if is_same and (running or not then.whole) else planned
+            query._planned = then if is_same and (running or not then.like) else planned
         if self.fingerprint.digest == known:
             return False
         if self._start is not None and self.isActive:
@@ -357,12 +357,12 @@ class RegisteredQuery:
     def _settle(self, known: Fingerprint | None) -> None:
         """Plan as a checkpoint was left, if it is known, as far as there is a choice.
 
-        Static data may have had all rows in one piece, and rows that lie so stay so. Only where more
-        shards were asked for than then, there is none: it is for the user to say how many.
+        Other data may have had rows lie otherwise, and rows that are there stay where they are. Only
+        where another number of shards is asked for than then, there is none: that is for the user to say.
         """
-        is_whole = known is not None and known.is_whole and known.most == self._most
-        if self.plan.key.variable is not None if is_whole else self._planned.whole:
-            self._planned = self._plan(self._planned.prepared, whole=is_whole)
+        like = known.layout if known is not None and known.most == self._most else ""
+        if like not in (self._planned.like, self.plan.key.layout):
+            self._planned = self._plan(self._planned.prepared, like=like)
         # If others than then feed it, it is refused later.
         left = known.inputs if known is not None else ()
         for query, then in itertools.zip_longest(self._feeding(), left):

@@ -22,9 +22,9 @@ WHERE { WINDOW <urn:v> { ?x <urn:p> ?y } WINDOW <urn:w> { ?y <urn:q> ?o }
   OPTIONAL { WINDOW <urn:w> { ?y <urn:q> ?e } <urn:b0> <urn:is> <urn:on> } } GROUP BY ?o"""
 
 
-def fingerprint(text=TEXT, *, shards=2, static="", schema="", inputs=(), data=()):
-    dataset = Dataset.of(data)
-    plan = plan_query(optimize(parse(text)).query, static=dataset, streams=(), shards=shards)
+def fingerprint(text=TEXT, *, shards=2, static="", schema="", inputs=(), data=(), like=""):
+    query = optimize(parse(text)).query
+    plan = plan_query(query, static=Dataset.of(data), streams=(), shards=shards, like=like)
     return Fingerprint.of(
         plan, shards=shards, partitions=shards, static=static, schema=schema, inputs=inputs
     )
@@ -106,12 +106,17 @@ def test_static_data_that_is_matched_with_windows_may_begin_to_match(tmp_path):
     """In two stages too: operators are others then, but the same is held in the same shards."""
     text = (
         "SELECT (COUNT(*) AS ?n) FROM <urn:g> FROM STREAM <urn:s> [RANGE 1s STEP 1s] "
-        "WHERE { ?x <urn:p> ?y . ?x <urn:q> ?z }"
+        "WHERE { ?x <urn:p> ?y . ?y <urn:q> ?z . ?z <urn:r> ?x }"
     )
+    assert Fingerprint.left_in(tmp_path) is None
     fingerprint(text, static="old", data=quads("a o b", "g")).guard(tmp_path)
-    new = fingerprint(text, static="new", data=quads("a p b", "g"))
-    assert "second stage" in new.layout
-    new.guard(tmp_path, reload_static=True)
+    known = Fingerprint.left_in(tmp_path)
+    assert known is not None
+    like, data = known.layout, quads("a p b", "g")
+    assert "second stage" in like
+    with pytest.raises(StateError, match="made for something else"):
+        fingerprint(text, static="new", data=data).guard(tmp_path, reload_static=True)
+    fingerprint(text, static="new", data=data, like=like).guard(tmp_path, reload_static=True)
 
 
 def test_state_of_another_format_is_refused(tmp_path):
