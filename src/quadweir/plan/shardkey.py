@@ -228,7 +228,9 @@ def find_static(shard: Shard, key: Variable | None) -> dict[int, Placed]:
             continue
         users = [each for each in operators if place in each[1]]
         if not users and operator is not shard.root:
-            found[place] = Placed(False, "so that windows alone are matched")
+            is_merged = bool(shard.query.default_graph_windows) and not operator.total
+            why = "so that windows alone are matched" if is_merged else "which nothing is made of"
+            found[place] = Placed(False, why)
         elif key is None:
             found[place] = _whole("there is one shard")
         elif spreads[place] is Spread.KEYED:
