@@ -262,9 +262,18 @@ def test_a_query_keeps_the_data_that_it_runs_over_when_another_reloads_it(
     assert diff_answers(expected, written(out / "other")) == ""
 
 
-MERGED = """FROM <urn:g> FROM STREAM <urn:s> [RANGE 20ms STEP 10ms] WHERE { ?x <urn:p> ?y }"""
-"""What matches both in a window and in static data has to meet: then there is one shard."""
-APART, MEETING = (f"<urn:b> <urn:{name}> <urn:c> <urn:g> .\n" for name in "rp")
+BOUND = "<urn:b> <urn:r> <urn:c> .\n<urn:c> <urn:o> <urn:d> .\n"
+UNBOUND = "<urn:b> <urn:r> <urn:c> .\n"
+DISTINCT = """FROM NAMED WINDOW <urn:v> ON <urn:s> [RANGE PT0.02S]
+    { SELECT DISTINCT ?o
+      { WINDOW <urn:v> { ?x <urn:p> ?y } { ?y <urn:r> ?z OPTIONAL { ?z <urn:o> ?o } } } }"""
+"""Only where all static rows bind ?o, the second stage is sharded by it."""
+SWITCHED = """SELECT ?x ?y { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } <urn:b> <urn:r> <urn:c> }
+    ORDER BY ?x LIMIT 2"""
+"""Only where static data does not have the triple there is a join, and with it a first stage."""
+TRIANGLE = """FROM <urn:g> FROM STREAM <urn:s> [RANGE 20ms STEP 10ms]
+    WHERE { ?x <urn:p> ?y . ?y <urn:r> ?z . ?z <urn:o> ?x }"""
+"""Which of the variables it is sharded by depends on what static data has of it."""
 
 
 def started(query: RegisteredQuery, checkpoint: Path, *, anew: bool = False) -> RegisteredQuery:
@@ -272,74 +281,117 @@ def started(query: RegisteredQuery, checkpoint: Path, *, anew: bool = False) -> 
 
 
 def test_new_data_that_would_move_rows_to_other_shards_is_refused(spark, tmp_path: Path) -> None:
-    file, checkpoint = tmp_path / "data.nq", tmp_path / "checkpoint"
-    file.write_text(APART)
+    file, checkpoint = tmp_path / "data.nt", tmp_path / "checkpoint"
+    file.write_text(BOUND)
     (tmp_path / "in").mkdir()
     engine = engine_over(spark, tmp_path / "in")
-    text = f"SELECT ?x ?y {MERGED}"
-    registered = engine.query(text, dialect="csparql", content="bag", static=[file])
+    registered = engine.query(f"SELECT ?o {DISTINCT}", static=[file])
     before = registered.plan, registered.fingerprint
     started(registered, checkpoint)
     try:
-        file.write_text(MEETING)
+        file.write_text(UNBOUND)
         with pytest.raises(UnsupportedError, match="in other shards") as refused:
             registered.reload_static()
-        assert "sharded by ?x, and would be in one piece" in (refused.value.detail or "")
+        detail = refused.value.detail or ""
+        assert "stage by ?o, and would be by ?x, and in a second stage in one piece" in detail
         assert registered.isActive
         assert (registered.plan, registered.fingerprint) == before
     finally:
         registered.stop()
-    other = engine.query(text, dialect="csparql", content="bag", static=[file])
+    other = engine.query(f"SELECT ?o {DISTINCT}", static=[file])
     with pytest.raises(StateError) as left:
         started(other, checkpoint, anew=True)
-    assert "sharded by ?x, and now in one piece" in (left.value.detail or "")
+    detail = left.value.detail or ""
+    assert "stage by ?o, and now by ?x, and in a second stage in one piece" in detail
 
 
-def test_what_is_in_one_piece_stays_so_over_any_data(spark, tmp_path: Path) -> None:
-    file, checkpoint = tmp_path / "data.nq", tmp_path / "checkpoint"
-    file.write_text(MEETING)
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [(SWITCHED, UNBOUND, ""), (f"SELECT ?o {DISTINCT}", UNBOUND, BOUND)],
+    ids=["all", "a second stage"],
+)
+def test_what_is_in_one_piece_stays_so_over_any_data(
+    spark, tmp_path: Path, text: str, before: str, after: str
+) -> None:
+    file, checkpoint = tmp_path / "data.nt", tmp_path / "checkpoint"
+    file.write_text(before)
     (tmp_path / "in").mkdir()
     engine = engine_over(spark, tmp_path / "in")
 
     def registered() -> RegisteredQuery:
-        text = f"SELECT ?x ?y {MERGED}"
-        return engine.query(text, dialect="csparql", content="bag", static=[file])
+        return engine.query(text, static=[file])
 
-    started(registered(), checkpoint).stop()
-    file.write_text(APART)
-    assert registered().shards > 1
+    query = started(registered(), checkpoint)
+    query.stop()
+    layout = query.plan.key.layout
+    assert layout.endswith("in one piece")
+    file.write_text(after)
+    assert registered().plan.key.layout != layout
     with pytest.raises(StateError, match="something else"):
         started(registered(), checkpoint)
     # From then on it is the checkpoint of the new data.
     for anew in (True, False):
         query = started(registered(), checkpoint, anew=anew)
         query.stop()
-        assert query.shards == 1
+        assert query.plan.key.layout == layout
+
+
+@pytest.mark.parametrize("is_live", [True, False], ids=["while it runs", "from a checkpoint"])
+def test_rows_of_queries_that_feed_it_stay_where_they_are(
+    spark, tmp_path: Path, *, is_live: bool
+) -> None:
+    file, checkpoint = tmp_path / "data.nq", tmp_path / "checkpoint"
+    file.write_text("<urn:a> <urn:r> <urn:c> <urn:g> .\n")
+    (tmp_path / "in").mkdir()
+
+    def registered() -> tuple[RegisteredQuery, RegisteredQuery]:
+        engine = engine_over(spark, tmp_path / "in")
+        text = f"CONSTRUCT {{ ?x <urn:to> ?z }} {TRIANGLE}"
+        made = engine.query(text, dialect="csparql", static=[file])
+        engine.provide("urn:made", made)
+        text = "SELECT ?x ?z { STREAM <urn:made> [RANGE 15ms] { ?x <urn:to> ?z } }"
+        return made, engine.query(text, dialect="cqels")
+
+    made, reader = registered()
+    layout = made.plan.key.layout
+    started(reader, checkpoint)
+    try:
+        file.write_text("<urn:a> <urn:p> <urn:b> <urn:g> .\n")
+        other, anew = registered()
+        assert other.plan.key.layout != layout
+        if is_live:
+            assert reader.reload_static() is True
+        else:
+            reader.stop()
+            made, reader = other, started(anew, checkpoint, anew=True)
+        assert made.plan.key.layout == layout
+        assert reader.isActive
+    finally:
+        reader.stop()
 
 
 def test_a_query_is_compared_with_what_it_runs_on_whatever_others_read(
     spark, tmp_path: Path
 ) -> None:
     """Another that reads its answers, and does not run, may have had it planned over any data."""
-    file = tmp_path / "data.nq"
-    file.write_text(APART)
+    file = tmp_path / "data.nt"
+    file.write_text(BOUND)
     (tmp_path / "in").mkdir()
     engine = engine_over(spark, tmp_path / "in")
-    made = engine.query(
-        f"CONSTRUCT {{ ?x <urn:to> ?y }} {MERGED}", dialect="csparql", content="bag", static=[file]
-    )
+    made = engine.query(f"CONSTRUCT {{ ?o <urn:to> ?o }} {DISTINCT}", static=[file])
     engine.provide("urn:made", made)
     text = "SELECT ?x ?z { STREAM <urn:made> [RANGE 15ms] { ?x <urn:to> ?z } }"
     reader = engine.query(text, dialect="cqels")
+    layout = made.plan.key.layout
     started(made, tmp_path / "checkpoint")
     try:
-        file.write_text(MEETING)
+        file.write_text(UNBOUND)
         assert reader.reload_static() is True
         with pytest.raises(UnsupportedError, match="in other shards"):
             made.reload_static()
         assert made.isActive
-        file.write_text(APART)
+        file.write_text(BOUND)
         assert made.reload_static() is False
-        assert made.shards > 1
+        assert made.plan.key.layout == layout
     finally:
         made.stop()

@@ -266,6 +266,40 @@ def test_another_way_to_shard_is_not_taken_over() -> None:
     assert not host.reload((*before, *quads("b0 r b7")))
 
 
+STAYING = {
+    "all": (
+        """SELECT ?x ?y { { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } <urn:b0> <urn:r> <urn:b1> }
+        UNION { STREAM <urn:s> [RANGE 20ms] { ?y <urn:p> ?x } } } ORDER BY ?x LIMIT 2""",
+        "b0 r b1",
+        "b0 r b2",
+    ),
+    "a second stage": (
+        f"""SELECT DISTINCT ?o FROM NAMED WINDOW <urn:v> ON <urn:s> [RANGE 20ms]
+        WHERE {{ {ONE} {{ ?y <urn:r> ?z OPTIONAL {{ ?z <urn:o> ?o }} }} }}""",
+        "b0 r b1 . b1 r b7",
+        "b0 r b1 . b1 o b2",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "before", "after"), STAYING.values(), ids=STAYING)
+def test_what_is_in_one_piece_stays_so(text: str, before: str, after: str) -> None:
+    feed = make_feed(random.Random(1))
+    batches = [feed[start : start + 5] for start in range(0, len(feed), 5)]
+    old, always = (Host(text, static=quads(each), shards=2, name=each) for each in (before, after))
+    for batch in batches[:4]:
+        old.push(batch)
+        always.push(batch)
+    layout = old.spec.plan.key.layout
+    assert layout.endswith("in one piece")
+    assert always.spec.plan.key.layout != layout
+    assert old.reload(quads(after))
+    assert old.spec.plan.key.layout == layout
+    expected = rest(always, batches[4:])
+    assert expected
+    assert diff_answers(expected, rest(old, batches[4:])) == ""
+
+
 @pytest.mark.parametrize("texts", [("a0 r b7", "a0 p b7"), ("a0 p b7", "a0 r b7")], ids=str)
 @pytest.mark.parametrize("shards", [1, 2])
 def test_what_was_logged_in_one_shard_is_read_as_it_was_written(
