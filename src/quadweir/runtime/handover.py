@@ -95,19 +95,22 @@ def counting_rows(spark: SparkSession, *, when: bool = True) -> Iterator[None]:
 
 def stages_in_python(frame: DataFrame) -> int | None:
     """Count how often rows go to Python; None if a function is called there for single columns."""
-    analyzed: Any = frame._jdf.queryExecution().analyzed()
     context: Any = frame.sparkSession.sparkContext
-    if analyzed.containsPattern(
-        context._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
-    ):
-        return None
-    found, waiting = 0, [analyzed]
+    called = context._jvm.org.apache.spark.sql.catalyst.trees.TreePattern.PYTHON_UDF()
+    found, waiting = 0, [frame._jdf.queryExecution().analyzed()]
     while waiting:
         node = waiting.pop()
-        found += node.nodeName().startswith(_IN_PYTHON)
-        children = node.children()
-        waiting += [children.apply(place) for place in range(children.size())]
+        if node.nodeName().startswith(_IN_PYTHON):
+            found += 1
+        elif any(each.containsPattern(called) for each in _listed(node.expressions())):
+            return None
+        waiting += _listed(node.children())
     return found
+
+
+def _listed(found: Any) -> list[Any]:
+    """List what is in a sequence of Scala's."""
+    return [found.apply(place) for place in range(found.size())]
 
 
 def padded(matched: DataFrame, tests: Mapping[str, int]) -> DataFrame:

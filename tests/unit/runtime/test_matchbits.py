@@ -6,19 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from quadweir.plan.wanted import Wanted
 from quadweir.runtime.matchbits import STREAM, TOLD, MatchBits, shard_by, word_of
 from quadweir.testing import Oracle, diff_answers
 from query_hosts import run_bounded
+from runtime_tests import wanted
 from streaming import stream
 
 TESTS = [1, 55, 58, 61, 62, 63, 124]
-
-
-def wanted(count: int) -> list[Wanted]:
-    return [
-        Wanted("urn:s", (None,) * 3, (), (None, 0, 2, "<urn:c>")[at % 4]) for at in range(count)
-    ]
 
 
 @pytest.mark.parametrize("count", TESTS)
