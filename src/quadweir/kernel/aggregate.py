@@ -171,6 +171,11 @@ class _Call:
         self._seen = OneWay(1 + width) if distinct else None
         self._gone: list[Ints] = []
 
+    @property
+    def is_total(self) -> bool:
+        """Whether no single value is kept."""
+        return self._seen is None and isinstance(self.accumulator, Counter | Sum)
+
     def _values(self, rows: Ints) -> Ints:
         """Give the argument's values; 0 where it is an error."""
         argument = self._argument
@@ -296,6 +301,11 @@ class Aggregate(Operator):
         self._asked: set[int] = set()
         self._leaving: list[Ints] = []
         self._changes = 0  # how many there were so far
+
+    @property
+    def is_total(self) -> bool:
+        """Whether all that is kept are counters and sums of all rows."""
+        return not self._keys and all(each.is_total for each in self._calls)
 
     def step(self, inputs: list[Delta]) -> Delta:
         """Take the changes of the source and give those of the groups."""

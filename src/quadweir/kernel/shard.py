@@ -40,6 +40,7 @@ from quadweir.kernel.network import LeafPlan, Network, Source, part
 from quadweir.kernel.outputs import output_of
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Delta, Operator, no_change
+from quadweir.kernel.retention import let_go
 from quadweir.kernel.routing import Router
 from quadweir.kernel.shapes import (
     NotIncrementalError,
@@ -242,6 +243,8 @@ class Shard:
         if self.cut is not None:
             self._keep_stage(self.cut, needed=needed or on_close)
         self.network.silence(but=self._root)
+        if self.cut is None:
+            let_go(self.network, self._root, eager=eager)
         self.leaves: tuple[LeafPlan, ...] = tuple(plan for plan, _ in self.network.leaves)
         self.trackers = range(matched, len(self.leaves))
         """The places of the leaves that only tell when contents change."""

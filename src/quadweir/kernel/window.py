@@ -330,8 +330,10 @@ def _by_instants(run: np.ndarray) -> np.ndarray:
 class TimedLeaf(Leaf):
     """A leaf whose matches' instants follow from their elements' times.
 
-    An eager leaf (E1) hands matches on as they arrive, whatever their order, and remembers those
-    only that others may still be joined with; `retain` says whether there is any such other.
+    An eager leaf (E1) hands matches on as they arrive, whatever their order.
+
+    If it need not `retain` them (`retention`), matches are let go of as soon as they were handed on: by
+    an eager leaf as if they left, by a leaf of which nothing ever leaves without a word.
     """
 
     def __init__(
@@ -341,15 +343,23 @@ class TimedLeaf(Leaf):
         dictionary: Dictionary,
         *,
         eager: bool = False,
-        retain: bool = True,
     ) -> None:
         super().__init__(variables, dictionary, 0)
         self.timed = True
         self.clock = clock
         self.eager = eager
-        self.retain = retain
+        self.retain = True
         # Runs of [enter, leave, values...], each sorted by the instant of entering.
         self._runs: list[np.ndarray] = []
+
+    @property
+    def is_endless(self) -> bool:
+        """Whether nothing ever leaves the window (W5)."""
+        return self.clock.until_ms is None
+
+    def remember(self, report: int) -> None:
+        if self.retain:
+            super().remember(report)
 
     def hear(self, matches: Matches) -> None:
         if not len(matches.time):
@@ -363,6 +373,8 @@ class TimedLeaf(Leaf):
         self._runs.append(run if self.eager else _by_instants(run))
 
     def advance(self, through: int, admitted: int = FOREVER) -> Delta:
+        # At the end of all streams too, what stays for ever stays (E3).
+        through = min(through, FOREVER - 1)
         if self.eager:
             return self._advance_eagerly(through, admitted)
         return self._advance_in_order(through)
@@ -417,6 +429,8 @@ class TimedLeaf(Leaf):
             leave = table.cells[table.places(rows), LEAVE]
             parts.append(Delta(leave, -np.ones_like(rows), rows, leave))
             self._gone += gone
+        if not self.retain:
+            self._gone = table.tail
         if not parts:
             return no_change()
         return in_order(parts)[0] if len(parts) > 1 else parts[0]

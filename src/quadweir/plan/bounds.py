@@ -1,8 +1,9 @@
 """What each operator of a query remembers, and when it forgets it.
 
 Only windows bound what is remembered: whatever stands above them holds no more than follows from what
-is in them. A query with a window that keeps all of a stream is refused before it gets here
-(`algebra.analyze.refuse_unbounded`), unless the user allows that window by name.
+is in them. A window that keeps all of a stream bounds nothing. Which queries over one have to remember
+all of it by their meaning, `algebra.analyze.refuse_unbounded` says; which do so as they are planned, is
+known here. Both are refused, unless the user allows that window by name (W5).
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.errors import UnboundedStateError
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.distinct import Distinct
 from quadweir.kernel.multijoin import Join
 from quadweir.kernel.negation import KeyNegation, Negation
 from quadweir.kernel.paths import Closure
 from quadweir.kernel.relation import Operator
+from quadweir.kernel.retention import endless
 from quadweir.kernel.shard import Shard
+from quadweir.terms import IRI, Variable
 
 
 @final
@@ -48,3 +53,43 @@ def find_kept(shard: Shard) -> tuple[Kept, ...]:
     return tuple(
         Kept(_KEPT[kind][0], counts[kind], *_KEPT[kind][1:]) for kind in _KEPT if counts[kind]
     )
+
+
+def find_endless(shard: Shard, *, in_stages: bool) -> frozenset[int]:
+    """List the windows, by their places, of which every element ever seen is remembered.
+
+    Of two stages the second remembers all that it was told.
+    """
+    return frozenset(plan.source.window for plan in endless(shard.network, all_of_them=in_stages))
+
+
+def refuse_endless(
+    query: ContinuousQuery,
+    windows: frozenset[int],
+    why_not: str | None,
+    *,
+    allowed: frozenset[IRI] = frozenset(),
+) -> None:
+    """Refuse a query that would remember everything it has ever seen as it is planned (W5).
+
+    Args:
+        query: The query.
+        windows: The places of windows of which all is remembered.
+        why_not: Why the query is evaluated anew at its reports, if it is.
+        allowed: Names of windows, or IRIs of streams, whose state may grow without bound.
+
+    Raises:
+        UnboundedStateError: with the place of the first window that is to blame.
+    """
+    for place in sorted(windows):
+        window = query.windows[place]
+        if window.name in allowed or window.stream in allowed:
+            continue
+        stream = f"?{window.stream.name}" if isinstance(window.stream, Variable) else window.stream
+        reason = f" It is evaluated anew at each report: {why_not}." if why_not is not None else ""
+        raise UnboundedStateError(
+            f"stream {stream} is kept whole by an ALL window",
+            detail=f"The query would keep every element it has ever seen.{reason}",
+            hint="Give the window a RANGE or a count, or allow unbounded state for it by name.",
+            span=window.scope.span or window.span,
+        )

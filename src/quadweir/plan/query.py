@@ -27,7 +27,7 @@ from quadweir.kernel.distinct import Distinct
 from quadweir.kernel.fixed import StaticSource
 from quadweir.kernel.network import LeafPlan, Source
 from quadweir.kernel.shard import Shard
-from quadweir.plan.bounds import Kept, find_kept
+from quadweir.plan.bounds import Kept, find_endless, find_kept
 from quadweir.plan.pushdown import Fixed, find_conditions, find_fixed
 from quadweir.plan.shardkey import IN_ONE_PIECE, ShardKey, choose_key, find_static
 from quadweir.plan.wanted import Wanted, find_wanted, ways_to
@@ -50,6 +50,7 @@ class QueryPlan:
         sent: The columns that go to the second stage.
         wanted: The tests that statements go through.
         kept: What operators remember.
+        endless: The windows of which every element ever seen is remembered.
         fixed: The static relations, and how they are used.
         divided: The operators of those of which every shard has only the rows of its own keys.
         eager: Whether answers leave as soon as their parts have arrived.
@@ -66,6 +67,7 @@ class QueryPlan:
     sent: tuple[Variable, ...]
     wanted: tuple[Wanted, ...]
     kept: tuple[Kept, ...]
+    endless: frozenset[int]
     fixed: tuple[Fixed, ...]
     divided: frozenset[int]
     eager: bool
@@ -154,6 +156,7 @@ def plan_query(
             shard.leaves, shard.sources, sorted(elements), sharded, conditions, table
         ),
         kept=find_kept(shard),
+        endless=find_endless(shard, in_stages=key.cut is not None),
         fixed=find_fixed(shard, conditions, placed),
         divided=frozenset(place for place, each in placed.items() if each.is_divided),
         eager=shard.eager,

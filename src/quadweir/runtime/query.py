@@ -21,6 +21,7 @@ from quadweir.entailment.schema import Schema
 from quadweir.entailment.table import Table
 from quadweir.errors import UnsupportedError, UsageError
 from quadweir.optimize.pipeline import optimize
+from quadweir.plan.bounds import refuse_endless
 from quadweir.plan.describe import describe, shards_used
 from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.runtime.answers import as_statements, present, with_times
@@ -111,6 +112,12 @@ class RegisteredQuery:
         self.partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
         self._most = shards or self.partitions
         self._planned = self._plan(self._prepare())
+        refuse_endless(
+            self._optimized,
+            self.plan.endless,
+            self.plan.why_not,
+            allowed=frozenset(map(IRI, allow_unbounded)),
+        )
         self._running: StreamingQuery | None = None
         self._runs_as = ""
         # What it runs over, it itself and the queries whose answers it reads. Another query over the
@@ -338,7 +345,7 @@ class RegisteredQuery:
             if then is not None and now.held != then.plan.held:
                 raise UnsupportedError(
                     "with the new static data the query would hold other rows, or in other shards",
-                    detail=f"Rows are sharded {like}, and would be {now.key.layout}.",
+                    detail=_difference(then.plan, now),
                     hint="It goes on with the old data. Stop it and start it with another "
                     "checkpoint.",
                 )
@@ -541,3 +548,19 @@ class RegisteredQuery:
             raise UsageError(
                 "only the answers of a CONSTRUCT are triples", hint="Take to_dataframe()."
             )
+
+
+def _difference(then: QueryPlan, now: QueryPlan) -> str:
+    """Say what differs in what two plans hold."""
+    if then.key.layout != now.key.layout:
+        return f"Rows are sharded {then.key.layout}, and would be {now.key.layout}."
+    if then.eager != now.eager:
+        first, second = ("soon", "late") if then.eager else ("late", "soon")
+        told = {
+            "soon": "as soon as their parts have arrived",
+            "late": "when time has come to them",
+        }
+        return f"Answers leave {told[first]}, and would leave {told[second]}."
+    known = then.held.splitlines()
+    others = [line for line in now.held.splitlines() if line not in known]
+    return f"It would hold: {'; '.join(others) or 'less'}."
