@@ -14,8 +14,14 @@ from pyspark.sql import functions as F
 from quadweir import Engine, rows
 from quadweir.plan.query import QueryPlan
 from quadweir.runtime import query as running
-from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, SHARD_KEY, UNIT_BITS, Packer
-from quadweir.runtime.handover import counting_rows, pack_matches, padded, stages_in_python
+from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, SHARD_KEY, Packer
+from quadweir.runtime.handover import (
+    TERM_BITS,
+    counting_rows,
+    pack_matches,
+    padded,
+    stages_in_python,
+)
 from quadweir.runtime.matchbits import MatchBits
 from quadweir.runtime.matching import match_statements, stream_numbers
 from quadweir.sinks.files import FileSink
@@ -80,7 +86,7 @@ def test_a_row_counts_by_the_length_of_its_terms(spark: SparkSession) -> None:
     tests = bits.masks(True for _ in plan.wanted)
     found = padded(matched, tests).toArrow()
     terms = [f"{part}" for each in elements for quad in each.quads for part in (quad.object,)]
-    more = sum((len(term) + len("<urn:a1>")) >> UNIT_BITS for term in terms)
+    more = sum((len(term) + len("<urn:a1>")) >> TERM_BITS for term in terms)
     assert more > 60
     assert found.num_rows == matched.count() + more
     # The rows that only count say nothing but their time.
@@ -95,7 +101,7 @@ def test_settings_are_put_back_and_those_of_the_user_kept(spark: SparkSession) -
 
     before, chosen = now(), spark.conf.getAll
     with counting_rows(spark):
-        assert now() == ("8192", str(2**31 - 1))
+        assert now() == ("65536", str(2**31 - 1))
     with counting_rows(spark, when=False):
         assert now() == before
     assert now() == before

@@ -39,8 +39,9 @@ SHARD: Final = b"shard"
 THROUGH: Final = b"through"
 REPORTS: Final = b"reports"
 BEFORE: Final = b"before"
-# On the way to Python a row counts once more for every so many bytes, as a power of two.
-UNIT_BITS: Final = 13
+# On the way to Python a blob counts once more for every so many bytes, as a power of two: the most rows
+# that Spark hands over at once (`handover`) then hold a gibibyte, and a column can hold two.
+UNIT_BITS: Final = 14
 # A blob of half a million rows is some ten megabytes; smaller ones let time go on within a batch.
 MOST_ROWS: Final = 1 << 19
 # Arrow and Spark hold at most 2 GiB in a column of blobs, and a row may go to every shard.

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from quadweir import rows
 from quadweir.kernel.arrays import ALWAYS, FOREVER
-from quadweir.runtime.exchange import BLOB_SCHEMA, UNIT_BITS, Packer
+from quadweir.runtime.exchange import BLOB_SCHEMA, Packer
 from quadweir.runtime.matchbits import TOLD, WORD, MatchBits
 from quadweir.runtime.matching import VALUES, match_statements, stream_numbers
 from quadweir.runtime.session import STREAMING
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
     from quadweir.plan.query import QueryPlan
 
-_MOST_ROWS: Final = 1 << 13
+# A row counts once more for every so many bytes of terms, as a power of two; so many rows are then at
+# most 128 MiB, and the next row.
+TERM_BITS: Final = 10
+_MOST_ROWS: Final = 1 << 16
 _ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 # The highest that Spark takes, and the one for which it asks nothing.
@@ -126,7 +129,7 @@ def padded(matched: DataFrame, tests: Mapping[str, int]) -> DataFrame:
     if not terms:
         return matched
     lengths = [F.coalesce(F.octet_length(name), F.lit(0)).cast("bigint") for name in terms]
-    more = F.shiftright(reduce(add, lengths), UNIT_BITS)
+    more = F.shiftright(reduce(add, lengths), TERM_BITS)
     # A generator is asked of all rows, and makes nothing of NULL: that costs next to nothing.
     places = F.explode_outer(F.when(more > 0, F.sequence(F.lit(0).cast("bigint"), more)))
     numbered = matched.select("*", places.alias(_PLACE))
