@@ -302,13 +302,18 @@ def refuse_unbounded(query: ContinuousQuery, *, allowed: frozenset[IRI] = frozen
     for window, bound in zip(query.windows, state_bounds(query), strict=True):
         if bound.bounded or window.name in allowed or window.stream in allowed:
             continue
-        stream = f"?{window.stream.name}" if isinstance(window.stream, Variable) else window.stream
-        raise UnboundedStateError(
-            f"stream {stream} is kept whole by an ALL window",
-            detail="The query would keep every element it has ever seen.",
-            hint="Give the window a RANGE or a count, or allow unbounded state for it by name.",
-            span=bound.span,
-        )
+        raise kept_whole(window)
+
+
+def kept_whole(window: Window, why: str = "") -> UnboundedStateError:
+    """Say of a window that all of its stream would be remembered."""
+    stream = f"?{window.stream.name}" if isinstance(window.stream, Variable) else window.stream
+    return UnboundedStateError(
+        f"stream {stream} is kept whole by an ALL window",
+        detail=f"The query would keep every element it has ever seen.{why}",
+        hint="Give the window a RANGE or a count, or allow unbounded state for it by name.",
+        span=window.scope.span or window.span,
+    )
 
 
 def _state_bound(window: Window, query: ContinuousQuery) -> StateBound:

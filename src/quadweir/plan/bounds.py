@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
 
+from quadweir.algebra.analyze import kept_whole
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.errors import UnboundedStateError
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.distinct import Distinct
 from quadweir.kernel.multijoin import Join
@@ -23,7 +23,7 @@ from quadweir.kernel.paths import Closure
 from quadweir.kernel.relation import Operator
 from quadweir.kernel.retention import endless
 from quadweir.kernel.shard import Shard
-from quadweir.terms import IRI, Variable
+from quadweir.terms import IRI
 
 
 @final
@@ -83,13 +83,8 @@ def refuse_endless(
     """
     for place in sorted(windows):
         window = query.windows[place]
-        if window.name in allowed or window.stream in allowed:
-            continue
-        stream = f"?{window.stream.name}" if isinstance(window.stream, Variable) else window.stream
-        reason = f" It is evaluated anew at each report: {why_not}." if why_not is not None else ""
-        raise UnboundedStateError(
-            f"stream {stream} is kept whole by an ALL window",
-            detail=f"The query would keep every element it has ever seen.{reason}",
-            hint="Give the window a RANGE or a count, or allow unbounded state for it by name.",
-            span=window.scope.span or window.span,
-        )
+        if window.name not in allowed and window.stream not in allowed:
+            anew = (
+                f" It is evaluated anew at each report: {why_not}." if why_not is not None else ""
+            )
+            raise kept_whole(window, anew)
