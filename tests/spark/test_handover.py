@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -115,7 +116,7 @@ def test_settings_are_put_back_and_those_of_the_user_kept(spark: SparkSession) -
 
 
 def test_what_goes_to_python_is_counted(spark: SparkSession) -> None:
-    def same(batches):  # type: ignore[no-untyped-def]
+    def same(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches
 
     frame = spark.range(3)

@@ -53,6 +53,7 @@ from quadweir.algebra.traverse import walk
 from quadweir.algebra.windows import Content, CountScope
 from quadweir.kernel import distinct, multijoin, paths, stateless
 from quadweir.kernel.aggregate import Aggregate
+from quadweir.kernel.clocks import CountClock, TimeClock
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.fixed import FixedRelation, Share, StaticSource
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
@@ -68,7 +69,7 @@ from quadweir.kernel.shapes import (
     waits,
 )
 from quadweir.kernel.unfold import is_repeated, unfold
-from quadweir.kernel.window import CountClock, CountedLeaf, TimeClock, TimedLeaf
+from quadweir.kernel.window import CountedLeaf, TimedLeaf
 from quadweir.kernel.wiring import Wiring, check_expression
 from quadweir.sharing import Template, bind
 from quadweir.terms import IRI, Term, Variable

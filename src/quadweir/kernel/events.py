@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from quadweir.kernel.arrays import Ints
-from quadweir.kernel.window import Elements
+from quadweir.kernel.clocks import Elements
 
 
 @final

@@ -12,8 +12,8 @@ from quadweir.algebra.streams import ReportPolicy
 from quadweir.algebra.windows import PastScope, TimeScope
 from quadweir.errors import LimitError
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
+from quadweir.kernel.clocks import CountClock, TimeClock
 from quadweir.kernel.network import Source
-from quadweir.kernel.window import CountClock, TimeClock
 
 # More closes than this within one step mean a window that hops by far less than time goes on.
 MAX_CLOSES = 10_000_000

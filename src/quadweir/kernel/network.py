@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from quadweir.algebra.patterns import TriplePattern
 from quadweir.kernel.arrays import FOREVER
+from quadweir.kernel.clocks import CountClock
 from quadweir.kernel.given import Given
 from quadweir.kernel.multijoin import Join
 from quadweir.kernel.relation import Delta, Operator
 from quadweir.kernel.stateless import Static
-from quadweir.kernel.window import CountClock, Leaf
+from quadweir.kernel.window import Leaf
 from quadweir.terms import IRI, Variable
 
 _Op = TypeVar("_Op", bound=Operator)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.render import render
 from quadweir.errors import StateError
+from quadweir.kernel.clocks import Elements
 from quadweir.kernel.codec import (
     FORMAT_VERSION,
     Kind,
@@ -23,7 +24,6 @@ from quadweir.kernel.codec import (
 from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.network import Network, part
 from quadweir.kernel.stateless import Static
-from quadweir.kernel.window import Elements
 from quadweir.sharing import Member
 from quadweir.terms import Variable
 

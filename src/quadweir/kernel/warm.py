@@ -17,6 +17,7 @@ from numba.core.registry import CPUDispatcher
 from quadweir import kernel
 from quadweir.algebra.dataset import Dataset
 from quadweir.kernel.arrays import FOREVER
+from quadweir.kernel.clocks import Elements
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.joinwindows import Dynamic, JoinWindow, Tumbling
@@ -26,7 +27,6 @@ from quadweir.kernel.probing import advance
 from quadweir.kernel.ring import RingIndex
 from quadweir.kernel.shard import Shard
 from quadweir.kernel.streamjoin import Arrivals, StreamJoin
-from quadweir.kernel.window import Elements
 from quadweir.kernel.xxhash import shard_numbers
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Quad

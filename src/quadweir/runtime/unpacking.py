@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from quadweir import rows
 from quadweir.kernel.arrays import FOREVER, Ints
+from quadweir.kernel.clocks import Elements
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.oneway import OneWay
 from quadweir.kernel.shard import Shard
-from quadweir.kernel.window import Elements
 from quadweir.plan.wanted import Wanted
 from quadweir.runtime.exchange import ELEMENT_COLUMNS, SHARD, read_times
 from quadweir.runtime.letters import of_late

@@ -21,9 +21,9 @@ from quadweir.entailment.ways import NO_WAYS, Ways, ways_of
 from quadweir.errors import DataError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER
+from quadweir.kernel.clocks import Elements
 from quadweir.kernel.group import Group
 from quadweir.kernel.shard import Events, MatchColumns, Shard
-from quadweir.kernel.window import Elements
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, Quad, Term, Variable, parse_term
 from quadweir.testing.answers import Answer

@@ -20,9 +20,10 @@ from quadweir.algebra.windows import (
     TimeScope,
 )
 from quadweir.kernel.arrays import FOREVER
+from quadweir.kernel.clocks import CountClock, Elements, TimeClock
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.interning import ZERO
-from quadweir.kernel.window import CountClock, CountedLeaf, Elements, Matches, TimeClock, TimedLeaf
+from quadweir.kernel.window import CountedLeaf, Matches, TimedLeaf
 from quadweir.terms import Variable
 
 END = 60
