@@ -1,7 +1,7 @@
 """Matches on their way from Java to Python: few columns, and batches that need not be weighed.
 
 An Arrow batch must not grow beyond bounds. Spark can see to that by asking for the size of every column
-after every row, which takes as long as matching does. In a running query that hands nothing else to Python
+after every row, a fifth of Java's time for matching and handing over. In a running query that hands nothing else to Python
 it only counts rows instead, and a row with long terms is followed by as many that say nothing as make it
 count for its length. Blobs are followed by such rows in the same way (`exchange.blob_rows`).
 
@@ -27,7 +27,6 @@ from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.runtime.exchange import BLOB_SCHEMA, Packer
 from quadweir.runtime.matchbits import TOLD, WORD, MatchBits
 from quadweir.runtime.matching import VALUES, match_statements, stream_numbers
-from quadweir.runtime.session import STREAMING
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -37,11 +36,11 @@ if TYPE_CHECKING:
 # A row counts once more for every so many bytes of terms, as a power of two; so many rows are then at
 # most 128 MiB, and the next row.
 TERM_BITS: Final = 10
-_MOST_ROWS: Final = 1 << 16
+_MOST_ROWS: Final = 1 << 16  # as `session` sets it
 _ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 # The highest that Spark takes, and the one for which it asks nothing.
-_COUNTING: Final = {_ROWS: str(_MOST_ROWS), _BYTES: str(2**31 - 1)}
+_UNWEIGHED: Final = str(2**31 - 1)
 _IN_PYTHON: Final = ("MapIn", "FlatMapGroupsIn", "FlatMapCoGroupsIn", "TransformWithState")
 _PLACE: Final = "place_of_row"
 _BEGINNING: Final = threading.Lock()
@@ -79,21 +78,15 @@ def counting_rows(spark: SparkSession, *, when: bool = True) -> Iterator[None]:
     What the user set stays as it is. What is begun by others waits: settings are all of a session's.
     """
     with _BEGINNING:
-        chosen = spark.conf.getAll
-        before = {name: chosen.get(name) for name in _COUNTING}
-        is_free = before[_BYTES] is None and before[_ROWS] in (None, STREAMING[_ROWS])
-        changed = _COUNTING if when and is_free else {}
-        for name, value in changed.items():
-            spark.conf.set(name, value)
+        is_counted = 0 < int(spark.conf.get(_ROWS) or 0) <= _MOST_ROWS
+        if not when or not is_counted or _BYTES in spark.conf.getAll:
+            yield
+            return
+        spark.conf.set(_BYTES, _UNWEIGHED)
         try:
             yield
         finally:
-            for name in changed:
-                known = before[name]
-                if known is None:
-                    spark.conf.unset(name)
-                else:
-                    spark.conf.set(name, known)
+            spark.conf.unset(_BYTES)
 
 
 def stages_in_python(frame: DataFrame) -> int | None:

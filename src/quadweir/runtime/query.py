@@ -555,12 +555,8 @@ def _difference(then: QueryPlan, now: QueryPlan) -> str:
     if then.key.layout != now.key.layout:
         return f"Rows are sharded {then.key.layout}, and would be {now.key.layout}."
     if then.eager != now.eager:
-        first, second = ("soon", "late") if then.eager else ("late", "soon")
-        told = {
-            "soon": "as soon as their parts have arrived",
-            "late": "when time has come to them",
-        }
-        return f"Answers leave {told[first]}, and would leave {told[second]}."
+        told = {True: "as soon as their parts have arrived", False: "when time has come to them"}
+        return f"Answers leave {told[then.eager]}, and would leave {told[now.eager]}."
     known = then.held.splitlines()
     others = [line for line in now.held.splitlines() if line not in known]
     return f"It would hold: {'; '.join(others) or 'less'}."
