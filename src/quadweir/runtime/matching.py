@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 VALUES: Final = ("value0", "value1", "value2")
 HASH: Final = "hash"
 _NUMBER: Final = "stream_number"
-_IS_KEPT: Final = "is_kept"
 
 END: Final = "urn:quadweir:end"
 """An element of this stream ends all others: the windows run empty (E3)."""
@@ -87,20 +86,20 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
     ]
     edge = is_edge(
         statements.sparkSession,
-        number,
+        F.col(_NUMBER),
         F.col(rows.EVENT_TIME),
         numbers=len(streams),
         # When windows close depends on the last of all elements. Else only answers wait for it, and
         # for more than that where time is let be late.
         exact=reports_on_close(plan.query),
     )
-    # Of what is no statement the time does not count: the edge is not asked for.
-    edge = F.when(reduce(or_, kept), True).otherwise(edge)
-    # All is found out before rows are left out by it: in a filter and after it Spark would do it twice.
+    # The edge is asked for last: what passed a test tells its time anyway, and of what is no statement
+    # the time does not count. Since it remembers rows, Spark does not move the filter to where it would
+    # find out all of this once more.
     tested = (
         with_consequences(statements.where(is_read), plan)
-        .select(edge.alias(_IS_KEPT), number.alias(_NUMBER), "*", *passed)
-        .where(reduce(or_, [F.col(_IS_KEPT), *(F.col(name) != 0 for name in names)]))
+        .select(number.alias(_NUMBER), "*", *passed)
+        .where(reduce(or_, [*(F.col(name) != 0 for name in names), *kept, edge]))
     )
 
     def some(wanted: Iterable[bool]) -> Column | None:

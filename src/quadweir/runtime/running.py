@@ -32,7 +32,7 @@ def is_edge(
 
     Of rows that this keeps, the lowest and the highest value are those of all rows. Where values rise
     from row to row that is every row: so if it need not be `exact`, a row is kept only if it is higher
-    by a 256th of the distance between the lowest and the highest kept before.
+    than the highest kept before by a 256th of the distance between that and the lowest.
 
     Args:
         spark: the session.
@@ -51,24 +51,21 @@ def is_edge(
         return java.call(java.literal(cells, _ARRAY), "get", "bigint", place, is_pure=False)
 
     def replaced(
-        place: Column, is_beyond: Callable[[Column, Column], Column], is_far: Column | None = None
+        place: Column, is_beyond: Callable[[Column, Column], Column], new: Column
     ) -> Column:
-        """Tell whether the value is beyond what a cell holds, far enough, and put it there if so."""
+        """Tell whether the value is beyond what a cell holds, and let it hold a new one if so."""
         # Seldom reached; what was held is asked for again since a call has to give something.
         before = java.call(
-            java.literal(cells, _ARRAY), "getAndSet", "bigint", place, value, is_pure=False
+            java.literal(cells, _ARRAY), "getAndSet", "bigint", place, new, is_pure=False
         )
-        is_new = is_beyond(value, held(place))
-        return (is_new if is_far is None else is_new & is_far) & is_beyond(value, before)
+        return is_beyond(value, held(place)) & is_beyond(value, before)
 
     high, low = 2 * number, 2 * number + 1
-    is_far = None
+    bound = value
     if not exact:
-        # Halves: the difference of two integers may be none. Before there is any value, the lowest is
-        # above the highest.
-        highest, lowest = (F.shiftright(held(place), 1) for place in (high, low))
-        span = F.greatest(highest - lowest, F.lit(0).cast("bigint"))
-        is_far = F.shiftright(value, 1) - highest >= F.shiftright(span, _NEAR_BITS)
+        # Halves, and none above the edge: the difference or sum of two integers may be none.
+        span = F.shiftright(value, 1) - F.shiftright(held(low), 1)
+        bound = F.least(value, F.lit(_EDGE)) + F.shiftright(span, _NEAR_BITS - 1)
     # The lowest first: a value that is kept as such is not noted as the highest, and in values that
     # rise it would never be noted the other way round.
-    return replaced(low, lt) | replaced(high, gt, is_far)
+    return replaced(low, lt, value) | replaced(high, gt, bound)
