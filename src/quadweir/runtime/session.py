@@ -10,7 +10,8 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -57,6 +58,15 @@ _JVM_FOR_ROWS: Final = (
     "-XX:TypeProfileWidth=8",
     "-XX:TypeProfileMajorReceiverPercent=20",
 )
+
+# What a batch gives back, the next one needs again. Left alone, Java's and Python's allocators return it
+# to the system in between, and all of its pages come anew, zeroed (docs/design/0003-spark-session.md).
+# Arrow's own allocator returns it in any case.
+_KEEP_MEMORY: Final[Mapping[str, str]] = {
+    "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
+    "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
 
 _LOG4J2: Final = """\
 rootLogger.level = error
@@ -141,7 +151,8 @@ def build(
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        session = builder.getOrCreate()
+        with _starting_with(_KEEP_MEMORY if sys.platform == "linux" else {}):
+            session = builder.getOrCreate()
     except Exception as error:
         raise EnvironmentProblem(
             f"Spark could not start on {master}",
@@ -202,6 +213,18 @@ def adopt(spark: SparkSession) -> SessionReport:
     return SessionReport(changed=changed, notes=tuple(notes))
 
 
+@contextmanager
+def _starting_with(variables: Mapping[str, str]) -> Iterator[None]:
+    """Give what is started meanwhile these variables; what the user set stays."""
+    added = {name: value for name, value in variables.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
+
+
 def _check_version() -> None:
     import pyspark
 
@@ -225,6 +248,9 @@ def _settings(
     settings["spark.sql.ui.retainedExecutions"] = "20"
     settings["spark.ui.retainedJobs"] = "50"
     settings["spark.ui.retainedStages"] = "50"
+    if not master.startswith("local") and sys.platform == "linux":
+        for name, value in _KEEP_MEMORY.items():
+            settings[f"spark.executorEnv.{name}"] = os.environ.get(name, value)
     if jars is None:
         from quadweir.sources.kafka import connector_jars
 
