@@ -347,7 +347,8 @@ class Dictionary:
 
     def _count(self, numbers: Ints, sign: int) -> None:
         flat = np.ascontiguousarray(numbers).reshape(-1)
-        if not interning.count(flat, sign, self._cells, self._pending, self._state):
+        granted = int(self._not_granted[0]) - 1 if len(self._not_granted) else self._granted
+        if not interning.count(flat, sign, granted, self._cells, self._pending, self._state):
             raise InternalError("a term was held that is forgotten, or dropped by one who had none")
 
     def keep(self, numbers: Ints) -> None:

@@ -317,15 +317,22 @@ def intern(
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def count(numbers: Ints, sign: int, cells: Ints, pending: Ints, state: Ints) -> bool:
-    """Add holders to entries or take them away; false where there was no entry or no holder."""
+def count(
+    numbers: Ints, sign: int, granted: int, cells: Ints, pending: Ints, state: Ints
+) -> bool:
+    """Add holders to entries or take them away; false where there was no entry or no holder.
+
+    Entries up to `granted` are kept whoever holds them, and need not be looked at.
+    """
     good = True
     is_far = len(cells) > _NEAR
     for i in range(len(numbers)):
-        if is_far and i + _AHEAD < len(numbers) and numbers[i + _AHEAD] < len(cells):
-            prefetch(cells.ctypes.data, numbers[i + _AHEAD] * WIDTH)
+        if is_far and i + _AHEAD < len(numbers):
+            ahead = numbers[i + _AHEAD]
+            if granted < ahead < len(cells):
+                prefetch(cells.ctypes.data, ahead * WIDTH)
         number = numbers[i]
-        if number <= 0 or number >= INLINE_LIMIT:
+        if number <= granted or number >= INLINE_LIMIT:
             continue
         if number >= state[FRESH] or cells[number, LENGTH] == 0:
             good = False
