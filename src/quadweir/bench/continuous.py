@@ -112,7 +112,9 @@ def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
     """Patterns matched and rows shuffled, beside the same by hand; then the way to Python besides."""
     # What a batch costs whatever its size weighs less in a large one, and is watched by `latency`.
     for times in (1, size.batches):
-        yield from _matching(spark, replace(size, triples=times * size.triples), folder / str(times))
+        yield from _matching(
+            spark, replace(size, triples=times * size.triples), folder / str(times)
+        )
 
 
 def _matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:

@@ -317,9 +317,7 @@ def intern(
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def count(
-    numbers: Ints, sign: int, granted: int, cells: Ints, pending: Ints, state: Ints
-) -> bool:
+def count(numbers: Ints, sign: int, granted: int, cells: Ints, pending: Ints, state: Ints) -> bool:
     """Add holders to entries or take them away; false where there was no entry or no holder.
 
     Entries up to `granted` are kept whoever holds them, and need not be looked at.

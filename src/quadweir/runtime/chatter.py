@@ -45,7 +45,11 @@ class Sieve:
 
     def __init__(self) -> None:
         self._block: list[str] = []
-        self._error: str | None = None
+        # Several processes may tell at once, line by line: tracebacks begun and not ended yet, and what
+        # ended the others.
+        self._open = 0
+        self._errors: list[str] = []
+        self._is_linked = False
         self._was_dropped = False
 
     def take(self, line: str) -> list[str]:
@@ -56,8 +60,7 @@ class Sieve:
                 return []
             return self.rest() + self.take(line)
         if line == _BEGIN:
-            self._block = [line]
-            self._error = None
+            self._block, self._open, self._errors, self._is_linked = [line], 1, [], False
             return []
         is_dropped = bool(_ANNOUNCED.match(line)) or (self._was_dropped and not line.strip())
         self._was_dropped = is_dropped
@@ -66,21 +69,27 @@ class Sieve:
     def rest(self) -> list[str]:
         """Give what was kept, if it is of any interest."""
         block, self._block = self._block, []
-        ended = self._error is not None and self._error.startswith(_PEER_GONE)
+        are_gone = all(error.startswith(_PEER_GONE) for error in self._errors)
+        ended = bool(self._errors) and not self._open and are_gone
         self._was_dropped = ended and any("/pyspark/" in line for line in block)
         return [] if self._was_dropped else block
 
     def _goes_on(self, line: str) -> bool:
-        """Tell whether a line is of the traceback that was begun."""
+        """Tell whether a line is of the tracebacks that were begun."""
         if not line.strip():
             return True
         if line.startswith(_LINKS):
-            self._error = None
+            self._is_linked = True
             return True
-        if self._error is not None:
+        if line == _BEGIN and (self._open or self._is_linked):
+            self._open += 1
+            self._is_linked = False
+            return True
+        if not self._open:
             return False
-        if line != _BEGIN and not line.startswith(" "):
-            self._error = line
+        if not line.startswith(" "):
+            self._open -= 1
+            self._errors.append(line)
         return True
 
 

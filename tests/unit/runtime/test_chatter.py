@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from quadweir.runtime import chatter
 from quadweir.runtime.chatter import Sieve
 
@@ -53,6 +56,19 @@ def test_other_tracebacks_are_heard_whole():
     assert heard(OWN) == OWN
     assert heard(NOT_SPARKS + "after\n") == NOT_SPARKS + "after\n"
     assert heard(GONE + OWN + GONE + NOT_SPARKS) == OWN + NOT_SPARKS
+
+
+@given(st.lists(st.booleans(), min_size=20, max_size=20))
+def test_processes_that_tell_at_once_are_told_apart(turns):
+    def told(*texts: str) -> str:
+        """Mix lines of two processes."""
+        one, other = (text.splitlines() for text in texts)
+        mixed = [(one if turn else other).pop(0) for turn in turns if (one if turn else other)]
+        return "".join(f"{line}\n" for line in (*mixed, *one, *other))
+
+    assert heard("before\n" + told(GONE, GONE) + "after\n") == "before\nafter\n"
+    # Of what it came of, a part may be lost.
+    assert {*OWN.splitlines()[-2:]} <= {*heard(told(OWN, GONE)).splitlines()}
 
 
 def test_a_pipe_is_read_to_its_end(monkeypatch):
