@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
+from pyspark.sql import DataFrame
 
 from brokers import until
 from quadweir.entailment.close import static_closure
@@ -17,6 +19,7 @@ from quadweir.runtime.staticdata import StaticData
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sinks.memory import MemorySink
+from quadweir.sinks.start import Call
 from quadweir.sources.schemafiles import read_schema
 from quadweir.sources.staticfiles import StaticFile
 from quadweir.sources.streamfiles import Element
@@ -155,6 +158,42 @@ def test_static_data_is_read_anew_while_a_query_runs(spark, tmp_path: Path) -> N
     assert diff_answers(expected, written(out)) == ""
     # The checkpoint is now that of the new data.
     engine.query(text, static=[file]).fingerprint.guard(tmp_path / "checkpoint")
+
+
+def test_data_is_read_anew_between_two_batches(spark, tmp_path: Path) -> None:
+    """Answers of one batch over the old data and the new could not be told apart in a topic."""
+    file = tmp_path / "data.nt"
+    file.write_text("<urn:b> <urn:r> <urn:c> .\n")
+    (tmp_path / "in").mkdir()
+    begun, ended = [], []
+
+    def write(frame: DataFrame, number: int) -> None:
+        begun.append(number)
+        found = {row.bindings.z for row in frame.collect()}
+        # Long enough for a stop to come in between.
+        time.sleep(0.5)
+        ended.append((number, found))
+
+    engine = engine_over(spark, tmp_path / "in")
+    text = f"SELECT ?x ?z {{ {STREAM} ?y <urn:r> ?z }}"
+    registered = engine.query(text, dialect="cqels", static=[file])
+    feed = [*stream(*((1000 + n, f"a{n} p b") for n in range(12)))]
+    write_batches(tmp_path / "in", feed, 2)
+    registered.start(Call(write), checkpoint=tmp_path / "checkpoint")
+    try:
+        until(lambda: len(begun) > 1, "a batch is being written")
+        file.write_text("<urn:b> <urn:r> <urn:d> .\n")
+        assert registered.reload_static() is True
+        assert registered.exception() is None
+        registered.processAllAvailable()
+    finally:
+        registered.stop()
+    numbers = [number for number, _ in ended]
+    assert numbers == begun == sorted(set(numbers))
+    told = [found for _, found in ended if found]
+    assert {*told[0]} == {"<urn:c>"}
+    assert {*told[-1]} == {"<urn:d>"}
+    assert all(len(found) == 1 for found in told)
 
 
 @pytest.mark.parametrize("is_live", [True, False], ids=["while it runs", "from a checkpoint"])

@@ -36,6 +36,7 @@ from quadweir.runtime.metrics import Meter
 from quadweir.runtime.recording import Recorder
 from quadweir.runtime.staticdata import Prepared, StaticData
 from quadweir.runtime.whole import whole
+from quadweir.sinks.gate import Gate
 from quadweir.sinks.start import Call, Split, start
 from quadweir.terms import IRI
 
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from quadweir.sinks.start import Sink
+    from quadweir.sinks.gate import Gate
+from quadweir.sinks.start import Sink
 
 ANSWERS: Final = "urn:quadweir:answers"
 _TAGS: Final = itertools.count(1)
@@ -119,6 +121,7 @@ class RegisteredQuery:
             allowed=frozenset(map(IRI, allow_unbounded)),
         )
         self._running: StreamingQuery | None = None
+        self._gate = Gate()
         self._runs_as = ""
         # What it runs over, it itself and the queries whose answers it reads. Another query over the
         # same answers may have the one that makes them read its data anew, which is then planned
@@ -291,6 +294,7 @@ class RegisteredQuery:
             isinstance(each, Call) and not each.whole for each in (sink, dead_letters)
         )
         with counting_rows(self._spark, when=is_alone):
+            self._gate = Gate()
             self._running = start(
                 answers(raw) if dead_letters is None else raw,
                 whole(sink if dead_letters is None else Split(split, (sink, dead_letters))),
@@ -298,6 +302,7 @@ class RegisteredQuery:
                 every=every,
                 available_now=available_now,
                 name=name,
+                gate=self._gate,
             )
 
         def again() -> None:
@@ -319,8 +324,8 @@ class RegisteredQuery:
     def reload_static(self) -> bool:
         """Read static data anew; tells whether it is another for this query.
 
-        A query that runs is stopped and goes on from its checkpoint: whole batches see either the
-        old data or the new. What windows hold is joined with the new data, and answers that this
+        A query that runs is stopped once the batch is done that it is at, and goes on from its
+        checkpoint: whole batches see either the old data or the new. What windows hold is joined with the new data, and answers that this
         brings or takes away by itself are not told: reports are compared as if the data had always
         been as it is now. Queries whose answers are streams of this one read theirs anew too. If the
         new data cannot be read or used, the query goes on with the old.
@@ -356,9 +361,12 @@ class RegisteredQuery:
         if self.fingerprint.digest == known:
             return False
         if self._start is not None and self.isActive:
+            self._gate.close(self.streaming)
             self.metrics()  # what Spark says of the run that ends
-            self.stop()
-            self._start()
+            # One that a batch ended meanwhile stays ended, for its owner to see.
+            if self.exception() is None:
+                self.stop()
+                self._start()
         return True
 
     def _settle(self, known: Fingerprint | None) -> None:

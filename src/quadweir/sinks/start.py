@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from quadweir.sinks.gate import Gate
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ def start(
     available_now: bool = False,
     mode: str = "append",
     name: str | None = None,
+    gate: Gate | None = None,
 ) -> StreamingQuery:
     """Start writing a streaming frame to a sink.
 
@@ -85,6 +88,7 @@ def start(
         available_now: take what is there now, in as many batches as needed, and end.
         mode: Spark's output mode.
         name: what the query is called.
+        gate: what lets the query be stopped between two batches.
 
     Raises:
         SourceError: the sink cannot be written.
@@ -104,6 +108,8 @@ def start(
     def write(rows: DataFrame, number: int) -> None:
         # The first batch may come before `start` has told us the query's name.
         started.wait()
+        if gate is not None:
+            gate.pass_with(rows)
         put(rows, Batch(number, identity[0]))
 
     writer = frame.writeStream.foreachBatch(write).outputMode(mode)
