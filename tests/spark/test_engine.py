@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import sys
 import textwrap
 from pathlib import Path
 
@@ -47,6 +49,15 @@ def test_code_stays_in_methods_that_java_compiles(spark: SparkSession) -> None:
     report = adopt(session)
     assert any(key in note for note in report.notes)
     assert session.conf.get(key) == "65535"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other allocators have no such settings")
+def test_what_frees_memory_keeps_it_but_for_this_process(spark: SparkSession) -> None:
+    # In Python workers, which have them of Java.
+    names = ["MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "ARROW_DEFAULT_MEMORY_POOL"]
+    found = spark.range(1).rdd.map(lambda _: [os.environ.get(name) for name in names]).collect()
+    assert found == [[str(128 << 20), str(32 << 20), "system"]]
+    assert not {*names} & {*os.environ}
 
 
 def test_adopting_twice_changes_nothing_more(spark: SparkSession) -> None:

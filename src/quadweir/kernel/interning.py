@@ -416,7 +416,10 @@ def adopt(
     """
     mask = len(table) - 1
     place = data
+    is_far = len(cells) > _NEAR
     for i in range(len(slots)):
+        if is_far and i + _AHEAD < len(slots):
+            prefetch(cells.ctypes.data, slots[i + _AHEAD] * WIDTH)
         slot, length = slots[i], lengths[i]
         if cells[slot, LENGTH] == 0:
             tag = _hash(place, length, seed)
@@ -439,7 +442,11 @@ def adopt(
 def gather(slots: Ints, cells: Ints, store: int, ends: Ints, target: int) -> None:
     """Copy spellings to one place, one after the other; `ends` gets where each ends."""
     at = ends[0]
+    is_far = len(cells) > _NEAR
     for i in range(len(slots)):
+        if is_far and i + 2 * _AHEAD < len(slots):
+            prefetch(cells.ctypes.data, slots[i + 2 * _AHEAD] * WIDTH)
+            prefetch(store + cells[slots[i + _AHEAD], START], 0)
         length = cells[slots[i], LENGTH]
         _copy(store + cells[slots[i], START], target + at, length)
         at += length
