@@ -242,7 +242,8 @@ def static_data(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figur
             network,
             SHAPES[_WITH_STATIC],
             own,
-            batches=WARM_BATCHES + size.batches,
+            # Twice as many: they differ among themselves by more than what is to be seen.
+            batches=WARM_BATCHES + 2 * size.batches,
             triples=size.triples,
         )
     # Java goes on compiling, and the later of two would be the faster: so few come before and after many,
