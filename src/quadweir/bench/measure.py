@@ -1,7 +1,8 @@
 """Times and rates, the same way in every benchmark.
 
 The machine may be noisy, so what counts is a ratio between things measured in one run, turn by
-turn: every contender runs once, then every one again, and the best time of each is kept.
+turn: every contender runs once, then every one again. Compared are the best times of each, or the two
+times of a turn (`in_turns`).
 """
 
 from __future__ import annotations

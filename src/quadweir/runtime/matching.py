@@ -2,7 +2,7 @@
 
 A statement that passes a test gives one row, with the terms that somebody binds and nothing else.
 Shards have to know how far time has come in a stream whether anything matches or not: a statement that
-matches nothing gives a row if none in the task before it had as early, or about as late, a time.
+matches nothing gives a row if no other such in the task before it had as early, or about as late, a time.
 """
 
 from __future__ import annotations

@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from quadweir.sinks.gate import Gate
-from quadweir.sinks.start import Sink
+    from quadweir.sinks.start import Sink
 
 ANSWERS: Final = "urn:quadweir:answers"
 _TAGS: Final = itertools.count(1)
@@ -325,9 +324,9 @@ class RegisteredQuery:
         """Read static data anew; tells whether it is another for this query.
 
         A query that runs is stopped once the batch is done that it is at, and goes on from its
-        checkpoint: whole batches see either the old data or the new. What windows hold is joined with the new data, and answers that this
-        brings or takes away by itself are not told: reports are compared as if the data had always
-        been as it is now. Queries whose answers are streams of this one read theirs anew too. If the
+        checkpoint: whole batches see either the old data or the new. What windows hold is joined with
+        the new data, and answers that this brings or takes away by itself are not told: reports are
+        compared as if the data had always been as it is now. Queries whose answers are streams of this one read theirs anew too. If the
         new data cannot be read or used, the query goes on with the old.
 
         Raises:
