@@ -127,8 +127,9 @@ def test_what_goes_to_python_is_counted(spark: SparkSession) -> None:
     assert stages_in_python(frame.select(plus("id"))) is None
 
 
-def test_a_running_query_counts_rows_and_answers_with_long_literals(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("shards_in", ["executors", "driver"])
+def test_a_running_query_answers_with_long_literals_and_counts_rows_if_they_go_to_executors(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards_in: str
 ) -> None:
     asked = []
     monkeypatch.setattr(
@@ -138,7 +139,7 @@ def test_a_running_query_counts_rows_and_answers_with_long_literals(
     write_batches(tmp_path / "in", elements, 31)
     query = engine_over(spark, tmp_path / "in").query(PAIRS)
     sink = FileSink(tmp_path / "out", LineFormat.ANSWERS_JSONL)
-    query.start(sink, checkpoint=tmp_path / "checkpoint", available_now=True)
+    query.start(sink, checkpoint=tmp_path / "checkpoint", available_now=True, shards_in=shards_in)
     query.awaitTermination()
     plain = Engine(spark)
     for iri in ("urn:s", "urn:t"):
@@ -148,7 +149,7 @@ def test_a_running_query_counts_rows_and_answers_with_long_literals(
         (row.t, *row.bindings) for row in plain.query(PAIRS).to_dataframe().collect()
     )
     found = lines_of(tmp_path / "out")
-    assert asked == [True]
+    assert asked == [True] * (shards_in == "executors")
     assert len(found) == expected.total() > 100
     assert max(len(json.dumps(each)) for each in found) > 70_000
 

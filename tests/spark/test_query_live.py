@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
+import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
 
 from quadweir.errors import StateError, UsageError
+from quadweir.runtime import beside
 from quadweir.runtime.fingerprint import NAME
+from quadweir.runtime.shardpool import ShardProcess
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sinks.memory import MemorySink
+from quadweir.sinks.start import Call
 from quadweir.sources.streamfiles import Element
 from quadweir.testing import Oracle, diff_answers
 from spark_queries import LAST, engine_over, lines_of, statements, write_batches, written
@@ -44,32 +52,39 @@ def make_feed(count: int = 48) -> list[Element]:
     return found
 
 
-def run(spark: SparkSession, folder: Path, text: str, *, letters: bool = False, **options):
+BOTH = pytest.mark.parametrize("shards_in", ["driver", "executors"])
+
+
+def run(spark: SparkSession, folder: Path, text: str, shards_in: str, *, letters: bool = False):
     """Answer what is in the folder now, and end."""
-    registered = engine_over(spark, folder / "in").query(text, **options)
+    registered = engine_over(spark, folder / "in").query(text)
     sink = FileSink(folder / "out", LineFormat.ANSWERS_JSONL)
     registered.start(
         sink,
         checkpoint=folder / "checkpoint",
         available_now=True,
         dead_letters=FileSink(folder / "dead", LineFormat.JSONL) if letters else None,
+        shards_in=shards_in,
     )
     registered.awaitTermination()
     return registered
 
 
+@BOTH
 @pytest.mark.parametrize("text", [EAGER_JOIN, TWO_STAGES, STEPPED_GRAPH])
-def test_stopped_and_started_again_it_gives_the_answers_of_the_oracle(spark, tmp_path, text):
+def test_stopped_and_started_again_it_gives_the_answers_of_the_oracle(
+    spark, tmp_path, text, shards_in
+):
     feed = make_feed()
     following = write_batches(tmp_path / "in", feed[:20], 10)
-    first = run(spark, tmp_path, text)
+    first = run(spark, tmp_path, text, shards_in)
     assert not first.isActive
     if text == EAGER_JOIN:
         # As if it had been killed after the sink had all of a batch, and before Spark knew.
         for name in ("1", ".1.crc"):
             (tmp_path / "checkpoint" / "commits" / name).unlink(missing_ok=True)
     write_batches(tmp_path / "in", [*feed[20:], LAST], 15, first=following)
-    second = run(spark, tmp_path, text)
+    second = run(spark, tmp_path, text, shards_in)
     assert second.id == first.id
     expected = Oracle(text).answers(feed)
     assert expected
@@ -119,12 +134,13 @@ def test_a_query_reads_the_answers_of_another_in_one_run(spark, tmp_path):
     assert "a query that feeds it" in f"{error.value.detail}"
 
 
-def test_a_late_element_is_counted_and_kept_and_changes_nothing(spark, tmp_path):
+@BOTH
+def test_a_late_element_is_counted_and_kept_and_changes_nothing(spark, tmp_path, shards_in):
     feed = make_feed(24)
     following = write_batches(tmp_path / "in", feed, len(feed))
     late = Element("urn:s", 1, 100, quads("a0 p b0"))
     write_batches(tmp_path / "in", [late, LAST], 1, first=following)
-    registered = run(spark, tmp_path, TWO_STAGES, letters=True)
+    registered = run(spark, tmp_path, TWO_STAGES, shards_in, letters=True)
     assert registered.metrics()["late"] == 1
     expected = Oracle(TWO_STAGES).answers(feed)
     assert diff_answers(expected, written(tmp_path / "out")) == ""
@@ -153,6 +169,15 @@ def test_a_checkpoint_serves_its_own_query_only(spark, tmp_path):
     assert "the query is another one" in longer
     assert "21" in longer
     assert "cut into 1 shards" in refused(engine.query(EAGER_JOIN, shards=2))
+    made.start(MemorySink(), checkpoint=checkpoint).stop()
+    with pytest.raises(StateError) as elsewhere:
+        engine.query(EAGER_JOIN, shards=1).start(
+            MemorySink(), checkpoint=checkpoint, shards_in="executors"
+        )
+    assert "beside the driver, and now are to be in Spark's executors" in f"{elsewhere.value}"
+    assert "--shards-in driver" in f"{elsewhere.value.hint}"
+    with pytest.raises(UsageError, match="shards cannot be in 'space'"):
+        made.start(MemorySink(), checkpoint=checkpoint, shards_in="space")
     # Of static data counts what the query finds in it.
     joined = EAGER_JOIN.removesuffix("}") + "?z <urn:r> ?w }"
     checkpoint = tmp_path / "joined"
@@ -172,3 +197,102 @@ def test_streams_have_to_be_known_and_to_go_together(spark, tmp_path):
         engine.query(EAGER_JOIN).to_dataframe()
     with pytest.raises(UsageError, match="not started"):
         _ = engine.query(EAGER_JOIN).lastProgress
+
+
+def test_what_is_too_large_to_be_collected_is_handed_over_in_files(spark, tmp_path, monkeypatch):
+    """As where a topic has grown for days before a query is started."""
+    monkeypatch.setattr(beside, "_LARGE_SPILL", 0)
+    frames, tried = type(spark.range(1)), []
+    collect = frames.toArrow
+
+    def refuse(frame: DataFrame) -> pa.Table:
+        tried.append(frame)
+        if len(tried) == 2:
+            raise RuntimeError("larger than spark.driver.maxResultSize (1024.0 MiB)")
+        return collect(frame)
+
+    feed = make_feed()
+    write_batches(tmp_path / "in", [*feed, LAST], 10)
+    with monkeypatch.context() as patch:
+        patch.setattr(frames, "toArrow", refuse)
+        run(spark, tmp_path, TWO_STAGES, "driver", letters=True)
+    # Once it was too large, the next is not tried.
+    assert len(tried) == 2
+    assert diff_answers(Oracle(TWO_STAGES).answers(feed), written(tmp_path / "out")) == ""
+    assert not (tmp_path / "checkpoint" / "shards" / "scratch").exists()
+
+
+@pytest.mark.parametrize("text", [EAGER_JOIN, TWO_STAGES])
+def test_processes_that_are_killed_are_replaced(spark, tmp_path, monkeypatch, text):
+    asked = ShardProcess.ask
+    dice = random.Random(11)
+
+    def kill(process: ShardProcess, name: str, *given: object) -> None:
+        asked(process, name, *given)
+        if name in ("first", "last") and dice.random() < 0.2:
+            os.kill(process.number, signal.SIGKILL)
+            killed.append(name)
+
+    killed: list[str] = []
+    monkeypatch.setattr(ShardProcess, "ask", kill)
+    monkeypatch.setattr(beside, "_TRIES", 20)
+    feed = make_feed()
+    write_batches(tmp_path / "in", [*feed, LAST], 6)
+    run(spark, tmp_path, text, "driver")
+    assert killed
+    assert diff_answers(Oracle(text).answers(feed), written(tmp_path / "out")) == ""
+
+
+def test_a_process_that_ends_time_and_again_ends_the_query(spark, tmp_path, monkeypatch):
+    asked = ShardProcess.ask
+
+    def kill(process: ShardProcess, name: str, *given: object) -> None:
+        if name == "first":
+            os.kill(process.number, signal.SIGKILL)
+        asked(process, name, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardProcess, "ask", kill)
+        write_batches(tmp_path / "in", make_feed(10), 10)
+        with pytest.raises(StreamingQueryException, match="ended 3 times in one batch"):
+            run(spark, tmp_path, EAGER_JOIN, "driver")
+    # What is left is as before the batch.
+    write_batches(tmp_path / "in", [LAST], 1, first=2)
+    run(spark, tmp_path, EAGER_JOIN, "driver")
+    expected = Oracle(EAGER_JOIN).answers(make_feed(10))
+    assert diff_answers(expected, written(tmp_path / "out")) == ""
+
+
+def test_a_query_that_is_stopped_in_the_middle_of_a_batch_lets_go_of_its_state(spark, tmp_path):
+    """What the batch writes later would get in the way of whoever goes on."""
+    begun, go_on, wrote = threading.Event(), threading.Event(), []
+
+    def write(frame: DataFrame, number: int) -> None:
+        begun.set()
+        go_on.wait(60)
+        wrote.append((number, frame.count()))
+
+    feed = make_feed()
+    write_batches(tmp_path / "in", [*feed, LAST], 20)
+    query = engine_over(spark, tmp_path / "in").query(EAGER_JOIN)
+    query.start(Call(write), checkpoint=tmp_path / "checkpoint")
+    assert begun.wait(60)
+    threading.Timer(0.2, go_on.set).start()
+    query.stop()
+    run(spark, tmp_path, EAGER_JOIN, "driver")
+    assert diff_answers(Oracle(EAGER_JOIN).answers(feed), written(tmp_path / "out")) == ""
+
+
+def test_many_answers_of_one_batch_are_written_by_spark(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(beside, "_FEW", 3)
+    feed = make_feed()
+    write_batches(tmp_path / "in", [*feed, LAST], 20)
+    run(spark, tmp_path, EAGER_JOIN, "driver")
+    monkeypatch.setattr(beside, "_FEW", 10_000)
+    monkeypatch.setattr(beside, "_VERY_FEW", 0)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "in").rename(tmp_path / "other" / "in")
+    run(spark, tmp_path / "other", EAGER_JOIN, "driver")
+    expected = Oracle(EAGER_JOIN).answers(feed)
+    for folder in (tmp_path, tmp_path / "other"):
+        assert diff_answers(expected, written(folder / "out")) == ""

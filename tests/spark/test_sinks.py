@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import random
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from pyspark.errors import StreamingQueryException
 from quadweir import rows
 from quadweir.errors import SourceError, UsageError
 from quadweir.sinks import files
+from quadweir.sinks.answertext import answer_text
 from quadweir.sinks.console import ConsoleSink
 from quadweir.sinks.deadletters import records_with_dead_letters, with_dead_letters
 from quadweir.sinks.files import FileSink
@@ -23,7 +25,7 @@ from quadweir.sinks.memory import MemorySink
 from quadweir.sinks.start import Batch, Call, Split, both, start
 from quadweir.sources.declare import Format, StreamDeclaration, TcpSource
 from quadweir.sources.records import parse_records
-from quadweir.terms import IRI, Literal
+from quadweir.terms import IRI, BlankNode, Literal
 from quadweir.vocab import XSD
 
 if TYPE_CHECKING:
@@ -106,6 +108,41 @@ def test_terms_of_answers_are_written_as_json_and_csv_have_them(spark: SparkSess
     table = [row[0] for row in to_lines(frame, LineFormat.ANSWERS_CSV).collect()]
     read = next(csv.reader(io.StringIO(table[1], newline="")))
     assert read[2:] == ["urn:a", "_:x", "", TERMS[1].lexical]
+
+
+@pytest.mark.parametrize(
+    "form", [LineFormat.ANSWERS_JSONL, LineFormat.ANSWERS_CSV, LineFormat.ANSWERS_TSV]
+)
+def test_few_answers_are_written_without_spark_as_with_it(
+    spark: SparkSession, form: LineFormat
+) -> None:
+    generated = [_generated(number) for number in range(300)]
+    found = [(number, "+-"[number % 2], terms) for number, terms in enumerate(generated)]
+    kind = 't long, sign string, bindings struct<`z z`:string,b:string,`é"`:string>'
+    frame = spark.createDataFrame(found, kind).coalesce(1)
+    bound = dict(zip(("z z", "b", 'é"'), zip(*generated, strict=True), strict=True))
+    t, sign = [each[0] for each in found], [each[1] for each in found]
+    assert answer_text(form, t, sign, bound) == [row[0] for row in to_lines(frame, form).collect()]
+    # There may be nothing to bind.
+    nothing = frame.selectExpr("t", "sign", "named_struct() AS bindings")
+    assert answer_text(form, t, sign, {}) == [row[0] for row in to_lines(nothing, form).collect()]
+    assert answer_text(LineFormat.NQUADS, t, sign, bound) is None
+
+
+def _generated(number: int) -> tuple[str | None, ...]:
+    """Three terms, some of them none, with every character that has an escape."""
+    dice = random.Random(number)
+    characters = '\x00\x01\b\t\n\x0b\f\r\x1f "\\\x7f\x85\u2028\ufffe\U0001f600.<>#@^,aé'
+    text = "".join(dice.choices(characters, k=dice.randrange(9)))
+    kinds: list[object] = [
+        None,
+        IRI(f"urn:x:{number}é"),
+        BlankNode(f"b{number}"),
+        Literal(text),
+        Literal(text, language="de-at"),
+        Literal(text, datatype=IRI("urn:d")),
+    ]
+    return tuple(None if each is None else str(each) for each in dice.choices(kinds, k=3))
 
 
 def test_rows_that_a_sink_cannot_write_are_refused_before_a_query_starts(

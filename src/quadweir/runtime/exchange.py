@@ -47,6 +47,8 @@ MOST_ROWS: Final = 1 << 19
 # Arrow and Spark hold at most 2 GiB in a column of blobs, and a row may go to every shard.
 MOST_BYTES: Final = 1 << 26
 ELEMENT_COLUMNS: Final = (rows.EVENT_TIME, rows.POSITION)
+# Where nothing is shuffled, what is larger goes into no log either, but into a snapshot (`hosting`).
+_SMALL: Final = 1 << 20
 
 
 Times = dict[str, tuple[int, int]]
@@ -80,33 +82,37 @@ class Packer:
         return Packer(keys, streams, bits, tuple(each.key for each in plan.wanted))
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        waiting: list[pa.RecordBatch] = []
-        count = size = 0
-        times: Times = {}
-        told: Told = {}
+        gathered = _Gathered(self)
         sent = False
-        tests = self.bits.masks(True for _ in self.sent_by)
         for arrived in batches:
-            letters, batch = taken_out(arrived)
+            letters = gathered.add(arrived)
             if letters:
                 yield letter_blob(self.keys, letters)
-            self._note_times(times, told, batch)
-            some = _any_of(batch, tests)
-            found = np.count_nonzero(some)
-            if not found:
-                continue
-            # Shards get what is theirs anyway; a few rows more may wait.
-            waiting.append(batch if 2 * found > len(some) else batch.filter(pa.array(some)))
-            count += waiting[-1].num_rows
-            size += waiting[-1].nbytes
-            if count >= MOST_ROWS or size >= MOST_BYTES:
-                yield self._pack(waiting, times, told)
-                waiting, count, size, times, sent = [], 0, 0, {}, True
-        if waiting or times or told or not sent:
-            yield self._pack(waiting, times, told)
+            if gathered.count >= MOST_ROWS or gathered.size >= MOST_BYTES:
+                yield self._pack(gathered)
+                gathered, sent = _Gathered(self, gathered.told), True
+        if gathered.rows or gathered.times or gathered.told or not sent:
+            yield self._pack(gathered)
         settle(Packer)
 
-    def _note_times(self, times: Times, told: Told, batch: pa.RecordBatch) -> None:
+    def for_shard(
+        self, shard: int, batches: Iterable[pa.RecordBatch], now: int
+    ) -> tuple[list[str], bytes]:
+        """Pack all rows of a batch for one shard; gives the letters among them, which are no shard's, too.
+
+        Args:
+            shard: its number.
+            batches: the rows.
+            now: when that is.
+        """
+        gathered = _Gathered(self)
+        letters = [each for batch in batches for each in gathered.add(batch)]
+        table = gathered.table
+        part = self._part(table, shard) if table is not None else None
+        return letters, _blob(part, _facts(gathered, now, shard), at_most=_SMALL)
+
+    def note_times(self, times: Times, told: Told, batch: pa.RecordBatch) -> None:
+        """Note how far time has come in rows."""
         if not batch.num_rows:
             return
         numbers = self.bits.read(STREAM, batch)
@@ -128,20 +134,17 @@ class Packer:
                     int(max(known[1], mine.max())),
                 )
 
-    def _pack(self, waiting: list[pa.RecordBatch], times: Times, told: Told) -> pa.RecordBatch:
-        table = pa.Table.from_batches(waiting) if waiting else None
-        # Both are the same for all shards: they go on from instant to instant together, and find a
-        # stream idle at the same time.
-        first = min((first for name, (first, _) in times.items() if name != END), default=None)
-        facts = {
-            TIMES: json.dumps(times).encode(),
-            TOLD_TIMES: json.dumps(told).encode(),
-            PACKED_AT: str(int(time.time() * 1000)).encode(),
-        }
+    def _pack(self, gathered: _Gathered) -> pa.RecordBatch:
+        table = gathered.table
+        # All of this is the same for all shards: they go on from instant to instant together, and find
+        # a stream idle at the same time.
+        times = gathered.times.items()
+        first = min((first for name, (first, _) in times if name != END), default=None)
+        now = int(time.time() * 1000)
         blobs = [
             _blob(
                 self._part(table, shard) if table is not None else None,
-                facts | {SHARD: str(shard).encode()},
+                _facts(gathered, now, shard),
             )
             for shard in range(len(self.keys))
         ]
@@ -163,6 +166,51 @@ class Packer:
         for name, each in mine.items():
             table = table.append_column(name, pa.array(each))
         return table if some.all() else table.filter(pa.array(some))
+
+
+class _Gathered:
+    """Rows that wait to be packed, and how far time has come in them.
+
+    Args:
+        packer: what they are packed by.
+        told: what streams told themselves before.
+    """
+
+    def __init__(self, packer: Packer, told: Told | None = None) -> None:
+        self._packer = packer
+        self._tests = packer.bits.masks(True for _ in packer.sent_by)
+        self.rows: list[pa.RecordBatch] = []
+        self.count = self.size = 0
+        self.times: Times = {}
+        self.told: Told = {} if told is None else told
+
+    def add(self, arrived: pa.RecordBatch) -> list[str]:
+        """Take rows in; gives the letters among them."""
+        letters, batch = taken_out(arrived)
+        self._packer.note_times(self.times, self.told, batch)
+        some = _any_of(batch, self._tests)
+        found = np.count_nonzero(some)
+        if found:
+            # Shards get what is theirs anyway; a few rows more may wait.
+            kept = batch if 2 * found > len(some) else batch.filter(pa.array(some))
+            self.rows.append(kept)
+            self.count += kept.num_rows
+            self.size += kept.nbytes
+        return letters
+
+    @property
+    def table(self) -> pa.Table | None:
+        return pa.Table.from_batches(self.rows) if self.rows else None
+
+
+def _facts(gathered: _Gathered, now: int, shard: int) -> dict[bytes, bytes]:
+    """Give what a blob says besides its rows."""
+    return {
+        TIMES: json.dumps(gathered.times).encode(),
+        TOLD_TIMES: json.dumps(gathered.told).encode(),
+        PACKED_AT: str(now).encode(),
+        SHARD: str(shard).encode(),
+    }
 
 
 def _any_of(batch: pa.RecordBatch, masks: Mapping[str, int]) -> np.ndarray:
@@ -227,17 +275,25 @@ class Header:
         )
 
 
-def _blob(part: pa.Table | None, facts: Mapping[bytes, bytes]) -> bytes:
+def _blob(
+    part: pa.Table | None, facts: Mapping[bytes, bytes], *, at_most: int | None = None
+) -> bytes:
     if part is None:
         part = pa.schema([pa.field(name, pa.int64()) for name in ELEMENT_COLUMNS]).empty_table()
-    return to_bytes(part.replace_schema_metadata(facts))
+    return to_bytes(part.replace_schema_metadata(facts), at_most=at_most)
 
 
-def to_bytes(table: pa.Table) -> bytes:
-    """Write a table, with what its schema says of it, as the bytes of a blob."""
+def to_bytes(table: pa.Table, *, at_most: int | None = None) -> bytes:
+    """Write a table, with what its schema says of it, as the bytes of a blob.
+
+    Args:
+        table: the table.
+        at_most: compress it only if it is not larger than so many bytes.
+    """
     sink = pa.BufferOutputStream()
     # It goes through a shuffle and into the state; spellings have much in common.
-    options = pa.ipc.IpcWriteOptions(compression="lz4" if table.num_rows else None)
+    is_small = at_most is None or table.nbytes <= at_most
+    options = pa.ipc.IpcWriteOptions(compression="lz4" if table.num_rows and is_small else None)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())

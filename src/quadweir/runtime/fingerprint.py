@@ -23,6 +23,10 @@ VERSION: Final = 5
 """Counts up whenever older state, or the note about it, cannot be read any more."""
 _MOST_LINES: Final = 30
 
+DRIVER: Final = "driver"
+EXECUTORS: Final = "executors"
+"""Where shards are: in processes beside the driver, or in Spark's executors and its state store."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class Fingerprint:
         layout: how its rows are sharded, in words (`ShardKey.layout`).
         held: the digest of what its shards hold (`QueryPlan.held`).
         inputs: the same of the queries whose answers it reads.
+        shards_in: where its shards are, `DRIVER` or `EXECUTORS`.
         most: how many shards there might have been; `shards` is 1 if the plan has use for one only.
     """
 
@@ -51,6 +56,7 @@ class Fingerprint:
     layout: str = ""
     held: str = ""
     inputs: tuple[Fingerprint, ...] = ()
+    shards_in: str = EXECUTORS
     most: int = field(default=0, compare=False)
 
     @staticmethod
@@ -62,6 +68,7 @@ class Fingerprint:
         static: str,
         schema: str = "",
         inputs: tuple[Fingerprint, ...] = (),
+        shards_in: str = EXECUTORS,
     ) -> Fingerprint:
         return Fingerprint(
             render(plan.query),
@@ -72,6 +79,7 @@ class Fingerprint:
             layout=plan.key.layout,
             held=hashlib.sha256(plan.held.encode()).hexdigest(),
             inputs=inputs,
+            shards_in=shards_in,
             most=shards,
         )
 
@@ -118,6 +126,7 @@ class Fingerprint:
             "layout": self.layout,
             "held": self.held,
             "inputs": [each._table() for each in self.inputs],
+            "shards_in": self.shards_in,
         }
 
     def _note(self) -> dict[str, Any]:
@@ -171,6 +180,11 @@ class Fingerprint:
                     "Start it with --reload-static, start(..., reload_static=True) in Python, to go on "
                     "with the new data; or with the data that it had."
                 )
+            elif known.shards_in != self.shards_in:
+                hint = (
+                    f"Run it with --shards-in {known.shards_in}, on a master that suits that; or start "
+                    "anew with another checkpoint, which reads the streams from their beginning."
+                )
             elif (known.most, known.partitions) != (self.most, self.partitions):
                 hint = (
                     f"Run it with --shards {known.most}; or start anew with another checkpoint, "
@@ -194,12 +208,21 @@ class Fingerprint:
             lines = list(diff)[2:]
             cut = lines[:_MOST_LINES] + (["..."] if len(lines) > _MOST_LINES else [])
             changed.append("the query is another one:\n" + "\n".join(cut))
+        elif known.shards_in != self.shards_in:
+            told = {DRIVER: "beside the driver", EXECUTORS: "in Spark's executors"}
+            changed.append(
+                f"its shards were {told[known.shards_in]}, and now are to be {told[self.shards_in]}"
+            )
         elif (known.shards, known.partitions) != (self.shards, self.partitions) and (
             known.layout == self.layout or known.most != self.most
         ):
+            over = [
+                f" over {each.partitions} partitions" * bool(each.partitions)
+                for each in (known, self)
+            ]
             changed.append(
-                f"its state is cut into {known.shards} shards over {known.partitions} partitions, "
-                f"and now there are to be {self.shards} over {self.partitions}"
+                f"its state is cut into {known.shards} shards{over[0]}, "
+                f"and now there are to be {self.shards}{over[1]}"
             )
         elif known.layout != self.layout:
             changed.append(
@@ -238,5 +261,7 @@ def _read(table: Mapping[str, Any]) -> Fingerprint:
         table["layout"],
         table["held"],
         tuple(map(_read, table["inputs"])),
+        # Before there were others they all were there.
+        table.get("shards_in", EXECUTORS),
         table["most"],
     )

@@ -71,6 +71,18 @@ def pack_matches(statements: DataFrame, plan: QueryPlan, keys: tuple[int, ...]) 
     return matched.mapInArrow(Handed(Packer.of(plan, keys)), BLOB_SCHEMA)
 
 
+def matched_rows(statements: DataFrame, plan: QueryPlan, shards: int) -> DataFrame:
+    """Match statements, for somebody who collects what matched: rows that `widened` takes.
+
+    Args:
+        statements: as for `pack_matches`.
+        plan: the query's plan.
+        shards: how many shards there are.
+    """
+    bits = MatchBits.of(plan.wanted, streams=len(stream_numbers(plan)), shards=shards)
+    return narrowed(match_statements(statements, plan, shards), bits)
+
+
 @contextmanager
 def counting_rows(spark: SparkSession, *, when: bool = True) -> Iterator[None]:
     """Have Spark count rows instead of weighing batches, in what is begun meanwhile.

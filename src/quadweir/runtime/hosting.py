@@ -174,14 +174,14 @@ class HostingProcessor(StatefulProcessor):
         tokens.append(copy.token)
         lasting = copy.hosted.lasting(blobs)
         logged += sum(map(len, lasting))
-        if version - first + 1 >= _LONGEST_LOG or logged > max(_SMALLEST_SNAPSHOT, saved):
+        if snapshot_is_due(entries=version - first + 1, logged=logged, saved=saved):
             # What the snapshot holds need not be logged as well.
             parts, saved = self._save(copy.hosted, parts)
             for number in range(first, version):
                 self._kept.removeKey((number,))
             first, logged, tokens = version + 1, 0, tokens[-1:]
         else:
-            self._kept.updateValue((version,), (_packed(copy.hosted.mark(), lasting),))
+            self._kept.updateValue((version,), (packed_entry(copy.hosted.mark(), lasting),))
         header = _Header(version, tokens, parts, saved, first, logged, copy.hosted.note())
         self._kept.updateValue(_HEADER, (json.dumps(asdict(header)).encode(),))
         self._keep(shard, copy)
@@ -212,7 +212,7 @@ class HostingProcessor(StatefulProcessor):
                 data = [self._read(_part(number)) for number in range(parts)]
                 copy.hosted.restore(b"".join(data))
         for number in range(version + 1 - behind, version + 1):
-            mark, blobs = _unpacked(self._read((number,)))
+            mark, blobs = unpacked_entry(self._read((number,)))
             copy.hosted.replay(blobs, mark)
             copy.replayed += 1
         if note is not None:
@@ -247,12 +247,25 @@ def _part(number: int) -> tuple[int]:
     return (-1 - number,)
 
 
-def _packed(mark: int, blobs: list[bytes]) -> bytes:
+def snapshot_is_due(*, entries: int, logged: int, saved: int) -> bool:
+    """Tell whether a snapshot is to take the place of a log.
+
+    Args:
+        entries: in the log.
+        logged: their bytes.
+        saved: bytes of the last snapshot.
+    """
+    return entries >= _LONGEST_LOG or logged > max(_SMALLEST_SNAPSHOT, saved)
+
+
+def packed_entry(mark: int, blobs: list[bytes]) -> bytes:
+    """Write what a batch logs as bytes."""
     lengths = struct.pack(f"<qq{len(blobs)}q", mark, len(blobs), *map(len, blobs))
     return b"".join((lengths, *blobs))
 
 
-def _unpacked(entry: bytes) -> tuple[int, list[bytes]]:
+def unpacked_entry(entry: bytes) -> tuple[int, list[bytes]]:
+    """Read what `packed_entry` wrote."""
     mark, count = struct.unpack_from("<qq", entry)
     lengths = struct.unpack_from(f"<{count}q", entry, 16)
     place, blobs = 16 + 8 * count, []

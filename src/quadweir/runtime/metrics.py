@@ -64,15 +64,19 @@ class Meter:
         if INPUT_METRICS not in observed:
             found["statements"] += report.numInputRows
         told = observed.get(METRICS)
+        stages = [each for each in (observed.get(FIRST_METRICS), told) if each is not None]
         if told is not None and told["through"] is not None:
             through = told["through"]
             found["through"] = through if abs(through) < _EDGE else None
-            stages = [each for each in (observed.get(FIRST_METRICS), told) if each is not None]
             found["held"] = sum(each["held"] or 0 for each in stages)
             found["kernel_ms"] = sum(each["kernel_ms"] or 0 for each in stages)
         found["batch_ms"] = report.batchDuration
         operators = report.stateOperators
-        if operators:
+        if told is not None and "state_ms" in told:
+            # Shards beside the driver keep their state themselves.
+            for key in ("state_rows", "state_bytes", "state_ms"):
+                found[key] = sum(each[key] for each in stages)
+        elif operators:
             found["state_rows"] = sum(each.numRowsTotal for each in operators)
             found["state_bytes"] = sum(each.memoryUsedBytes for each in operators)
             # Spark adds up what its tasks took side by side.

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -25,11 +26,12 @@ from quadweir.plan.bounds import refuse_endless
 from quadweir.plan.describe import describe, shards_used
 from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.runtime.answers import as_statements, present, with_times
+from quadweir.runtime.beside import Outlet, ShardsBeside
 from quadweir.runtime.bounded import ShardSpec, answer_bounded
 from quadweir.runtime.continuous import answer_continuously
 from quadweir.runtime.feeds import METRICS as INPUT_METRICS
-from quadweir.runtime.feeds import Feed, open_feeds
-from quadweir.runtime.fingerprint import Fingerprint
+from quadweir.runtime.feeds import Feed, Opened, open_feeds
+from quadweir.runtime.fingerprint import DRIVER, EXECUTORS, Fingerprint
 from quadweir.runtime.handover import counting_rows, stages_in_python
 from quadweir.runtime.letters import dead_letters as letters_of
 from quadweir.runtime.metrics import Meter
@@ -41,7 +43,7 @@ from quadweir.sinks.start import Call, Split, start
 from quadweir.terms import IRI
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from quadweir.sinks.start import Sink
@@ -120,6 +122,8 @@ class RegisteredQuery:
             allowed=frozenset(map(IRI, allow_unbounded)),
         )
         self._running: StreamingQuery | None = None
+        self._beside: ShardsBeside | None = None
+        self._shards_in = DRIVER if self._is_on_one_machine else EXECUTORS
         self._gate = Gate()
         self._runs_as = ""
         # What it runs over, it itself and the queries whose answers it reads. Another query over the
@@ -236,6 +240,7 @@ class RegisteredQuery:
         record: Path | None = None,
         dead_letters: Sink | None = None,
         reload_static: bool = False,
+        shards_in: str | None = None,
     ) -> RegisteredQuery:
         """Start writing answers to a sink as streams go on.
 
@@ -251,6 +256,10 @@ class RegisteredQuery:
                 statements that match but are late, as far as the query looks at them.
             reload_static: go on with static data as it is now, as `reload_static()` does, if the
                 checkpoint was left over other data.
+            shards_in: `driver` for shards in processes beside the driver, whose answers come sooner;
+                `executors` for shards in Spark's executors, with state in Spark's state store, which
+                a cluster needs. Default: as the checkpoint was left; in a new one beside the driver
+                if Spark runs on one machine.
 
         Raises:
             StateError: the checkpoint was made for another query, another schema, other static data
@@ -262,14 +271,11 @@ class RegisteredQuery:
         if self._running is not None and self._running.isActive:
             raise UsageError("the query runs already", hint="Stop it first, or register another.")
         checkpoint = Path(checkpoint)
-        self._settle(Fingerprint.left_in(checkpoint))
-        raw, is_live = self._raw(
-            checkpoint / "spool",
-            run=str(checkpoint.absolute()),
-            record=record,
-            letters=dead_letters is not None,
-        )
-        if not is_live:
+        left = Fingerprint.left_in(checkpoint)
+        self._shards_in = self._chosen(shards_in, left)
+        self._settle(left)
+        opened = open_feeds(self.plan, self._feeds, checkpoint / "spool")
+        if opened is None or not opened.is_streaming:
             raise UsageError(
                 "the streams of the query are all there: it has an end, and nothing to start",
                 hint="Take to_dataframe(), or watch a folder (watch = true), or replay the files.",
@@ -284,25 +290,38 @@ class RegisteredQuery:
             found = present(raw, self.plan.query, self._spec.shape)
             return as_statements(found, statements) if statements is not None else found
 
-        def split(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
-            return answers(raw), letters_of(raw)
-
-        # Matching, and one stage or two: what anybody else hands to Python has to be weighed.
-        own = 2 if self.plan.key.cut is None else 3
-        is_alone = stages_in_python(raw) == own and not any(
-            isinstance(each, Call) and not each.whole for each in (sink, dead_letters)
+        read = self._read(opened, record=record, letters=dead_letters is not None)
+        spec = replace(self._spec, letters=dead_letters is not None)
+        self._gate = Gate()
+        begin = partial(
+            start,
+            checkpoint=checkpoint,
+            every=every,
+            available_now=available_now,
+            name=name,
+            gate=self._gate,
         )
-        with counting_rows(self._spark, when=is_alone):
-            self._gate = Gate()
-            self._running = start(
-                answers(raw) if dead_letters is None else raw,
-                whole(sink if dead_letters is None else Split(split, (sink, dead_letters))),
+        if self._shards_in == DRIVER:
+            names = tuple(each.name for each in self._spec.shape.variables)
+            is_solutions = not isinstance(self.plan.query.form, ConstructForm)
+            outlets = [Outlet(sink, answers, variables=names if is_solutions else None)]
+            if dead_letters is not None:
+                outlets.append(Outlet(dead_letters, letters_of, letters=True))
+            self._beside = ShardsBeside(
+                self._spark,
+                read,
+                spec,
+                opened.timing,
+                shards=self.shards,
                 checkpoint=checkpoint,
-                every=every,
-                available_now=available_now,
-                name=name,
-                gate=self._gate,
+                outlets=outlets,
             )
+            self._running = self._beside.started_by(begin)
+        else:
+            raw = answer_continuously(
+                read, spec, opened.timing, shards=self.shards, name=str(checkpoint.absolute())
+            )
+            self._running = self._start_in_executors(raw, answers, sink, dead_letters, begin)
 
         def again() -> None:
             self.fingerprint.replace_static(checkpoint)
@@ -315,10 +334,51 @@ class RegisteredQuery:
                 name=name,
                 record=record,
                 dead_letters=dead_letters,
+                shards_in=self._shards_in,
             )
 
         self._start = again
         return self
+
+    def _start_in_executors(
+        self,
+        raw: DataFrame,
+        answers: Callable[[DataFrame], DataFrame],
+        sink: Sink,
+        dead_letters: Sink | None,
+        begin: Callable[[DataFrame, Sink], StreamingQuery],
+    ) -> StreamingQuery:
+        """Start writing what shards in Spark's executors give."""
+        self._beside = None
+
+        def split(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
+            return answers(raw), letters_of(raw)
+
+        # Matching, and one stage or two: what anybody else hands to Python has to be weighed.
+        own = 2 if self.plan.key.cut is None else 3
+        is_alone = stages_in_python(raw) == own and not any(
+            isinstance(each, Call) and not each.whole for each in (sink, dead_letters)
+        )
+        with counting_rows(self._spark, when=is_alone):
+            if dead_letters is None:
+                return begin(answers(raw), whole(sink))
+            return begin(raw, whole(Split(split, (sink, dead_letters))))
+
+    @property
+    def _is_on_one_machine(self) -> bool:
+        master = str(self._spark.sparkContext.master)
+        return master.startswith("local") and not master.startswith("local-cluster")
+
+    def _chosen(self, asked: str | None, left: Fingerprint | None) -> str:
+        """Say where shards are to be, if a checkpoint was left so or so."""
+        if asked is None:
+            known = left.shards_in if left is not None else None
+            return known or (DRIVER if self._is_on_one_machine else EXECUTORS)
+        if asked not in (DRIVER, EXECUTORS):
+            raise UsageError(
+                f"shards cannot be in {asked!r}", hint=f"Choose {DRIVER} or {EXECUTORS}."
+            )
+        return asked
 
     def reload_static(self) -> bool:
         """Read static data anew; tells whether it is another for this query.
@@ -398,13 +458,19 @@ class RegisteredQuery:
     @property
     def fingerprint(self) -> Fingerprint:
         """What the state of this query depends on."""
+        return self._fingerprint(self._shards_in)
+
+    def _fingerprint(self, shards_in: str) -> Fingerprint:
         return Fingerprint.of(
             self.plan,
             shards=self._most,
-            partitions=self.partitions,
+            # Processes beside the driver are as many as shards.
+            partitions=self.partitions if shards_in == EXECUTORS else 0,
             static=self._planned.prepared.digest,
-            inputs=tuple(each.fingerprint for each in self._feeding()),
+            # Queries whose answers are read are part of what Spark runs.
+            inputs=tuple(each._fingerprint(EXECUTORS) for each in self._feeding()),
             schema=self._schema.digest if self._schema is not None else "",
+            shards_in=shards_in,
         )
 
     def explain(self, *, spark: bool = False) -> str:
@@ -447,12 +513,14 @@ class RegisteredQuery:
     @property
     def lastProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
         """Spark's report of the last batch."""
-        return self.streaming.lastProgress
+        last = self.streaming.lastProgress
+        return last if self._beside is None else self._beside.report(last)
 
     @property
     def recentProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
         """Spark's reports of the last batches."""
-        return self.streaming.recentProgress
+        found = self.streaming.recentProgress
+        return found if self._beside is None else [*map(self._beside.report, found)]
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
         """Wait until it ends, as Spark's StreamingQuery does."""
@@ -470,6 +538,8 @@ class RegisteredQuery:
         """Stop it; its checkpoint lets it go on later."""
         if self._running is not None:
             self._running.stop()
+        if self._beside is not None:
+            self._beside.close()
 
     def metrics(self) -> dict[str, Any]:
         """How the query has fared since it was first started here.
@@ -478,13 +548,13 @@ class RegisteredQuery:
         totals; `input_rate` and `answer_rate` are statements and answers a second of late; `through`
         is the instant until which all is known, in milliseconds, None before and after; `lag_ms` how
         far it lies behind the clock; `held` the mappings that shards remember; `state_rows` and
-        `state_bytes` what Spark's state store holds; `batch_ms` the time of the last batch, of which
+        `state_bytes` what Spark's state store holds, or the logs of shards beside the driver; `batch_ms` the time of the last batch, of which
         `kernel_ms` in shards, `state_ms` for writing state and `spark_ms` the rest.
 
         Spark remembers a hundred batches: ask at least as often for totals without gaps.
         """
         if self._running is not None:
-            self._meter.add(self._running.recentProgress)
+            self._meter.add(self.recentProgress)
         return self._meter.metrics()
 
     def input_counts(self) -> dict[str, int]:
@@ -502,48 +572,42 @@ class RegisteredQuery:
         raw, _ = self._raw(spool, run=run)
         return present(raw, self.plan.query, self._spec.shape)
 
-    def _raw(
-        self,
-        spool: Path | None,
-        *,
-        run: str,
-        tag: str = "",
-        record: Path | None = None,
-        letters: bool = False,
-    ) -> tuple[DataFrame, bool]:
+    def _raw(self, spool: Path | None, *, run: str, tag: str = "") -> tuple[DataFrame, bool]:
         """Give the answers as the shards do, and whether there is no end to them."""
         opened = open_feeds(self.plan, self._feeds, spool)
         if opened is None:
             empty = self._spark.createDataFrame([], rows.STATEMENT_SCHEMA)
             return answer_bounded(empty, self._spec, shards=1), False
-        counts = (
-            F.count(F.when(F.col(rows.REASON).isNull(), 1)).alias("statements"),
-            F.count(rows.REASON).alias("dead_letters"),
-        )
         if not opened.is_streaming:
             # Without a name of its own: queries over the answers of queries have several.
             self._observation = Observation()
-            told = replace(opened, frame=opened.frame.observe(self._observation, *counts))
+            told = replace(opened, frame=opened.frame.observe(self._observation, *_counts()))
             return answer_bounded(told.statements, self._spec, shards=self.shards), False
-        # Counting goes row by row, outside of Spark's compiled code; where rows that sources give
-        # are what is counted, Spark has counted them already.
-        told = opened
-        if not opened.plain:
-            told = replace(opened, frame=opened.frame.observe(INPUT_METRICS + tag, *counts))
-        statements = told.frame if letters else told.statements
-        if record is not None:
-            record.mkdir(parents=True, exist_ok=True)
-            recorder = Recorder(str(record.absolute()))
-            statements = statements.mapInArrow(recorder, statements.schema)
+        statements = self._read(opened, tag=tag)
         found = answer_continuously(
-            statements,
-            replace(self._spec, letters=letters),
-            opened.timing,
-            shards=self.shards,
-            name=run,
-            tag=tag,
+            statements, self._spec, opened.timing, shards=self.shards, name=run, tag=tag
         )
         return found, True
+
+    def _read(
+        self,
+        opened: Opened,
+        *,
+        tag: str = "",
+        record: Path | None = None,
+        letters: bool = False,
+    ) -> DataFrame:
+        """Give what streams that go on bring, counted and, if asked to, recorded."""
+        # Counting goes row by row, outside of Spark's compiled code; where rows that sources give
+        # are what is counted, Spark has counted them already.
+        if not opened.plain:
+            opened = replace(opened, frame=opened.frame.observe(INPUT_METRICS + tag, *_counts()))
+        statements = opened.frame if letters else opened.statements
+        if record is None:
+            return statements
+        record.mkdir(parents=True, exist_ok=True)
+        recorder = Recorder(str(record.absolute()))
+        return statements.mapInArrow(recorder, statements.schema)
 
     def _read_feeds(self) -> list[Feed]:
         """List the streams that it reads, as far as they are known."""
@@ -555,6 +619,14 @@ class RegisteredQuery:
             raise UsageError(
                 "only the answers of a CONSTRUCT are triples", hint="Take to_dataframe()."
             )
+
+
+def _counts() -> tuple[Column, Column]:
+    """Count the statements of what is read, and the dead letters."""
+    return (
+        F.count(F.when(F.col(rows.REASON).isNull(), 1)).alias("statements"),
+        F.count(rows.REASON).alias("dead_letters"),
+    )
 
 
 def _difference(then: QueryPlan, now: QueryPlan) -> str:

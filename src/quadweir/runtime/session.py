@@ -62,7 +62,7 @@ _JVM_FOR_ROWS: Final = (
 # What a batch gives back, the next one needs again. Left alone, Java's and Python's allocators return it
 # to the system in between, and all of its pages come anew, zeroed (docs/design/0003-spark-session.md).
 # Arrow's own allocator returns it in any case.
-_KEEP_MEMORY: Final[Mapping[str, str]] = {
+KEEP_MEMORY: Final[Mapping[str, str]] = {
     "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "ARROW_DEFAULT_MEMORY_POOL": "system",
@@ -151,7 +151,7 @@ def build(
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        with _starting_with(_KEEP_MEMORY if sys.platform == "linux" else {}):
+        with _starting_with(KEEP_MEMORY if sys.platform == "linux" else {}):
             session = builder.getOrCreate()
     except Exception as error:
         raise EnvironmentProblem(
@@ -249,7 +249,7 @@ def _settings(
     settings["spark.ui.retainedJobs"] = "50"
     settings["spark.ui.retainedStages"] = "50"
     if not master.startswith("local") and sys.platform == "linux":
-        for name, value in _KEEP_MEMORY.items():
+        for name, value in KEEP_MEMORY.items():
             settings[f"spark.executorEnv.{name}"] = os.environ.get(name, value)
     if jars is None:
         from quadweir.sources.kafka import connector_jars

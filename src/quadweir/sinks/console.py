@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TextIO, final
 
@@ -35,9 +36,17 @@ class ConsoleSink:
         """There is nothing to check."""
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
-        found = [row[0] for row in to_lines(frame, self.form).take(self.most_rows + 1)]
-        for line in found[: self.most_rows]:
+        self.write_lines(self.lines(frame), batch)
+
+    def lines(self, frame: DataFrame) -> DataFrame:
+        return to_lines(frame, self.form)
+
+    def write_lines(self, lines: DataFrame, batch: Batch) -> None:
+        self.write_text([row[0] for row in lines.take(self.most_rows + 1)], batch)
+
+    def write_text(self, lines: Sequence[str], batch: Batch) -> None:
+        for line in lines[: self.most_rows]:
             print(line, file=self.out)
-        if len(found) > self.most_rows:
+        if len(lines) > self.most_rows:
             print(f"# batch {batch.number}: more than {self.most_rows} rows", file=self.out)
         self.out.flush()

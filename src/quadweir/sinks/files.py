@@ -14,6 +14,7 @@ from __future__ import annotations
 import gzip
 import json
 import shutil
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
@@ -79,13 +80,30 @@ class FileSink:
         self.write_lines(self.lines(frame), batch)
 
     def write_lines(self, lines: DataFrame, batch: Batch) -> None:
+        options = {"compression": "gzip"} if self.compress else {}
+
+        def write(folder: Path) -> None:
+            lines.write.mode("overwrite").options(**options).text(str(folder.absolute()))
+
+        self._publish(write, batch)
+
+    def write_text(self, lines: Sequence[str], batch: Batch) -> None:
+        def write(folder: Path) -> None:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir()
+            data = "".join(f"{line}\n" for line in lines).encode()
+            (folder / "part-0").write_bytes(gzip.compress(data) if self.compress else data)
+
+        self._publish(write, batch)
+
+    def _publish(self, write: Callable[[Path], None], batch: Batch) -> None:
+        """Have the parts of a batch written, and put them in place, once."""
         if batch.number <= self._last_done(batch.query):
             return
         ready = self.folder / f".batch-{batch.number}.ready"
         if not ready.is_dir():
             scratch = self.folder / f".batch-{batch.number}.scratch"
-            options = {"compression": "gzip"} if self.compress else {}
-            lines.write.mode("overwrite").options(**options).text(str(scratch.absolute()))
+            write(scratch)
             scratch.rename(ready)
         for part in ready.glob("part-*"):
             if self._is_empty(part):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from quadweir.sinks.gate import Gate
+    from quadweir.sinks.lines import LineFormat
 
 
 @final
@@ -64,6 +65,18 @@ class LineSink(Sink, Protocol):
 
     def write_lines(self, lines: DataFrame, batch: Batch) -> None:
         """Write the lines of a batch."""
+
+
+@runtime_checkable
+class TextSink(LineSink, Protocol):
+    """A sink that writes lines of text, also such as are there already, without Spark."""
+
+    @property
+    def form(self) -> LineFormat:
+        """How a row becomes a line."""
+
+    def write_text(self, lines: Sequence[str], batch: Batch) -> None:
+        """Write lines of a batch, all of them; few, as they were collected."""
 
 
 def start(

@@ -140,7 +140,7 @@ def test_a_copy_that_a_step_left_half_done_is_not_used(monkeypatch):
     host = Host(PAIRS)
     host.push(feed[:16])
     with monkeypatch.context() as patch:
-        patch.setattr(hosting, "_packed", lambda *_: 1 / 0)
+        patch.setattr(hosting, "packed_entry", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             host.push(feed[16:24])
     assert len(hosting._COPIES) == 1  # the other shard's

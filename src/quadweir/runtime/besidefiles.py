@@ -1,0 +1,77 @@
+"""What Spark's tasks and the shards beside the driver hand one another, as files.
+
+Both sides are on one machine. Tasks read answers of the batch that is written just now; where a batch is
+too large to be collected by the driver, they pack its rows and leave them for the shards.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+SPILLED_SCHEMA: Final = "shard_key int, place string"
+
+
+def answer_file(folder: Path, number: int) -> Path:
+    """Where a process leaves its answers."""
+    return folder / f"answers-{number}.arrow"
+
+
+@final
+@dataclass(frozen=True)
+class AnswerFiles:
+    """Reads the answers of the processes whose numbers it is given."""
+
+    folder: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from self.read(batch.column(0).to_pylist())
+
+    def read(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """Read what these processes left."""
+        for number in numbers:
+            file = answer_file(Path(self.folder), number)
+            if file.exists():
+                with pa.memory_map(str(file)) as data:
+                    yield from pa.ipc.open_stream(data)
+
+
+def answers_in(spark: SparkSession, folder: Path, count: int, schema: StructType) -> DataFrame:
+    """Give the answers that so many processes leave in a folder, as they are when it is computed."""
+    numbers = spark.range(0, count, 1, count)
+    return numbers.mapInArrow(AnswerFiles(str(folder)), schema)
+
+
+@final
+@dataclass(frozen=True)
+class Spill:
+    """Packs rows into files and tells of those; what a task left that failed, nobody is told of."""
+
+    pack: Any
+    folder: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from quadweir.runtime.exchange import BLOB, SHARD_KEY
+
+        for batch in self.pack(batches):
+            keys, places = [], []
+            for key, blob in zip(batch.column(SHARD_KEY), batch.column(BLOB), strict=True):
+                if blob.is_valid:
+                    file = Path(self.folder) / f"rows-{uuid.uuid4().hex}.blob"
+                    file.write_bytes(blob.as_buffer())
+                    keys.append(key.as_py())
+                    places.append(str(file))
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(keys, pa.int32()), pa.array(places, pa.string())],
+                names=["shard_key", "place"],
+            )

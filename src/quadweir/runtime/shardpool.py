@@ -1,0 +1,136 @@
+"""Processes beside the driver that hold shards: started, asked, and used again.
+
+A process takes a second or two to load the kernel, so that those that a query no longer needs wait for
+the next one. They end with this process, however it ends: their socket closes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, final
+
+from quadweir.errors import InternalError, QuadweirError
+from quadweir.runtime.session import KEEP_MEMORY
+
+_PROGRAM: Final = "from quadweir.runtime.shardworker import main; main()"
+_MOST_IDLE: Final = 2 * (os.cpu_count() or 1)
+_IDLE: Final[list[ShardProcess]] = []
+_LOCK: Final = threading.Lock()
+
+
+class ProcessEnded(Exception):  # noqa: N818 - it says what happened, and is mended
+    """A process is no longer there."""
+
+
+@final
+class ShardProcess:
+    """A process that holds shards; one thread at a time asks it."""
+
+    def __init__(self) -> None:
+        ours, theirs = multiprocessing.Pipe()
+        home = str(Path(__file__).parents[2])
+        path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
+        kept = KEEP_MEMORY if sys.platform == "linux" else {}
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                # What is written to standard output are answers, and nothing else.
+                stdout=sys.__stderr__ if _has_file(sys.__stderr__) else subprocess.DEVNULL,
+                env={**kept, **os.environ, "PYTHONPATH": path},
+                # Ctrl-C is the driver's to hear.
+                start_new_session=True,
+            )
+        self._connection = ours
+
+    @property
+    def number(self) -> int:
+        """What the system calls the process."""
+        return self._process.pid
+
+    def ask(self, name: str, *given: object) -> None:
+        """Send a request; `answer` has to be called for each.
+
+        Raises:
+            ProcessEnded: nobody is there.
+        """
+        try:
+            self._connection.send((name, *given))
+        except OSError as error:
+            raise ProcessEnded(self._how()) from error
+
+    def answer(self) -> Any:
+        """Wait for what the process has to say to the last request.
+
+        Raises:
+            ProcessEnded: it has ended.
+            QuadweirError: it could not do what it was asked.
+        """
+        try:
+            is_good, result = self._connection.recv()
+        except (EOFError, OSError) as error:
+            raise ProcessEnded(self._how()) from error
+        if is_good:
+            return result
+        if isinstance(result, QuadweirError):
+            raise result
+        raise InternalError("a process that holds shards failed", detail=str(result))
+
+    def end(self) -> None:
+        """Have it end, at once if it is in the middle of something."""
+        with contextlib.suppress(OSError):
+            self._connection.close()
+        self._process.kill()
+        self._process.wait()
+
+    def _how(self) -> str:
+        code = self._process.poll()
+        return "" if code is None else f"it ended with {code}"
+
+
+def take(count: int) -> list[ShardProcess]:
+    """Give so many processes, of those that wait or new ones."""
+    with _LOCK:
+        found = [_IDLE.pop() for _ in range(min(count, len(_IDLE)))]
+    return found + [ShardProcess() for _ in range(count - len(found))]
+
+
+def give_back(processes: Sequence[ShardProcess]) -> None:
+    """Let processes wait for others that need them; they let go of what they hold."""
+    for process in processes:
+        try:
+            process.ask("close")
+            process.answer()
+        except (ProcessEnded, QuadweirError):
+            process.end()
+            continue
+        with _LOCK:
+            is_wanted = len(_IDLE) < _MOST_IDLE
+            if is_wanted:
+                _IDLE.append(process)
+        if not is_wanted:
+            process.end()
+
+
+def _has_file(stream: Any) -> bool:
+    """Whether something that is written to is a file of the system's."""
+    try:
+        return stream is not None and stream.fileno() >= 0
+    except (OSError, ValueError):
+        return False
+
+
+@atexit.register
+def end_idle() -> None:
+    """End all processes that wait."""
+    while _IDLE:
+        _IDLE.pop().end()

@@ -1,0 +1,244 @@
+"""A process beside the driver that holds shards of a query, from its first batch to its last.
+
+Spark's own workers would do, but Spark hands a shard to another of them in most batches, and reaches
+them through a second stage of tasks and a state store, which is most of a small batch's time. Here a
+shard stays where it is. The driver says what to do over a socket that it made, one request after the
+other; when it ends, so does this.
+"""
+
+from __future__ import annotations
+
+import multiprocessing.connection
+import pickle
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, final
+
+import pyarrow as pa
+
+from quadweir.errors import QuadweirError
+from quadweir.runtime.answers import FACTS
+from quadweir.runtime.bounded import ShardSpec
+from quadweir.runtime.exchange import BLOB, SHARD_KEY, Packer
+from quadweir.runtime.garbage import settle
+from quadweir.runtime.handover import widened
+from quadweir.runtime.letters import LETTER, packed
+from quadweir.runtime.processor import HostedShard, Timing
+from quadweir.runtime.shardlog import ShardLog
+
+FIRST: Final = 0
+LAST: Final = 1
+"""The stages of a query; one that has a single stage has the first."""
+
+
+@final
+@dataclass(frozen=True)
+class Place:
+    """A shard that a process is to hold.
+
+    Attributes:
+        stage: of which stage it is.
+        key: its number there.
+        spec: what it is made from.
+        folder: where its state is kept.
+    """
+
+    stage: int
+    key: int
+    spec: ShardSpec
+    folder: str
+
+
+@final
+@dataclass(frozen=True)
+class Work:
+    """What one process is to do for one run of a query.
+
+    Attributes:
+        places: the shards; one of each stage at most.
+        packer: what the first stage gets its rows by.
+        timing: delays and idle times of the streams.
+        answers: the file that answers go to.
+    """
+
+    places: tuple[Place, ...]
+    packer: Packer
+    timing: Timing
+    answers: str
+
+
+@final
+@dataclass(frozen=True)
+class Arrived:
+    """The rows of a batch, in one of three forms.
+
+    Attributes:
+        inline: an Arrow stream of rows.
+        file: the same in a file.
+        packed: files of blobs, by the shards that they are for.
+    """
+
+    inline: bytes = b""
+    file: str = ""
+    packed: Mapping[int, list[str]] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True)
+class Told:
+    """What a shard made of a batch.
+
+    Attributes:
+        facts: how it fares (`answers.FACTS`), and of its state the rows, bytes and milliseconds.
+        answers: how many it gave.
+        letters: how many letters.
+        sent: blobs for the shards of the last stage, from one of the first.
+    """
+
+    facts: Mapping[str, int]
+    answers: int = 0
+    letters: int = 0
+    sent: tuple[tuple[int, bytes], ...] = ()
+
+
+@final
+class HeldShards:
+    """The shards of one process, with their state on disk.
+
+    Args:
+        work: what to hold.
+        batch: the first batch that will come: state is taken up as it was before that.
+
+    Raises:
+        StateError: state is held by another process, or is not whole.
+    """
+
+    def __init__(self, work: Work, batch: int) -> None:
+        self._work = work
+        self._shards: dict[int, tuple[Place, HostedShard, ShardLog]] = {}
+        self._replayed: dict[int, int] = {}
+        try:
+            for place in work.places:
+                log = ShardLog(Path(place.folder))
+                hosted = HostedShard(place.spec, work.timing, place.key)
+                self._shards[place.stage] = place, hosted, log
+                self._replayed[place.stage] = log.take_up(hosted, batch)
+        except BaseException:
+            self.close()
+            raise
+
+    def first(self, batch: int, now: int, arrived: Arrived) -> Told:
+        """Take the rows of a batch in.
+
+        Args:
+            batch: its number.
+            now: when it was read.
+            arrived: the rows.
+        """
+        place, *_ = self._shards[FIRST]
+        packer = self._work.packer
+        if arrived.packed:
+            blobs = [Path(each).read_bytes() for each in arrived.packed.get(place.key, [])]
+            return self._take(FIRST, batch, blobs)
+        rows_of = (widened(each, packer.bits) for each in _read(arrived))
+        letters, blob = packer.for_shard(place.key, rows_of, now)
+        # Of what is no shard's, one of them tells.
+        more = [packed(letters)] if letters and place.key == 0 else []
+        return self._take(FIRST, batch, [*more, blob])
+
+    def last(self, batch: int, blobs: list[bytes]) -> Told:
+        """Take what the first stage gave."""
+        return self._take(LAST, batch, blobs)
+
+    def _take(self, stage: int, batch: int, blobs: list[bytes]) -> Told:
+        place, hosted, log = self._shards[stage]
+        replayed, self._replayed[stage] = self._replayed[stage], 0
+        *found, facts = hosted.take(blobs, f"{place.key}.{batch + 1}", replayed)
+        began = time.monotonic()
+        log.append(hosted, batch, hosted.lasting(blobs))
+        told = {name: facts.column(name)[0].as_py() or 0 for name in FACTS}
+        told |= {
+            "state_ms": round((time.monotonic() - began) * 1000),
+            "state_rows": log.entries,
+            "state_bytes": log.size,
+        }
+        if place.spec.stage == 1:
+            return Told(told, sent=tuple(_sent(found)))
+        rows_of = sum(each.num_rows for each in found)
+        letters = sum(len(each) - each.column(LETTER).null_count for each in found)
+        _write(found, Path(self._work.answers))
+        return Told(told, rows_of - letters, letters)
+
+    def close(self) -> None:
+        """Let go of all state."""
+        for _, _, log in self._shards.values():
+            log.close()
+        self._shards.clear()
+
+
+def _read(arrived: Arrived) -> Iterator[pa.RecordBatch]:
+    if arrived.file:
+        with pa.memory_map(arrived.file) as file:
+            yield from pa.ipc.open_stream(file)
+    else:
+        yield from pa.ipc.open_stream(arrived.inline)
+
+
+def _sent(found: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
+    for batch in found:
+        keys = batch.column(SHARD_KEY).to_pylist()
+        for key, blob in zip(keys, batch.column(BLOB), strict=True):
+            if blob.is_valid:
+                yield key, blob.as_py()
+
+
+def _write(found: list[pa.RecordBatch], file: Path) -> None:
+    """Write answers where Spark's tasks read them; no file for none."""
+    if not found:
+        file.unlink(missing_ok=True)
+        return
+    with pa.OSFile(str(file), "wb") as out, pa.ipc.new_stream(out, found[0].schema) as writer:
+        for batch in found:
+            writer.write_batch(batch)
+
+
+def serve(connection: Any) -> None:
+    """Do what the driver asks for until it has nothing more to say."""
+    held: HeldShards | None = None
+    while True:
+        try:
+            name, *given = connection.recv()
+        except (EOFError, OSError):
+            return
+        result: object = None
+        try:
+            match name:
+                case "open":
+                    work, batch = given
+                    loaded = pickle.loads(work)  # noqa: S301 - our own driver's
+                    # All is loaded now, and there is no shard yet that would never be collected.
+                    settle(HeldShards)
+                    held = HeldShards(loaded, batch)
+                case "close":
+                    if held is not None:
+                        held.close()
+                    held = None
+                case _:
+                    result = getattr(held, name)(*given)
+        except QuadweirError as error:
+            connection.send((False, error))
+        except Exception:  # it ends the run, and the driver has to say why
+            connection.send((False, traceback.format_exc()))
+        else:
+            connection.send((True, result))
+
+
+def main() -> None:
+    """Serve the socket whose number is the argument."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    serve(multiprocessing.connection.Connection(int(sys.argv[1])))

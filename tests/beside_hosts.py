@@ -1,0 +1,143 @@
+"""Queries whose shards are as beside a driver, without processes and without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+
+from quadweir import rows
+from quadweir.algebra.query import ConstructForm, ContinuousQuery
+from quadweir.plan.describe import second_shards, shards_used
+from quadweir.runtime.besidefiles import AnswerFiles, answer_file
+from quadweir.runtime.exchange import Packer
+from quadweir.runtime.handover import MOMENT, MOST_BITS
+from quadweir.runtime.matchbits import MatchBits, word_of
+from quadweir.runtime.matching import END
+from quadweir.runtime.processor import Timing
+from quadweir.runtime.shardworker import FIRST, LAST, Arrived, HeldShards, Place, Told, Work
+from quadweir.sources.streamfiles import Element
+from quadweir.terms import Quad, parse_term
+from quadweir.testing import Answer
+from quadweir.testing.scoping import fill
+from query_hosts import matched, spec_of
+from streaming import quads
+
+NOW = 1_000_000
+
+
+def narrowed(batch: pa.RecordBatch, bits: MatchBits) -> pa.RecordBatch:
+    """What `handover.narrowed` makes of rows."""
+    if bits.used > MOST_BITS:
+        return batch
+    word, _ = word_of(0)
+    time, low = (batch.column(name).to_numpy() for name in (rows.EVENT_TIME, word))
+    others = batch.drop_columns([rows.EVENT_TIME, word])
+    moment = pa.array((time << bits.used) | low)
+    return pa.RecordBatch.from_arrays([moment, *others.columns], [MOMENT, *others.schema.names])
+
+
+def as_stream(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+class BesideHost:
+    """Does what the driver does, with shards that can be lost at any time."""
+
+    def __init__(
+        self,
+        asked: str | ContinuousQuery,
+        folder: Path,
+        *,
+        static: Sequence[Quad] = (),
+        streams: Sequence[str] = ("urn:s", "urn:t"),
+        shards: int = 2,
+        delay_ms: int = 0,
+    ) -> None:
+        self.spec = spec_of(asked, static=static, streams=streams, shards=shards)
+        plan = self.spec.plan
+        self.shards = shards_used(plan, shards)
+        self._then = second_shards(plan, shards) if plan.key.cut is not None else 0
+        self.spec = replace(self.spec, shards=tuple(range(self.shards)))
+        self._stages = [self.spec]
+        if self._then:
+            self._stages = [*self.spec.stages(tuple(range(self._then)))]
+        self.folder = folder
+        self._packer = Packer.of(plan, self.spec.shards)
+        self._timing = Timing(dict.fromkeys(streams, delay_ms), {})
+        self._held: list[HeldShards] = []
+        self.batch = 0
+        self.answers: list[Answer] = []
+        self._before = 0
+        self.told: list[Told] = []
+
+    def _work(self, number: int) -> Work:
+        counts = (self.shards, self._then)
+        places = [
+            Place(stage, number, spec, str(self.folder / f"{stage}-{number}"))
+            for stage, spec, count in zip((FIRST, LAST), self._stages, counts, strict=False)
+            if number < count
+        ]
+        answers = str(answer_file(self.folder, number))
+        return Work(tuple(places), self._packer, self._timing, answers)
+
+    def push(self, elements: Sequence[Element]) -> None:
+        """Take a batch."""
+        self._before = len(self.answers)
+        if not self._held:
+            count = max(self.shards, self._then)
+            self._held = [HeldShards(self._work(number), self.batch) for number in range(count)]
+        batch = narrowed(matched(self.spec.plan, elements, self.shards), self._packer.bits)
+        arrived = Arrived(inline=as_stream(batch))
+        self.told = [each.first(self.batch, NOW, arrived) for each in self._held[: self.shards]]
+        if self._then:
+            sent: list[list[bytes]] = [[] for _ in range(self._then)]
+            for key, blob in (pair for each in self.told for pair in each.sent):
+                sent[key].append(blob)
+            pairs = zip(self._held, sent, strict=False)
+            self.told = [each.last(self.batch, blobs) for each, blobs in pairs]
+        found = AnswerFiles(str(self.folder)).read(range(self._then or self.shards))
+        rows_of = [row for each in found for row in each.to_pylist()]
+        assert sum(each.answers for each in self.told) == len(rows_of)
+        for row in rows_of:
+            self._take(row)
+        self.batch += 1
+
+    def lose(self, *, again: bool = False) -> None:
+        """Lose what is in memory; with the last batch to be taken again, its answers too."""
+        for each in self._held:
+            each.close()
+        self._held = []
+        if again:
+            self.batch -= 1
+            del self.answers[self._before :]
+
+    def _take(self, row: dict[str, Any]) -> None:
+        bound = {
+            variable.name: parse_term(row[f"v{place}"])
+            for place, variable in enumerate(self.spec.shape.variables)
+            if row[f"v{place}"] is not None
+        }
+        form = self.spec.plan.query.form
+        if isinstance(form, ConstructForm):
+            graph = fill(form, bound, f"{len(self.answers)}")
+            if graph:
+                self.answers.append(Answer(int(row[rows.REPORT]), row[rows.SIGN], graph=graph))
+            return
+        self.answers.append(Answer.of(int(row[rows.REPORT]), row[rows.SIGN], bound))
+
+    def finish(self) -> None:
+        self.push([Element(END, 0, 0, quads("a p b"))])
+        self.lose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.lose()

@@ -1,0 +1,162 @@
+"""Shards beside the driver and their logs: lost at any time, they are taken up as they were."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import threading
+from pathlib import Path
+
+import pytest
+
+from beside_hosts import BesideHost
+from quadweir.errors import InternalError, StateError
+from quadweir.runtime import hosting, shardpool
+from quadweir.runtime.shardlog import ShardLog
+from quadweir.runtime.shardpool import ProcessEnded
+from quadweir.runtime.shardworker import serve
+from quadweir.sources.streamfiles import Element
+from quadweir.testing import Oracle, diff_answers
+from streaming import quads
+
+PAIRS = """SELECT ?x ?y ?z {
+  STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 30ms] { ?y <urn:q> ?z } }"""
+TWO_STAGES = """SELECT ?z (COUNT(*) AS ?n) {
+  STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 30ms] { ?y <urn:q> ?z } }
+GROUP BY ?z"""
+
+
+def make_feed(count: int, seed: int = 1) -> list[Element]:
+    dice = random.Random(seed)
+    found, time = [], 1000
+    for position in range(count):
+        time += dice.randrange(4)
+        text, name = f"a{dice.randrange(3)} p b{dice.randrange(3)}", "urn:s"
+        if dice.random() < 0.5:
+            text, name = f"b{dice.randrange(3)} q c{dice.randrange(3)}", "urn:t"
+        found.append(Element(name, time, position, quads(text)))
+    return found
+
+
+@pytest.mark.parametrize("text", [PAIRS, TWO_STAGES])
+@pytest.mark.parametrize("longest", [1, 3, 50])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_shards_that_are_lost_are_taken_up_as_they_were(tmp_path, monkeypatch, text, longest, seed):
+    """Also where the last batch is taken again, whether its snapshot replaced others or not."""
+    monkeypatch.setattr(hosting, "_LONGEST_LOG", longest)
+    dice = random.Random(seed)
+    feed = make_feed(48)
+    host = BesideHost(text, tmp_path)
+    for start in range(0, len(feed), 4):
+        host.push(feed[start : start + 4])
+        for _ in range(dice.randrange(3)):
+            host.lose(again=True)
+            host.push(feed[start : start + 4])
+        if dice.random() < 0.5:
+            host.lose()
+    host.finish()
+    expected = Oracle(text).answers(feed)
+    assert len(expected) > 20
+    assert diff_answers(expected, host.answers) == ""
+
+
+def test_a_snapshot_takes_the_place_of_what_was_logged(tmp_path, monkeypatch):
+    monkeypatch.setattr(hosting, "_LONGEST_LOG", 3)
+    host = BesideHost(PAIRS, tmp_path, shards=1)
+    feed = make_feed(40)
+    kept = []
+    for start in range(0, 28, 4):
+        host.push(feed[start : start + 4])
+        kept.append(sorted(each.name for each in (tmp_path / "0-0").iterdir()))
+    # What came before is kept until the batch that left the snapshot is known to be done.
+    assert kept[1] == ["lock", "log--1"]
+    assert kept[2] == ["lock", "log--1", "log-2", "snapshot-2"]
+    assert kept[3] == ["lock", "log-2", "snapshot-2"]
+    assert kept[5] == ["lock", "log-2", "log-5", "snapshot-2", "snapshot-5"]
+    (told,) = host.told
+    assert told.facts["state_rows"] == 1
+    assert told.facts["state_bytes"] > 0
+    host.lose()
+
+
+@pytest.mark.parametrize("cut", [1, 20, 60])
+def test_an_entry_that_was_not_written_to_its_end_does_not_count(tmp_path, cut):
+    feed = make_feed(24)
+    host = BesideHost(PAIRS, tmp_path, shards=1)
+    for start in range(0, 24, 4):
+        host.push(feed[start : start + 4])
+    host.lose(again=True)
+    log = tmp_path / "0-0" / "log--1"
+    os.truncate(log, log.stat().st_size - cut)
+    host.push(feed[20:])
+    host.finish()
+    assert diff_answers(Oracle(PAIRS).answers(feed), host.answers) == ""
+
+
+@pytest.mark.parametrize("harm", ["truncate", "change", "remove"])
+def test_state_that_does_not_reach_far_enough_is_refused(tmp_path, harm):
+    feed = make_feed(24)
+    host = BesideHost(PAIRS, tmp_path, shards=1)
+    for start in range(0, 24, 4):
+        host.push(feed[start : start + 4])
+    host.lose()
+    log = tmp_path / "0-0" / "log--1"
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 1
+    match harm:
+        case "truncate":
+            log.write_bytes(data[:-1])
+        case "change":
+            log.write_bytes(data)
+        case _:
+            log.unlink()
+    with pytest.raises(StateError, match="does not reach until batch 6"):
+        host.push(feed)
+
+
+def test_a_shard_belongs_to_one_process_at_a_time(tmp_path):
+    first = ShardLog(tmp_path)
+    with pytest.raises(StateError, match="another run has the checkpoint"):
+        ShardLog(tmp_path, wait_seconds=0.05)
+    # Who is about to let go of it is waited for.
+    timer = threading.Timer(0.1, first.close)
+    timer.start()
+    ShardLog(tmp_path, wait_seconds=60).close()
+    timer.join()
+
+
+def test_what_fails_is_told_and_the_next_request_is_heard():
+    ours, theirs = multiprocessing.Pipe()
+    thread = threading.Thread(target=serve, args=(theirs,))
+    thread.start()
+    ours.send(("first", 0, 0, None))
+    is_good, told = ours.recv()
+    assert not is_good
+    assert "'NoneType' object has no attribute 'first'" in told
+    ours.send(("close",))
+    assert ours.recv() == (True, None)
+    ours.close()
+    thread.join()
+
+
+def test_processes_are_used_again_unless_they_ended():
+    shardpool.end_idle()
+    (one,) = shardpool.take(1)
+    with pytest.raises(InternalError, match="holds shards failed"):
+        one.ask("first", 0, 0, None)
+        one.answer()
+    shardpool.give_back([one])
+    (again, other) = shardpool.take(2)
+    assert again is one
+    assert other.number != one.number
+    os.kill(other.number, 9)
+    with pytest.raises(ProcessEnded):
+        other.ask("close")
+        other.answer()
+    shardpool.give_back([one, other])
+    assert [one] == shardpool._IDLE
+    shardpool.end_idle()
+    with pytest.raises(ProcessEnded):
+        one.ask("close")
+    assert not Path(f"/proc/{one.number}").exists()
