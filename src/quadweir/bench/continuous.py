@@ -13,23 +13,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.bench.kernel_pipeline import Figure
-from quadweir.bench.live import WARM_BATCHES, Throughput, drain, measure_query
-from quadweir.bench.measure import in_turns, machine, take_turns
+from quadweir.bench.live import WARM_BATCHES, Throughput, measure_query
+from quadweir.bench.matching import compare_matching
+from quadweir.bench.measure import machine
 from quadweir.bench.socialstream import STREAM, Network, write_streams
+from quadweir.bench.waits import compare_waits
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 _WARM_ELEMENTS: Final = 20
@@ -102,111 +100,18 @@ def measure(
 # --- sections -----------------------------------------------------------------------------------
 
 
-_TAGGED: Final = """PREFIX sioc: <http://rdfs.org/sioc/ns#>
-PREFIX sib: <http://www.ins.cwi.nl/sib/vocabulary/>
-SELECT ?user ?post ?tag { STREAM <http://www.ins.cwi.nl/sib/stream/posts> [RANGE 15s] {
-  ?user sioc:creator_of ?post . ?post sib:hashtag ?tag } }"""
-
-
 def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
-    """Patterns matched and rows shuffled, beside the same by hand; then the way to Python besides."""
+    """Patterns matched and rows handed to shards, beside a filter and a shuffle by hand."""
     # What a batch costs whatever its size weighs less in a large one, and is watched by `latency`.
     for times in (1, size.batches):
-        yield from _matching(
-            spark, replace(size, triples=times * size.triples), folder / str(times)
+        yield from compare_matching(
+            spark, folder / str(times), triples=times * size.triples, rounds=size.rounds
         )
 
 
-def _matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
-    from pyspark.sql import functions as F
-
-    from quadweir import rows
-    from quadweir.engine import Engine
-    from quadweir.runtime.exchange import BLOB_SCHEMA, SHARD_KEY, shard_keys
-    from quadweir.runtime.handover import counting_rows, pack_matches
-
-    count = write_streams(Network(), ["posts"], folder, batches=1, triples=size.triples)
-    statements = spark.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "posts"))
-    statements.count()
-    engine = Engine(spark)
-    engine.provide(f"{STREAM}posts", statements, canonical=True)
-    registered = engine.query(_TAGGED)
-    shards = registered.shards
-    creator, hashtag = (
-        f"<{name}>"
-        for name in (
-            "http://rdfs.org/sioc/ns#creator_of",
-            "http://www.ins.cwi.nl/sib/vocabulary/hashtag",
-        )
-    )
-    post = F.when(F.col(rows.PREDICATE) == creator, F.col(rows.OBJECT)).otherwise(
-        F.col(rows.SUBJECT)
-    )
-    by_hand = (
-        statements.where(
-            (F.col(rows.STREAM) == f"{STREAM}posts") & F.col(rows.PREDICATE).isin(creator, hashtag)
-        )
-        .select(
-            rows.EVENT_TIME,
-            rows.POSITION,
-            rows.SUBJECT,
-            rows.PREDICATE,
-            rows.OBJECT,
-            post.alias("post"),
-        )
-        .repartition(shards, "post")
-    )
-    # A running query has settings of its own.
-    own = spark.newSession()
-    matched = own.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "posts"))
-    packed = pack_matches(matched, registered.plan, shard_keys(spark, shards, shards))
-    ours = packed.repartition(shards, SHARD_KEY)
-    steps = {
-        f"filter and shuffle of {count:,}": (by_hand, ours),
-        f"the same of {count:,}, and all in Python": (
-            by_hand.mapInArrow(_forget, BLOB_SCHEMA),
-            ours.mapInArrow(_open_blobs, BLOB_SCHEMA),
-        ),
-    }
-    with counting_rows(own):
-        timings = take_turns(
-            {
-                f"{step}, {name}": partial(drain, frame)
-                for step, frames in steps.items()
-                for name, frame in zip(("by hand", "quadweir"), frames, strict=True)
-            },
-            rounds=size.rounds,
-            warm_up=4,
-        )
-    for name, timing in timings.items():
-        yield Figure(name, count / timing.median, "triples/s")
-    for step, least in zip(steps, (0.8, None), strict=True):
-        by_hand_times, our_times = (timings[f"{step}, {name}"] for name in ("by hand", "quadweir"))
-        yield Figure(
-            f"{step}, quadweir / by hand",
-            in_turns(by_hand_times, our_times),
-            "x",
-            at_least=least,
-            note=f"by the best turn of each {by_hand_times.best / our_times.best:.2f}",
-        )
-
-
-def _forget(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for _ in batches:
-        pass
-    return iter(())
-
-
-def _open_blobs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Read all matches of all blobs, and forget them."""
-    import pyarrow as pa
-
-    from quadweir.runtime.exchange import BLOB
-
-    for batch in batches:
-        for blob in batch.column(BLOB).drop_null():
-            pa.ipc.open_stream(blob.as_buffer()).read_all()
-    return iter(())
+def latency(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
+    """From an element's arrival to its answer in a file, beside a pass-through of the same rows."""
+    return compare_waits(spark, folder, size.seconds)
 
 
 def shapes(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
@@ -313,158 +218,6 @@ def on_cores(count: int, name: str, folder: Path, static: Path) -> Throughput:
     finally:
         spark.stop()
 
-
-_TRIGGERS: Final = {"at once": None, "every 500 ms": timedelta(milliseconds=500)}
-_EAGER: Final = """SELECT ?s ?sent ?kind {
-  STREAM <urn:bench> [RANGE 10s] { ?s <urn:sent> ?sent }
-  STREAM <urn:bench> [RANGE 10s] { ?s <urn:kind> ?kind } }"""
-
-
-def latency(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
-    """From an element's arrival to its answer in a file, beside a pass-through of the same rows."""
-    for trigger, every in _TRIGGERS.items():
-        medians = {}
-        for name, waits in latencies(spark, folder / trigger, size.seconds, every=every):
-            medians[name] = waits[len(waits) // 2]
-            within = f"95 % within {waits[len(waits) * 95 // 100]:,.0f} ms"
-            yield Figure(
-                f"{name}, {trigger}, median latency",
-                medians[name],
-                "ms",
-                note=f"{len(waits):,} elements, {within}",
-            )
-        yield Figure(
-            f"eager query / pass-through, {trigger}, median latency",
-            medians["eager query"] / medians["pass-through"],
-            "x",
-            at_most=2.0,
-        )
-
-
-def latencies(
-    spark: SparkSession, folder: Path, seconds: int, *, every: timedelta | None = None
-) -> Iterator[tuple[str, list[float]]]:
-    """How long each element took, in milliseconds and in order: passed through, then answered.
-
-    Args:
-        spark: the session.
-        folder: where elements and answers lie.
-        seconds: how long elements arrive.
-        every: how often a batch is taken; default: as soon as the last one is done.
-    """
-    for name, start in (("pass-through", _start_through), ("eager query", _start_eager)):
-        begin = partial(start, every=every)
-        yield name, _watch_latency(spark, begin, folder / name.replace(" ", "-"), seconds)
-
-
-def _start_through(
-    spark: SparkSession, folder: Path, every: timedelta | None
-) -> Callable[[], None]:
-    from quadweir.sinks.files import FileSink
-    from quadweir.sinks.lines import LineFormat
-    from quadweir.sinks.start import start
-
-    query = start(
-        _arriving(spark, folder),
-        FileSink(folder / "out", LineFormat.TIMED_LINES),
-        checkpoint=folder / "checkpoint",
-        every=every,
-    )
-    return query.stop
-
-
-def _start_eager(spark: SparkSession, folder: Path, every: timedelta | None) -> Callable[[], None]:
-    from quadweir.engine import Engine
-    from quadweir.sinks.files import FileSink
-    from quadweir.sinks.lines import LineFormat
-
-    engine = Engine(spark)
-    engine.provide("urn:bench", _arriving(spark, folder), canonical=True)
-    registered = engine.query(_EAGER)
-    registered.start(
-        FileSink(folder / "out", LineFormat.ANSWERS_JSONL),
-        checkpoint=folder / "checkpoint",
-        every=every,
-    )
-    return registered.stop
-
-
-def _arriving(spark: SparkSession, folder: Path) -> DataFrame:
-    from quadweir import rows
-
-    (folder / "in").mkdir(parents=True, exist_ok=True)
-    return spark.readStream.schema(rows.STATEMENT_SCHEMA).json(str(folder / "in"))
-
-
-def _watch_latency(
-    spark: SparkSession,
-    start: Callable[[SparkSession, Path], Callable[[], None]],
-    folder: Path,
-    seconds: int,
-) -> list[float]:
-    """Let an element arrive every so often; gives how long each took to its answer, in order."""
-    folder.mkdir(parents=True)
-    stop = start(spark, folder)
-    sent: dict[str, float] = {}
-    seen: dict[str, float] = {}
-    try:
-        number, ends = 0, time.time() + 240
-        # The first batches load and compile: elements one after the other, each once the one before
-        # has its answer.
-        while number < _WARM_ELEMENTS and time.time() < ends:
-            _arrive(folder / "in", f"warm{number}", sent)
-            number += 1
-            while len(seen) < len(sent) and time.time() < ends:
-                _look(folder / "out", seen)
-                time.sleep(0.01)
-        began = time.time()
-        while time.time() < began + seconds:
-            _arrive(folder / "in", f"e{number}", sent)
-            number += 1
-            for _ in range(10):
-                _look(folder / "out", seen)
-                time.sleep(0.01)
-        while len(seen) < len(sent) and time.time() < began + seconds + 60:
-            _look(folder / "out", seen)
-            time.sleep(0.01)
-    finally:
-        stop()
-    waits = [1000 * (at - sent[name]) for name, at in seen.items() if name.startswith("e")]
-    return sorted(waits)
-
-
-def _arrive(folder: Path, name: str, sent: dict[str, float]) -> None:
-    now = round(time.time() * 1000)
-    common = {"stream": "urn:bench", "event_time": now, "position": len(sent)}
-    triples = [("urn:sent", f'"{name}"'), ("urn:kind", '"ping"')]
-    lines = [
-        json.dumps(
-            {**common, "subject": f"<urn:{name}>", "predicate": f"<{predicate}>", "object": end}
-        )
-        for predicate, end in triples
-    ]
-    file = folder / f".{name}.json"
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    sent[name] = time.time()
-    file.rename(folder / f"{name}.json")
-
-
-def _look(folder: Path, seen: dict[str, float]) -> None:
-    """Note when answers are first seen in the output's files."""
-    if not folder.is_dir():
-        return
-    now = time.time()
-    for entry in os.scandir(folder):
-        path = entry.path
-        if path in _LOOKED_AT or not entry.name[0].isdigit():
-            continue
-        _LOOKED_AT.add(path)
-        for word in Path(path).read_text(encoding="utf-8").replace('\\"', '"').split('"'):
-            if word.startswith(("e", "warm")) and word[-1].isdigit():
-                seen.setdefault(word, now)
-
-
-_LOOKED_AT: Final[set[str]] = set()
 
 SECTIONS: Final[dict[str, Callable[[Any, Size, Path], Iterator[Figure]]]] = {
     "matching": matching,

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, final
 
 from quadweir.bench import workloads
-from quadweir.bench.continuous import latencies
 from quadweir.bench.live import WARM_BATCHES, Throughput, drain, measure_query, watched
 from quadweir.bench.lsbench.network import make_network
 from quadweir.bench.lsbench.parameters import Parameters
@@ -25,6 +24,7 @@ from quadweir.bench.method import Effort, inputs_of
 from quadweir.bench.peers import Quadweir
 from quadweir.bench.suite import Piece, Workbench
 from quadweir.bench.tables import at_rate, head, write_batches, write_static
+from quadweir.bench.waits import ANSWERED, PASSED, waits_of
 from quadweir.bench.workloads import Question
 
 
@@ -194,7 +194,10 @@ def latency(seconds: int) -> Iterator[Piece]:
 
     def run(bench: Workbench) -> dict[str, list[float]]:
         with TemporaryDirectory(prefix="quadweir-bench-") as folder:
-            found = dict(latencies(bench.spark, Path(folder), seconds))
+            found = {
+                name: waits_of(name, bench.spark, Path(folder), seconds)
+                for name in (PASSED, ANSWERED)
+            }
         return {name: [round(each, 2) for each in waits] for name, waits in found.items()}
 
     yield Piece("latency", "arrival to answer", {"seconds": seconds}, run)

@@ -81,6 +81,14 @@ def query(
     shards: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="Into how many parts state is cut.")
     ] = None,
+    shards_in: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHERE",
+            help="driver: in processes beside it, for soon answers; executors: in Spark's own, as a "
+            "cluster needs. Default: driver, if Spark runs on this machine alone.",
+        ),
+    ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
@@ -235,6 +243,7 @@ def query(
                 schema=asked.schema,
                 target=target,
                 shards=shards,
+                shards_in=shards_in,
                 checkpoint=checkpoint,
                 allow_unbounded=asked.allow_unbounded,
                 every=parse_option("--every", every) if every is not None else None,
@@ -249,6 +258,7 @@ def query(
         return
     for given, name in (
         (checkpoint, "--checkpoint"),
+        (shards_in, "--shards-in"),
         (every, "--every"),
         (idle, "--idle"),
         (metrics_port, "--metrics-port"),

@@ -54,6 +54,7 @@ class LiveQuery:
     oracle: Oracle | None = None
     reasons: Reasons | None = None
     reload_static: bool = False
+    shards_in: str | None = None
 
 
 def run(asked: LiveQuery) -> None:
@@ -113,6 +114,7 @@ def run(asked: LiveQuery) -> None:
             record=record,
             dead_letters=letter_sink(asked.dead_letters, name="query"),
             reload_static=asked.reload_static,
+            shards_in=asked.shards_in,
         )
         stack.callback(registered.stop)
         name = registered.query.name or "query"

@@ -169,6 +169,20 @@ class ShardsBeside:
                 self._put(outlet, lines, counts[outlet.letters], batch)
             self._note(batch.number, told)
 
+    def match(self, frame: DataFrame) -> int:
+        """Only match, and have each shard pack what is for it; for measurements.
+
+        Returns:
+            How many bytes that makes.
+        """
+        with self._lock:
+            arrived = self._collect(frame)
+            try:
+                self._open(0)
+                return sum(self._ask_all([("pack", 0, arrived)] * self._count))
+            finally:
+                self._clear(arrived)
+
     def _go_on(self) -> None:
         if self._is_closed:
             raise InternalError("the query was stopped")

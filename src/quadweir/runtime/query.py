@@ -145,7 +145,8 @@ class RegisteredQuery:
         return shards_used(self.plan, self._most)
 
     @property
-    def _spec(self) -> ShardSpec:
+    def spec(self) -> ShardSpec:
+        """What shards are made from, over static data as it was read last."""
         return self._planned.spec
 
     def _prepare(self) -> Prepared:
@@ -200,8 +201,8 @@ class RegisteredQuery:
         # Of several queries in one run each has metrics of its own.
         raw, is_streaming = self._raw(spool, run=stream, tag=f"_{next(_TAGS)}")
         if is_streaming:
-            return with_times(raw, self.plan.query, self._spec.shape, stream)
-        return as_statements(present(raw, self.plan.query, self._spec.shape), stream)
+            return with_times(raw, self.plan.query, self.spec.shape, stream)
+        return as_statements(present(raw, self.plan.query, self.spec.shape), stream)
 
     def as_feed(self, stream: str) -> Feed:
         """The triples of a CONSTRUCT's answers as a stream that another query can read.
@@ -287,11 +288,11 @@ class RegisteredQuery:
             self._check_construct()
 
         def answers(raw: DataFrame) -> DataFrame:
-            found = present(raw, self.plan.query, self._spec.shape)
+            found = present(raw, self.plan.query, self.spec.shape)
             return as_statements(found, statements) if statements is not None else found
 
         read = self._read(opened, record=record, letters=dead_letters is not None)
-        spec = replace(self._spec, letters=dead_letters is not None)
+        spec = replace(self.spec, letters=dead_letters is not None)
         self._gate = Gate()
         begin = partial(
             start,
@@ -302,7 +303,7 @@ class RegisteredQuery:
             gate=self._gate,
         )
         if self._shards_in == DRIVER:
-            names = tuple(each.name for each in self._spec.shape.variables)
+            names = tuple(each.name for each in self.spec.shape.variables)
             is_solutions = not isinstance(self.plan.query.form, ConstructForm)
             outlets = [Outlet(sink, answers, variables=names if is_solutions else None)]
             if dead_letters is not None:
@@ -372,11 +373,17 @@ class RegisteredQuery:
     def _chosen(self, asked: str | None, left: Fingerprint | None) -> str:
         """Say where shards are to be, if a checkpoint was left so or so."""
         if asked is None:
-            known = left.shards_in if left is not None else None
-            return known or (DRIVER if self._is_on_one_machine else EXECUTORS)
+            known = left.shards_in if left is not None else DRIVER
+            # A checkpoint that was left beside a driver is refused on a cluster, later and with reasons.
+            return known if self._is_on_one_machine else EXECUTORS
         if asked not in (DRIVER, EXECUTORS):
             raise UsageError(
                 f"shards cannot be in {asked!r}", hint=f"Choose {DRIVER} or {EXECUTORS}."
+            )
+        if asked == DRIVER and not self._is_on_one_machine:
+            raise UsageError(
+                "shards beside the driver need all of Spark on one machine",
+                hint=f"Choose {EXECUTORS}, or the master local[*].",
             )
         return asked
 
@@ -570,22 +577,22 @@ class RegisteredQuery:
 
     def _answers(self, spool: Path | None, *, run: str) -> DataFrame:
         raw, _ = self._raw(spool, run=run)
-        return present(raw, self.plan.query, self._spec.shape)
+        return present(raw, self.plan.query, self.spec.shape)
 
     def _raw(self, spool: Path | None, *, run: str, tag: str = "") -> tuple[DataFrame, bool]:
         """Give the answers as the shards do, and whether there is no end to them."""
         opened = open_feeds(self.plan, self._feeds, spool)
         if opened is None:
             empty = self._spark.createDataFrame([], rows.STATEMENT_SCHEMA)
-            return answer_bounded(empty, self._spec, shards=1), False
+            return answer_bounded(empty, self.spec, shards=1), False
         if not opened.is_streaming:
             # Without a name of its own: queries over the answers of queries have several.
             self._observation = Observation()
             told = replace(opened, frame=opened.frame.observe(self._observation, *_counts()))
-            return answer_bounded(told.statements, self._spec, shards=self.shards), False
+            return answer_bounded(told.statements, self.spec, shards=self.shards), False
         statements = self._read(opened, tag=tag)
         found = answer_continuously(
-            statements, self._spec, opened.timing, shards=self.shards, name=run, tag=tag
+            statements, self.spec, opened.timing, shards=self.shards, name=run, tag=tag
         )
         return found, True
 

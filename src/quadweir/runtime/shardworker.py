@@ -140,16 +140,23 @@ class HeldShards:
             now: when it was read.
             arrived: the rows.
         """
+        return self._take(FIRST, batch, self._blobs(now, arrived))
+
+    def pack(self, now: int, arrived: Arrived) -> int:
+        """Pack the rows of a batch as `first` does, and forget them; gives how many bytes that makes."""
+        return sum(map(len, self._blobs(now, arrived)))
+
+    def _blobs(self, now: int, arrived: Arrived) -> list[bytes]:
+        """Give what of a batch is for the shard of the first stage."""
         place, *_ = self._shards[FIRST]
-        packer = self._work.packer
         if arrived.packed:
-            blobs = [Path(each).read_bytes() for each in arrived.packed.get(place.key, [])]
-            return self._take(FIRST, batch, blobs)
+            return [Path(each).read_bytes() for each in arrived.packed.get(place.key, [])]
+        packer = self._work.packer
         rows_of = (widened(each, packer.bits) for each in _read(arrived))
         letters, blob = packer.for_shard(place.key, rows_of, now)
         # Of what is no shard's, one of them tells.
         more = [packed(letters)] if letters and place.key == 0 else []
-        return self._take(FIRST, batch, [*more, blob])
+        return [*more, blob]
 
     def last(self, batch: int, blobs: list[bytes]) -> Told:
         """Take what the first stage gave."""

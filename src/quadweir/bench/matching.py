@@ -1,0 +1,140 @@
+"""Patterns matched and what matched handed to shards, beside the same filter and shuffle by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.live import drain
+from quadweir.bench.measure import in_turns, take_turns
+from quadweir.bench.socialstream import STREAM, Network, write_streams
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_CREATOR: Final = "<http://rdfs.org/sioc/ns#creator_of>"
+_HASHTAG: Final = "<http://www.ins.cwi.nl/sib/vocabulary/hashtag>"
+_TAGGED: Final = f"""SELECT ?user ?post ?tag {{
+  STREAM <http://www.ins.cwi.nl/sib/stream/posts> [RANGE 15s] {{
+  ?user {_CREATOR} ?post . ?post {_HASHTAG} ?tag }} }}"""
+_LEAST: Final = 0.8
+
+
+def compare_matching(
+    spark: SparkSession, folder: Path, *, triples: int, rounds: int
+) -> Iterator[Figure]:
+    """Match so many triples of posts in turns, each way, and compare.
+
+    By hand, rows end in partitions of Spark's. Beside the driver they end in the shards' processes, cut
+    for each; in executors they are packed and shuffled. There, shards need them in Python: that is
+    measured besides, on both sides.
+    """
+    from quadweir import rows
+    from quadweir.engine import Engine
+    from quadweir.runtime.beside import ShardsBeside
+    from quadweir.runtime.exchange import BLOB_SCHEMA, SHARD_KEY, shard_keys
+    from quadweir.runtime.handover import counting_rows, pack_matches
+    from quadweir.runtime.processor import Timing
+
+    count = write_streams(Network(), ["posts"], folder, batches=1, triples=triples)
+    statements = spark.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "posts"))
+    statements.count()
+    engine = Engine(spark)
+    engine.provide(f"{STREAM}posts", statements, canonical=True)
+    registered = engine.query(_TAGGED)
+    shards = registered.shards
+    filtered = _by_hand(statements, shards)
+    # A running query has settings of its own.
+    own = spark.newSession()
+    matched = own.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "posts"))
+    packed = pack_matches(matched, registered.plan, shard_keys(spark, shards, shards))
+    shuffled = packed.repartition(shards, SHARD_KEY)
+    beside = ShardsBeside(
+        spark,
+        statements,
+        registered.spec,
+        Timing({}, {}),
+        shards=shards,
+        checkpoint=folder / "checkpoint",
+        outlets=(),
+    )
+    beside.prepare()
+    what = f"filter and shuffle of {count:,}"
+    ways: dict[str, Callable[[], object]] = {
+        f"{what}, by hand": partial(drain, filtered),
+        f"{what}, quadweir": partial(beside.match, beside.frame),
+        f"{what}, quadweir in executors": partial(drain, shuffled),
+        f"{what}, by hand, and all in Python": partial(
+            drain, filtered.mapInArrow(_forget, BLOB_SCHEMA)
+        ),
+        f"{what}, quadweir in executors, and all in Python": partial(
+            drain, shuffled.mapInArrow(_open_blobs, BLOB_SCHEMA)
+        ),
+    }
+    try:
+        with counting_rows(own):
+            timings = take_turns(ways, rounds=rounds, warm_up=4)
+    finally:
+        beside.close()
+    for name, timing in timings.items():
+        yield Figure(name, count / timing.median, "triples/s")
+    hand, ours, executors, hand_python, executors_python = ways
+    for name, base, least in (
+        (ours, hand, _LEAST),
+        (executors, hand, _LEAST),
+        (ours, hand_python, None),
+        (executors_python, hand_python, None),
+    ):
+        one, other = timings[base], timings[name]
+        yield Figure(
+            f"{name} / {base.removeprefix(f'{what}, ')}",
+            in_turns(one, other),
+            "x",
+            at_least=least,
+            note=f"by the best turn of each {one.best / other.best:.2f}",
+        )
+
+
+def _by_hand(statements: DataFrame, shards: int) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    from quadweir import rows
+
+    post = F.when(F.col(rows.PREDICATE) == _CREATOR, F.col(rows.OBJECT)).otherwise(
+        F.col(rows.SUBJECT)
+    )
+    is_wanted = F.col(rows.PREDICATE).isin(_CREATOR, _HASHTAG)
+    return (
+        statements.where((F.col(rows.STREAM) == f"{STREAM}posts") & is_wanted)
+        .select(
+            rows.EVENT_TIME,
+            rows.POSITION,
+            rows.SUBJECT,
+            rows.PREDICATE,
+            rows.OBJECT,
+            post.alias("post"),
+        )
+        .repartition(shards, "post")
+    )
+
+
+def _forget(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for _ in batches:
+        pass
+    return iter(())
+
+
+def _open_blobs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Read all matches of all blobs, and forget them."""
+    import pyarrow as pa
+
+    from quadweir.runtime.exchange import BLOB
+
+    for batch in batches:
+        for blob in batch.column(BLOB).drop_null():
+            pa.ipc.open_stream(blob.as_buffer()).read_all()
+    return iter(())
