@@ -59,7 +59,9 @@ class BesideHost:
         streams: Sequence[str] = ("urn:s", "urn:t"),
         shards: int = 2,
         delay_ms: int = 0,
+        processes: int = 2,
     ) -> None:
+        self._processes = processes
         self.spec = spec_of(asked, static=static, streams=streams, shards=shards)
         plan = self.spec.plan
         self.shards = shards_used(plan, shards)
@@ -80,9 +82,9 @@ class BesideHost:
     def _work(self, number: int) -> Work:
         counts = (self.shards, self._then)
         places = [
-            Place(stage, number, spec, str(self.folder / f"{stage}-{number}"))
+            Place(stage, key, spec, str(self.folder / f"{stage}-{key}"))
             for stage, spec, count in zip((FIRST, LAST), self._stages, counts, strict=False)
-            if number < count
+            for key in range(number, count, self._processes)
         ]
         answers = str(answer_file(self.folder, number))
         return Work(tuple(places), self._packer, self._timing, answers)
@@ -91,18 +93,22 @@ class BesideHost:
         """Take a batch."""
         self._before = len(self.answers)
         if not self._held:
-            count = max(self.shards, self._then)
-            self._held = [HeldShards(self._work(number), self.batch) for number in range(count)]
+            self._held = [
+                HeldShards(self._work(number), self.batch) for number in range(self._processes)
+            ]
         batch = narrowed(matched(self.spec.plan, elements, self.shards), self._packer.bits)
         arrived = Arrived(inline=as_stream(batch))
-        self.told = [each.first(self.batch, NOW, arrived) for each in self._held[: self.shards]]
+        self.told = [told for each in self._held for told in each.first(self.batch, NOW, arrived)]
         if self._then:
             sent: list[list[bytes]] = [[] for _ in range(self._then)]
             for key, blob in (pair for each in self.told for pair in each.sent):
                 sent[key].append(blob)
-            pairs = zip(self._held, sent, strict=False)
-            self.told = [each.last(self.batch, blobs) for each, blobs in pairs]
-        found = AnswerFiles(str(self.folder)).read(range(self._then or self.shards))
+            parts = [sent[number :: self._processes] for number in range(self._processes)]
+            pairs = zip(self._held, parts, strict=True)
+            self.told = [told for each, part in pairs for told in each.last(self.batch, part)]
+        count = min(self._processes, self._then or self.shards)
+        files = [str(answer_file(self.folder, number)) for number in range(count)]
+        found = AnswerFiles(tuple(files)).read(range(count))
         rows_of = [row for each in found for row in each.to_pylist()]
         assert sum(each.answers for each in self.told) == len(rows_of)
         for row in rows_of:

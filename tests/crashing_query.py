@@ -1,6 +1,6 @@
 """A driver of its own for the crash tests of queries.
 
-    python crashing_query.py OUT live|rest ADDRESS S T TO
+    python crashing_query.py OUT live|rest driver|executors ADDRESS S T TO
 
 Answers a join over the Kafka topics S and T, in small batches, into OUT/answers and into the topic
 TO. `live` never ends, so that it cannot end before it is killed; `rest` ends with the topics.
@@ -26,7 +26,9 @@ QUERY = """SELECT ?x ?z {
 BATCH = 10
 
 
-def main(out: Path, how: str, address: str, topics: tuple[str, str], to: str) -> None:
+def main(
+    out: Path, how: str, shards_in: str, address: str, topics: tuple[str, str], to: str
+) -> None:
     config = {"spark.driver.memory": "600m"}
     spark = build(master="local[2]", shards=2, app_name="crashing-query", config=config)
     engine = Engine(spark)
@@ -41,11 +43,13 @@ def main(out: Path, how: str, address: str, topics: tuple[str, str], to: str) ->
         FileSink(out / "answers", LineFormat.ANSWERS_JSONL),
         KafkaSink(address, to, LineFormat.ANSWERS_JSONL, name="crashing", time="t"),
     )
-    query.start(sink, checkpoint=out / "checkpoint", available_now=how == "rest")
+    query.start(
+        sink, checkpoint=out / "checkpoint", available_now=how == "rest", shards_in=shards_in
+    )
     wait(query.streaming)
     spark.stop()
 
 
 if __name__ == "__main__":
-    _, folder, how, address, s, t, to = sys.argv
-    main(Path(folder), how, address, (s, t), to)
+    _, folder, how, shards_in, address, s, t, to = sys.argv
+    main(Path(folder), how, shards_in, address, (s, t), to)

@@ -41,7 +41,13 @@ def test_shards_that_are_lost_give_the_answers_of_the_oracle(
         TemporaryDirectory() as folder,
         mock.patch.object(hosting, "_LONGEST_LOG", longest),
         BesideHost(
-            query, Path(folder), static=static, streams=streams, shards=shards, delay_ms=delay
+            query,
+            Path(folder),
+            static=static,
+            streams=streams,
+            shards=shards,
+            delay_ms=delay,
+            processes=data.draw(st.integers(1, shards)),
         ) as host,
     ):
         for start in range(0, len(arrived), size):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -77,8 +78,29 @@ def python_workers(session: int) -> list[int]:
     return [number for number, parent in found if parent in daemons]
 
 
+def shard_processes(driver: int) -> list[int]:
+    """The processes beside a driver that hold shards."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes()
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == driver and b"quadweir.runtime.shardworker" in words:
+            found.append(int(folder.name))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("shards_in", "workers_of"), [("driver", shard_processes), ("executors", python_workers)]
+)
 def test_workers_and_then_the_driver_are_killed(
-    spark: SparkSession, kafka: KafkaBroker, tmp_path: Path
+    spark: SparkSession,
+    kafka: KafkaBroker,
+    tmp_path: Path,
+    shards_in: str,
+    workers_of: Callable[[int], list[int]],
 ) -> None:
     feed = make_feed()
     expected = Oracle(QUERY).answers(feed)
@@ -91,7 +113,7 @@ def test_workers_and_then_the_driver_are_killed(
             kafka.produce(spark, topic, timed_lines(part, stream))
 
     def start(how: str) -> subprocess.Popen[bytes]:
-        return run(tmp_path, how, kafka.address, *topics, to)
+        return run(tmp_path, how, shards_in, kafka.address, *topics, to)
 
     def goes_on(beyond: int) -> bool:
         """Whether answers come, or the driver has ended, which only a killed worker may make it."""
@@ -105,21 +127,24 @@ def test_workers_and_then_the_driver_are_killed(
         until(lambda: goes_on(0), "first answers")
         assert driver.poll() is None, (tmp_path / "log").read_text()
         time.sleep(dice.random() / 4)
-        workers = python_workers(driver.pid)
+        workers = workers_of(driver.pid)
         assert workers
         for worker in workers:
             os.kill(worker, signal.SIGKILL)
         seen = answered(tmp_path)
         send(feed[third : 2 * third])
         until(lambda: goes_on(seen), "more answers")
-        # A local run does not repeat a task that fails: it ends, and a new one goes on.
-        if driver.poll() is not None:
+        # A local run does not repeat a task that fails: it ends, and a new one goes on. Processes
+        # beside the driver are replaced.
+        if driver.poll() is not None and shards_in == "executors":
             driver = start("live")
             until(lambda: goes_on(seen), "answers after the workers' end")
         assert driver.poll() is None, (tmp_path / "log").read_text()
         time.sleep(dice.random() / 4)
+        workers = shard_processes(driver.pid)
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
+        until(lambda: not any(Path(f"/proc/{each}").exists() for each in workers), "their end")
         assert seen < answered(tmp_path) < len(expected)
         send(feed[2 * third :])
         driver = start("rest")

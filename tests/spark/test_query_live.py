@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +15,10 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
+from brokers import until
+from quadweir import Engine, rows
 from quadweir.errors import StateError, UsageError
-from quadweir.runtime import beside
+from quadweir.runtime import beside, stepping
 from quadweir.runtime.fingerprint import NAME
 from quadweir.runtime.shardpool import ShardProcess
 from quadweir.sinks.files import FileSink
@@ -213,13 +216,16 @@ def test_what_is_too_large_to_be_collected_is_handed_over_in_files(spark, tmp_pa
 
     feed = make_feed()
     write_batches(tmp_path / "in", [*feed, LAST], 10)
+    (tmp_path / "checkpoint" / "shards" / "scratch-of-one-that-was-killed").mkdir(parents=True)
     with monkeypatch.context() as patch:
         patch.setattr(frames, "toArrow", refuse)
         run(spark, tmp_path, TWO_STAGES, "driver", letters=True)
     # Once it was too large, the next is not tried.
     assert len(tried) == 2
     assert diff_answers(Oracle(TWO_STAGES).answers(feed), written(tmp_path / "out")) == ""
-    assert not (tmp_path / "checkpoint" / "shards" / "scratch").exists()
+    # What is left, and what others left, is gone.
+    left = [each.name for each in (tmp_path / "checkpoint" / "shards").glob("*-*")]
+    assert sorted(left) == ["0-0", "0-1", "1-0", "1-1"]
 
 
 @pytest.mark.parametrize("text", [EAGER_JOIN, TWO_STAGES])
@@ -235,7 +241,7 @@ def test_processes_that_are_killed_are_replaced(spark, tmp_path, monkeypatch, te
 
     killed: list[str] = []
     monkeypatch.setattr(ShardProcess, "ask", kill)
-    monkeypatch.setattr(beside, "_TRIES", 20)
+    monkeypatch.setattr(stepping, "_TRIES", 20)
     feed = make_feed()
     write_batches(tmp_path / "in", [*feed, LAST], 6)
     run(spark, tmp_path, text, "driver")
@@ -296,3 +302,95 @@ def test_many_answers_of_one_batch_are_written_by_spark(spark, tmp_path, monkeyp
     expected = Oracle(EAGER_JOIN).answers(feed)
     for folder in (tmp_path, tmp_path / "other"):
         assert diff_answers(expected, written(folder / "out")) == ""
+
+
+def test_a_batch_that_is_repeated_is_of_the_time_when_it_was_first_begun(
+    spark, tmp_path, monkeypatch
+):
+    """A stream that is idle only the second time would have answers lost that files do not take (P2)."""
+    feed = [
+        Element("urn:s", 1000, 0, quads("a p b")),
+        Element("urn:t", 1000, 1, quads("b q c")),
+        Element("urn:t", 5000, 2, quads("b q d")),
+    ]
+    following = write_batches(tmp_path / "in", feed, 2)
+    text = STEPPED_GRAPH.replace("ON <urn:s>", "ON <urn:t>").replace("urn:p", "urn:q")
+    text = text.replace("SELECT ?x ?y", "SELECT ?x ?y ?z").replace(
+        "{ WINDOW", "FROM NAMED WINDOW <urn:v> ON <urn:s> [RANGE PT0.02S] { WINDOW", 1
+    )
+    text = text.replace("} }", "} OPTIONAL { WINDOW <urn:v> { ?z <urn:p> ?x } } }")
+    clock = [1_000_000.0]
+    monkeypatch.setattr(beside.time, "time", lambda: clock[0])
+
+    def once():
+        engine = Engine(spark)
+        frame = spark.readStream.schema(rows.STATEMENT_SCHEMA).option("maxFilesPerTrigger", 1)
+        for iri in ("urn:s", "urn:t"):
+            own = frame.json(str(tmp_path / "in"))
+            own = own.where(own[rows.STREAM].isin(iri, LAST.stream))
+            engine.provide(iri, own, canonical=True, idle=timedelta(seconds=10))
+        query = engine.query(text)
+        sink = FileSink(tmp_path / "out", LineFormat.ANSWERS_JSONL)
+        query.start(sink, checkpoint=tmp_path / "checkpoint", available_now=True)
+        query.awaitTermination()
+
+    once()
+    told = len(written(tmp_path / "out"))
+    # As if it had been killed before Spark knew of the last batch, and started a minute later.
+    for name in ("1", ".1.crc"):
+        (tmp_path / "checkpoint" / "commits" / name).unlink(missing_ok=True)
+    clock[0] += 60
+    once()
+    assert len(written(tmp_path / "out")) == told
+    write_batches(tmp_path / "in", [LAST], 1, first=following)
+    once()
+    assert diff_answers(Oracle(text).answers(feed), written(tmp_path / "out")) == ""
+
+
+def test_a_frame_that_a_function_has_spark_keep_is_of_its_batch(spark, tmp_path):
+    seen, kept = [], []
+
+    def write(frame: DataFrame, number: int) -> None:
+        kept.append(frame.persist())
+        seen.append(frame.count())
+
+    feed = make_feed()
+    write_batches(tmp_path / "in", [*feed, LAST], 10)
+    query = engine_over(spark, tmp_path / "in").query(EAGER_JOIN)
+    query.start(Call(write), checkpoint=tmp_path / "checkpoint", available_now=True)
+    query.awaitTermination()
+    assert sum(seen) == len(Oracle(EAGER_JOIN).answers(feed))
+    assert [frame.count() for frame in kept] == seen
+    for frame in kept:
+        frame.unpersist()
+
+
+def test_more_shards_than_cores_share_processes(spark, tmp_path):
+    feed = make_feed()
+    write_batches(tmp_path / "in", [*feed, LAST], 12)
+    query = engine_over(spark, tmp_path / "in").query(TWO_STAGES, shards=5)
+    sink = FileSink(tmp_path / "out", LineFormat.ANSWERS_JSONL)
+    query.start(sink, checkpoint=tmp_path / "checkpoint", available_now=True)
+    query.awaitTermination()
+    assert len(list((tmp_path / "checkpoint" / "shards").glob("0-*"))) == 5
+    assert diff_answers(Oracle(TWO_STAGES).answers(feed), written(tmp_path / "out")) == ""
+
+
+def test_a_second_run_of_a_checkpoint_takes_it_over(spark, tmp_path):
+    """As where a cell of a notebook is run again."""
+    feed = make_feed()
+    following = write_batches(tmp_path / "in", feed[:24], 4)
+
+    def begin():
+        query = engine_over(spark, tmp_path / "in").query(EAGER_JOIN)
+        sink = FileSink(tmp_path / "out", LineFormat.ANSWERS_JSONL)
+        return query.start(sink, checkpoint=tmp_path / "checkpoint")
+
+    first = begin()
+    until(lambda: first.lastProgress is not None, "a batch")
+    second = begin()
+    until(lambda: not first.isActive, "the end of the first")
+    write_batches(tmp_path / "in", [*feed[24:], LAST], 4, first=following)
+    second.processAllAvailable()
+    second.stop()
+    assert diff_answers(Oracle(EAGER_JOIN).answers(feed), written(tmp_path / "out")) == ""

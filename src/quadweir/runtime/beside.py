@@ -12,9 +12,11 @@ a batch, so that Spark may repeat the one that it was at (`shardlog`).
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,25 +24,20 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import cloudpickle
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from quadweir import rows
-from quadweir.errors import EnvironmentProblem, InternalError
-from quadweir.plan.describe import second_shards, shards_used
-from quadweir.runtime import shardpool
+from quadweir.errors import InternalError
 from quadweir.runtime.besidefiles import (
     SPILLED_SCHEMA,
     AnswerFiles,
     Spill,
-    answer_file,
     answers_in,
+    link_answers,
 )
 from quadweir.runtime.continuous import FIRST_METRICS, METRICS
-from quadweir.runtime.exchange import Packer
 from quadweir.runtime.handover import Handed, matched_rows
-from quadweir.runtime.shardpool import ProcessEnded, ShardProcess
-from quadweir.runtime.shardworker import FIRST, LAST, Arrived, Place, Told, Work
+from quadweir.runtime.shardworker import Arrived, Told
+from quadweir.runtime.stepping import SteppedShards
 from quadweir.sinks.answertext import answer_text
 from quadweir.sinks.kafka import KafkaSink
 from quadweir.sinks.start import TextSink
@@ -56,6 +53,8 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "shards"
 """Where in a checkpoint state is kept."""
+_SCRATCH: Final = "scratch-"
+_CLOCK: Final = "batch.json"
 # Rows in so many bytes travel with the request, more in a file.
 _INLINE: Final = 1 << 18
 # Up to so many answers are written by the driver: Spark takes longer to begin than for them.
@@ -64,8 +63,7 @@ _FEW: Final = 10_000
 _VERY_FEW: Final = 2_000
 # If files of blobs came to more than this, the next batch is not tried to be collected either.
 _LARGE_SPILL: Final = 1 << 26
-_TOO_LARGE: Final = "spark.driver.maxResultSize"
-_TRIES: Final = 3
+_TOO_LARGE: Final = ("spark.driver.maxResultSize", "OutOfMemory", "OversizedAllocation")
 _PATIENCE_SECONDS: Final = 5.0
 _REMEMBERED: Final = 256
 _SUMMED: Final = ("late", "held", "replayed", "state_rows", "state_bytes")
@@ -117,21 +115,15 @@ class ShardsBeside:
     ) -> None:
         self._spark = spark
         self._folder = checkpoint.absolute() / FOLDER
-        self._scratch = self._folder / "scratch"
-        self._count = shards_used(spec.plan, shards)
-        self._spec = spec = replace(spec, shards=tuple(range(self._count)))
-        self._timing = timing
-        self._stages = [spec]
-        self._then = 0
-        if spec.plan.key.cut is not None:
-            self._then = second_shards(spec.plan, shards)
-            self._stages = [*spec.stages(tuple(range(self._then)))]
-        self._packer = Packer.of(spec.plan, spec.shards)
-        self.frame = matched_rows(statements, spec.plan, self._count)
+        # Of its own: the run before may still be at its last batch.
+        self._scratch = self._folder / f"{_SCRATCH}{uuid.uuid4().hex}"
+        self._shards = SteppedShards(
+            spec, timing, shards=shards, folder=self._folder, scratch=self._scratch
+        )
+        self.frame = matched_rows(statements, spec.plan, self._shards.count)
         self._outlets = outlets
         self._lines: list[DataFrame | None] = []
-        self._processes: list[ShardProcess] = []
-        self._is_open = self._is_closed = self._is_large = False
+        self._is_closed = self._is_large = False
         self._lock = threading.Lock()
         self._told: dict[int, dict[str, dict[str, int | None]]] = {}
 
@@ -140,11 +132,10 @@ class ShardsBeside:
     def prepare(self) -> None:
         for outlet in self._outlets:
             outlet.sink.prepare()
-        shutil.rmtree(self._scratch, ignore_errors=True)
         self._scratch.mkdir(parents=True)
         # They load the kernel while Spark plans the first batch.
-        self._processes = shardpool.take(max(self._count, self._then))
-        answers = self._answers()
+        self._shards.start()
+        answers = answers_in(self._spark, self._shards.files, self._shards.schema)
         # What is written as lines is planned once: that takes longer than a small batch.
         self._lines = [
             each.sink.lines(each.choose(answers)) if isinstance(each.sink, TextSink) else None
@@ -154,10 +145,13 @@ class ShardsBeside:
     def write(self, frame: DataFrame, batch: Batch) -> None:
         with self._lock:
             self._go_on()
-            now = int(time.time() * 1000)
-            arrived = self._collect(frame)
+            if self._shards.open(batch.number):
+                self._drop_others()
+            now, is_repeated = self._begun(batch.number)
+            # A batch that is repeated may have been too much for Java to collect.
+            arrived = self._collect(frame, now, in_files=is_repeated or self._is_large)
             try:
-                told = self._step(batch.number, now, arrived)
+                told = self._shards.step(batch.number, now, arrived, go_on=self._go_on)
             finally:
                 self._clear(arrived)
             self._go_on()
@@ -176,10 +170,10 @@ class ShardsBeside:
             How many bytes that makes.
         """
         with self._lock:
-            arrived = self._collect(frame)
+            self._shards.open(0)
+            arrived = self._collect(frame, 0, in_files=False)
             try:
-                self._open(0)
-                return sum(self._ask_all([("pack", 0, arrived)] * self._count))
+                return self._shards.pack(arrived)
             finally:
                 self._clear(arrived)
 
@@ -187,18 +181,41 @@ class ShardsBeside:
         if self._is_closed:
             raise InternalError("the query was stopped")
 
+    def _drop_others(self) -> None:
+        """Remove what runs left that were killed: the checkpoint is this one's now."""
+        for folder in self._folder.glob(f"{_SCRATCH}*"):
+            if folder != self._scratch:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _begun(self, batch: int) -> tuple[int, bool]:
+        """Tell when a batch was first begun, which is now unless it is repeated, and whether it is.
+
+        Which streams are idle depends on it: a batch that is repeated must come to the same.
+        """
+        file = self._folder / _CLOCK
+        if file.is_file():
+            known = json.loads(file.read_text(encoding="utf-8"))
+            if known["batch"] == batch:
+                return int(known["now"]), True
+        now = int(time.time() * 1000)
+        scratch = self._scratch / _CLOCK
+        scratch.write_text(json.dumps({"batch": batch, "now": now}), encoding="utf-8")
+        scratch.replace(file)
+        return now, False
+
     # --- rows in ---
 
-    def _collect(self, frame: DataFrame) -> Arrived:
+    def _collect(self, frame: DataFrame, now: int, *, in_files: bool) -> Arrived:
         """Have Spark match, and take what matched."""
-        if not self._is_large:
+        if not in_files:
             try:
                 return self._handed(frame.toArrow())
             except Exception as error:
-                if _TOO_LARGE not in str(error):
+                if not any(reason in str(error) for reason in _TOO_LARGE):
                     raise
-        spilled: dict[int, list[str]] = {key: [] for key in self._spec.shards}
-        pack = Spill(Handed(self._packer), str(self._scratch))
+        packer = replace(self._shards.packer, now=now)
+        spilled: dict[int, list[str]] = {key: [] for key in packer.keys}
+        pack = Spill(Handed(packer), str(self._scratch))
         for key, place in frame.mapInArrow(pack, SPILLED_SCHEMA).collect():
             spilled[key].append(place)
         size = sum(Path(each).stat().st_size for places in spilled.values() for each in places)
@@ -221,110 +238,49 @@ class ShardsBeside:
         for each in (arrived.file, *spilled) if arrived.file else spilled:
             Path(each).unlink(missing_ok=True)
 
-    # --- shards ---
-
-    def _step(self, batch: int, now: int, arrived: Arrived) -> list[list[Told]]:
-        """Have all shards of all stages take a batch; gives what each told.
-
-        A process that ends is replaced, and all begin the batch anew with what is on disk.
-        """
-        reason = ""
-        for _ in range(_TRIES):
-            try:
-                self._open(batch)
-                told = [self._ask_all([("first", batch, now, arrived)] * self._count)]
-                if self._then:
-                    sent: list[list[bytes]] = [[] for _ in range(self._then)]
-                    for key, blob in (pair for each in told[0] for pair in each.sent):
-                        sent[key].append(blob)
-                    told.append(self._ask_all([("last", batch, blobs) for blobs in sent]))
-                return told
-            except ProcessEnded as error:
-                reason = str(error)
-                # None of them is asked again: some have not been heard yet.
-                self._end()
-                self._go_on()
-        raise EnvironmentProblem(
-            f"a process that holds shards was ended {_TRIES} times in one batch",
-            detail=reason,
-            hint="Most likely there is not enough memory: use shorter windows, or fewer shards.",
-        )
-
-    def _open(self, batch: int) -> None:
-        if self._is_open:
-            return
-        if not self._processes:
-            self._processes = shardpool.take(max(self._count, self._then))
-        works = [
-            cloudpickle.dumps(self._work(number))  # type: ignore[no-untyped-call]
-            for number in range(len(self._processes))
-        ]
-        self._ask_all([("open", work, batch) for work in works])
-        self._is_open = True
-
-    def _work(self, number: int) -> Work:
-        counts = (self._count, self._then)
-        places = [
-            Place(stage, number, spec, str(self._folder / f"{stage}-{number}"))
-            for stage, spec, count in zip((FIRST, LAST), self._stages, counts, strict=False)
-            if number < count
-        ]
-        answers = str(answer_file(self._scratch, number))
-        return Work(tuple(places), self._packer, self._timing, answers)
-
-    def _ask_all(self, requests: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Ask as many processes as there are requests at once, and wait for all of them."""
-        asked = self._processes[: len(requests)]
-        for process, request in zip(asked, requests, strict=True):
-            process.ask(*request)
-        found, failed = [], None
-        for process in asked:
-            # Every one is heard: what is not would be taken for the answer to the next request.
-            try:
-                found.append(process.answer())
-            except Exception as error:
-                failed = failed or error
-        if failed is not None:
-            raise failed
-        return found
-
-    def _end(self) -> None:
-        for process in self._processes:
-            process.end()
-        self._processes, self._is_open = [], False
-
-    def _let_go(self) -> None:
-        processes, self._processes, self._is_open = self._processes, [], False
-        shardpool.give_back(processes)
-
     # --- answers out ---
-
-    def _answers(self) -> DataFrame:
-        schema = self._stages[-1].writer.schema
-        return answers_in(self._spark, self._scratch, self._then or self._count, schema)
 
     def _put(self, outlet: Outlet, lines: DataFrame | None, count: int, batch: Batch) -> None:
         sink = outlet.sink
         if isinstance(sink, TextSink) and lines is not None:
-            if count > _FEW:
+            texts = self._text(outlet, sink.form, lines, count)
+            if texts is None:
                 sink.write_lines(lines, batch)
-                return
-            texts: list[str] | None = None if count else []
-            if texts is None and outlet.variables is not None and count <= _VERY_FEW:
-                texts = self._spelled(sink.form, outlet.variables)
-            sink.write_text(
-                lines.toArrow().column(0).to_pylist() if texts is None else texts, batch
-            )
+            else:
+                sink.write_text(texts, batch)
         elif count or not (outlet.letters or isinstance(sink, KafkaSink)):
-            # A frame of its own for each batch: others may keep it, or have Spark keep its rows.
-            sink.write(outlet.choose(self._answers()), batch)
+            # Under names of their own: what Spark is asked to keep of a batch is not another's then.
+            files = link_answers(self._shards.files, batch.number)
+            try:
+                frame = answers_in(self._spark, files, self._shards.schema)
+                sink.write(outlet.choose(frame), batch)
+            finally:
+                for file in files:
+                    file.unlink(missing_ok=True)
+
+    def _text(
+        self, outlet: Outlet, form: LineFormat, lines: DataFrame, count: int
+    ) -> list[str] | None:
+        """Give the lines of a batch, if they are few."""
+        if not count:
+            return []
+        if count <= _VERY_FEW and outlet.variables is not None:
+            found = self._spelled(form, outlet.variables)
+            if found is not None:
+                return found
+        if count > _FEW:
+            return None
+        try:
+            return list(lines.toArrow().column(0).to_pylist())
+        except Exception as error:
+            if not any(reason in str(error) for reason in _TOO_LARGE):
+                raise
+            return None
 
     def _spelled(self, form: LineFormat, variables: Sequence[str]) -> list[str] | None:
         """Write the solutions of a batch as lines, if that can be done here."""
-        found = pa.Table.from_batches(
-            AnswerFiles(str(self._scratch)).read(range(self._then or self._count)),
-            to_arrow_schema(self._stages[-1].writer.schema),
-        )
+        files = AnswerFiles(tuple(map(str, self._shards.files)))
+        found = pa.Table.from_batches(files.read(range(len(files.files))))
         t, sign, *others = found.filter(pc.field(rows.SIGN).is_valid()).columns
         terms = [column.to_pylist() for column in others[: len(variables)]]
         bound = dict(zip(variables, terms, strict=True))
@@ -373,18 +329,28 @@ class ShardsBeside:
         threading.Thread(target=wait, name="quadweir-shards", daemon=True).start()
         return query
 
+    def hurry(self) -> Callable[[], None]:
+        """Have a batch that is being taken end soon, since the query is about to be stopped.
+
+        Returns:
+            What is to be called once it has been.
+        """
+
+        def end() -> None:
+            self._is_closed = True
+            self._shards.kill()
+
+        timer = threading.Timer(_PATIENCE_SECONDS, end)
+        timer.daemon = True
+        timer.start()
+        return timer.cancel
+
     def close(self) -> None:
-        """Let go of everything; a batch that is being taken is ended, if it takes long."""
+        """Let go of everything, after the batch that is being taken."""
         self._is_closed = True
-        if not self._lock.acquire(timeout=_PATIENCE_SECONDS):
-            for process in self._processes:
-                process.end()
-            self._lock.acquire()
-        try:
-            self._let_go()
+        with self._lock:
+            self._shards.let_go()
             shutil.rmtree(self._scratch, ignore_errors=True)
-        finally:
-            self._lock.release()
 
 
 def _summed(facts: Iterable[Mapping[str, int]]) -> dict[str, int | None]:

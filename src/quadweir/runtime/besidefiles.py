@@ -7,7 +7,7 @@ too large to be collected by the driver, they pack its rows and leave them for t
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
@@ -22,34 +22,43 @@ SPILLED_SCHEMA: Final = "shard_key int, place string"
 
 
 def answer_file(folder: Path, number: int) -> Path:
-    """Where a process leaves its answers."""
+    """Where a process leaves its answers; there is always a file, be there no answers in it."""
     return folder / f"answers-{number}.arrow"
+
+
+def link_answers(files: Iterable[Path], batch: int) -> list[Path]:
+    """Give the answers of a batch names of their own, which no other batch has."""
+    found = []
+    for file in files:
+        link = file.with_name(f"{file.stem}-of-{batch}{file.suffix}")
+        link.unlink(missing_ok=True)
+        link.hardlink_to(file)
+        found.append(link)
+    return found
 
 
 @final
 @dataclass(frozen=True)
 class AnswerFiles:
-    """Reads the answers of the processes whose numbers it is given."""
+    """Reads the files whose places among these it is given."""
 
-    folder: str
+    files: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield from self.read(batch.column(0).to_pylist())
 
-    def read(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """Read what these processes left."""
-        for number in numbers:
-            file = answer_file(Path(self.folder), number)
-            if file.exists():
-                with pa.memory_map(str(file)) as data:
-                    yield from pa.ipc.open_stream(data)
+    def read(self, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """Read some of the files, all of which are there."""
+        for place in places:
+            with pa.memory_map(self.files[place]) as data:
+                yield from pa.ipc.open_stream(data)
 
 
-def answers_in(spark: SparkSession, folder: Path, count: int, schema: StructType) -> DataFrame:
-    """Give the answers that so many processes leave in a folder, as they are when it is computed."""
-    numbers = spark.range(0, count, 1, count)
-    return numbers.mapInArrow(AnswerFiles(str(folder)), schema)
+def answers_in(spark: SparkSession, files: Sequence[Path], schema: StructType) -> DataFrame:
+    """Give the answers in files, as these are when it is computed."""
+    places = spark.range(0, len(files), 1, len(files))
+    return places.mapInArrow(AnswerFiles(tuple(map(str, files))), schema)
 
 
 @final

@@ -66,12 +66,19 @@ class Sieve:
         self._was_dropped = is_dropped
         return [] if is_dropped else [line]
 
-    def rest(self) -> list[str]:
-        """Give what was kept, if it is of any interest."""
+    def rest(self, *, is_cut: bool = False) -> list[str]:
+        """Give what was kept, if it is of any interest.
+
+        Args:
+            is_cut: Java has ended, and with it what was being told: of a traceback that does not come to
+                its error there is nothing to be learnt, if others told of broken pipes.
+        """
         block, self._block = self._block, []
         are_gone = all(error.startswith(_PEER_GONE) for error in self._errors)
-        ended = bool(self._errors) and not self._open and are_gone
-        self._was_dropped = ended and any("/pyspark/" in line for line in block)
+        ended = are_gone and (is_cut or (bool(self._errors) and not self._open))
+        is_spark = any("/pyspark/" in line for line in block)
+        is_empty = is_cut and all(line == _BEGIN for line in block)
+        self._was_dropped = ended and (is_spark or is_empty)
         return [] if self._was_dropped else block
 
     def _goes_on(self, line: str) -> bool:
@@ -125,7 +132,7 @@ def _pass_on(reading: int) -> None:
         for line in lines:
             _say(sieve.take(line.decode(errors="replace")))
         if not chunk:
-            _say([*sieve.rest(), *([begun.decode(errors="replace")] if begun else [])])
+            _say([*sieve.rest(is_cut=True), *([begun.decode(errors="replace")] if begun else [])])
             os.close(reading)
             return
 

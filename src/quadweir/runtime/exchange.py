@@ -67,12 +67,14 @@ class Packer:
         streams: the streams, in the order of their numbers.
         bits: what stands where in the bits of a row.
         sent_by: for each test the term that says where it sends a row; None for every shard.
+        now: when the batch is read; default: when it is packed.
     """
 
     keys: tuple[int, ...]
     streams: tuple[str, ...]
     bits: MatchBits
     sent_by: tuple[Part | None, ...]
+    now: int | None = None
 
     @staticmethod
     def of(plan: QueryPlan, keys: tuple[int, ...]) -> Packer:
@@ -95,21 +97,31 @@ class Packer:
             yield self._pack(gathered)
         settle(Packer)
 
-    def for_shard(
-        self, shard: int, batches: Iterable[pa.RecordBatch], now: int
-    ) -> tuple[list[str], bytes]:
-        """Pack all rows of a batch for one shard; gives the letters among them, which are no shard's, too.
+    def for_shards(
+        self, shards: Iterable[int], batches: Iterable[pa.RecordBatch], now: int
+    ) -> tuple[list[str], list[bytes]]:
+        """Pack all rows of a batch, a blob for each of some shards.
 
         Args:
-            shard: its number.
+            shards: their numbers.
             batches: the rows.
             now: when that is.
+
+        Returns:
+            The letters among the rows, which are no shard's, and the blobs.
         """
         gathered = _Gathered(self)
         letters = [each for batch in batches for each in gathered.add(batch)]
         table = gathered.table
-        part = self._part(table, shard) if table is not None else None
-        return letters, _blob(part, _facts(gathered, now, shard), at_most=_SMALL)
+        blobs = [
+            _blob(
+                self._part(table, shard) if table is not None else None,
+                _facts(gathered, now, shard),
+                at_most=_SMALL,
+            )
+            for shard in shards
+        ]
+        return letters, blobs
 
     def note_times(self, times: Times, told: Told, batch: pa.RecordBatch) -> None:
         """Note how far time has come in rows."""
@@ -140,7 +152,7 @@ class Packer:
         # a stream idle at the same time.
         times = gathered.times.items()
         first = min((first for name, (first, _) in times if name != END), default=None)
-        now = int(time.time() * 1000)
+        now = self.now if self.now is not None else int(time.time() * 1000)
         blobs = [
             _blob(
                 self._part(table, shard) if table is not None else None,

@@ -65,14 +65,12 @@ def pack_matches(statements: DataFrame, plan: QueryPlan, keys: tuple[int, ...]) 
     Returns:
         Rows of `BLOB_SCHEMA`.
     """
-    bits = MatchBits.of(plan.wanted, streams=len(stream_numbers(plan)), shards=len(keys))
-    tests = bits.masks(True for _ in plan.wanted)
-    matched = narrowed(padded(match_statements(statements, plan, len(keys)), tests), bits)
+    matched = matched_rows(statements, plan, len(keys))
     return matched.mapInArrow(Handed(Packer.of(plan, keys)), BLOB_SCHEMA)
 
 
 def matched_rows(statements: DataFrame, plan: QueryPlan, shards: int) -> DataFrame:
-    """Match statements, for somebody who collects what matched: rows that `widened` takes.
+    """Match statements, and give what matched in few columns: rows that `widened` takes.
 
     Args:
         statements: as for `pack_matches`.
@@ -80,7 +78,8 @@ def matched_rows(statements: DataFrame, plan: QueryPlan, shards: int) -> DataFra
         shards: how many shards there are.
     """
     bits = MatchBits.of(plan.wanted, streams=len(stream_numbers(plan)), shards=shards)
-    return narrowed(match_statements(statements, plan, shards), bits)
+    tests = bits.masks(True for _ in plan.wanted)
+    return narrowed(padded(match_statements(statements, plan, shards), tests), bits)
 
 
 @contextmanager

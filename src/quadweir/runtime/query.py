@@ -543,9 +543,17 @@ class RegisteredQuery:
 
     def stop(self) -> None:
         """Stop it; its checkpoint lets it go on later."""
-        if self._running is not None:
+        if self._running is None:
+            return
+        if self._beside is None:
             self._running.stop()
-        if self._beside is not None:
+            return
+        # Spark waits for the batch that it is at.
+        stopped = self._beside.hurry()
+        try:
+            self._running.stop()
+        finally:
+            stopped()
             self._beside.close()
 
     def metrics(self) -> dict[str, Any]:

@@ -276,7 +276,11 @@ def _settings(
         # For every job and micro-batch Spark writes out the plan, although no page shows it; with the
         # long patterns of N-Triples (0005) that stood out in stack samples of a small job.
         settings["spark.sql.ui.explainMode"] = "simple"
-        settings["spark.driver.memory"] = f"{_driver_memory_mib()}m"
+        memory = _driver_memory_mib()
+        settings["spark.driver.memory"] = f"{memory}m"
+        # What a batch matches is collected (docs/design/0011), and what is larger goes through files; so
+        # Spark's own limit, 1 GiB, must not be all that there is.
+        settings["spark.driver.maxResultSize"] = f"{min(1024, memory // 4)}m"
     return settings
 
 

@@ -36,8 +36,9 @@ class ShardProcess:
 
     def __init__(self) -> None:
         ours, theirs = multiprocessing.Pipe()
+        # What this process can import, that one has to: Spark may lie where only we were told to look.
         home = str(Path(__file__).parents[2])
-        path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
+        path = os.pathsep.join(dict.fromkeys(filter(None, (home, *sys.path))))
         kept = KEEP_MEMORY if sys.platform == "linux" else {}
         with theirs:
             self._process = subprocess.Popen(
@@ -89,8 +90,17 @@ class ShardProcess:
         """Have it end, at once if it is in the middle of something."""
         with contextlib.suppress(OSError):
             self._connection.close()
-        self._process.kill()
+        self.kill()
         self._process.wait()
+
+    def kill(self) -> None:
+        """End it at once; whoever waits for its answer is told."""
+        self._process.kill()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it has not ended."""
+        return self._process.poll() is None
 
     def _how(self) -> str:
         code = self._process.poll()
@@ -99,8 +109,14 @@ class ShardProcess:
 
 def take(count: int) -> list[ShardProcess]:
     """Give so many processes, of those that wait or new ones."""
+    found: list[ShardProcess] = []
     with _LOCK:
-        found = [_IDLE.pop() for _ in range(min(count, len(_IDLE)))]
+        while _IDLE and len(found) < count:
+            process = _IDLE.pop()
+            if process.is_there:
+                found.append(process)
+            else:
+                process.end()
     return found + [ShardProcess() for _ in range(count - len(found))]
 
 
@@ -110,7 +126,7 @@ def give_back(processes: Sequence[ShardProcess]) -> None:
         try:
             process.ask("close")
             process.answer()
-        except (ProcessEnded, QuadweirError):
+        except Exception:  # whatever it is, nobody must get this one
             process.end()
             continue
         with _LOCK:

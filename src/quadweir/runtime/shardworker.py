@@ -60,7 +60,7 @@ class Work:
     """What one process is to do for one run of a query.
 
     Attributes:
-        places: the shards; one of each stage at most.
+        places: the shards, those of each stage in their order.
         packer: what the first stage gets its rows by.
         timing: delays and idle times of the streams.
         answers: the file that answers go to.
@@ -120,20 +120,18 @@ class HeldShards:
 
     def __init__(self, work: Work, batch: int) -> None:
         self._work = work
-        self._shards: dict[int, tuple[Place, HostedShard, ShardLog]] = {}
-        self._replayed: dict[int, int] = {}
+        self._shards: dict[int, list[_Held]] = {FIRST: [], LAST: []}
         try:
             for place in work.places:
-                log = ShardLog(Path(place.folder))
-                hosted = HostedShard(place.spec, work.timing, place.key)
-                self._shards[place.stage] = place, hosted, log
-                self._replayed[place.stage] = log.take_up(hosted, batch)
+                held = _Held(place, work.timing)
+                self._shards[place.stage].append(held)
+                held.take_up(batch)
         except BaseException:
             self.close()
             raise
 
-    def first(self, batch: int, now: int, arrived: Arrived) -> Told:
-        """Take the rows of a batch in.
+    def first(self, batch: int, now: int, arrived: Arrived) -> list[Told]:
+        """Take the rows of a batch in; gives what each shard of the first stage makes of them.
 
         Args:
             batch: its number.
@@ -144,28 +142,71 @@ class HeldShards:
 
     def pack(self, now: int, arrived: Arrived) -> int:
         """Pack the rows of a batch as `first` does, and forget them; gives how many bytes that makes."""
-        return sum(map(len, self._blobs(now, arrived)))
+        return sum(len(blob) for blobs in self._blobs(now, arrived) for blob in blobs)
 
-    def _blobs(self, now: int, arrived: Arrived) -> list[bytes]:
-        """Give what of a batch is for the shard of the first stage."""
-        place, *_ = self._shards[FIRST]
+    def _blobs(self, now: int, arrived: Arrived) -> list[list[bytes]]:
+        """Give what of a batch is for each shard of the first stage."""
+        keys = [held.place.key for held in self._shards[FIRST]]
         if arrived.packed:
-            return [Path(each).read_bytes() for each in arrived.packed.get(place.key, [])]
+            return [[Path(each).read_bytes() for each in arrived.packed[key]] for key in keys]
         packer = self._work.packer
         rows_of = (widened(each, packer.bits) for each in _read(arrived))
-        letters, blob = packer.for_shard(place.key, rows_of, now)
+        letters, blobs = packer.for_shards(keys, rows_of, now)
         # Of what is no shard's, one of them tells.
-        more = [packed(letters)] if letters and place.key == 0 else []
-        return [*more, blob]
+        return [
+            [packed(letters), blob] if letters and key == 0 else [blob]
+            for key, blob in zip(keys, blobs, strict=True)
+        ]
 
-    def last(self, batch: int, blobs: list[bytes]) -> Told:
-        """Take what the first stage gave."""
-        return self._take(LAST, batch, blobs)
+    def last(self, batch: int, sent: list[list[bytes]]) -> list[Told]:
+        """Take what the first stage gave, for each shard of the last."""
+        return self._take(LAST, batch, sent)
 
-    def _take(self, stage: int, batch: int, blobs: list[bytes]) -> Told:
-        place, hosted, log = self._shards[stage]
-        replayed, self._replayed[stage] = self._replayed[stage], 0
-        *found, facts = hosted.take(blobs, f"{place.key}.{batch + 1}", replayed)
+    def _take(self, stage: int, batch: int, given: list[list[bytes]]) -> list[Told]:
+        shards = self._shards[stage]
+        told, answers = [], []
+        for held, blobs in zip(shards, given, strict=True):
+            made, found = held.take(batch, blobs)
+            told.append(made)
+            answers += found
+        if shards and not shards[0].sends:
+            _write(answers, Path(self._work.answers))
+        return told
+
+    def close(self) -> None:
+        """Let go of all state."""
+        for held in (each for shards in self._shards.values() for each in shards):
+            held.log.close()
+        self._shards = {FIRST: [], LAST: []}
+
+
+@final
+class _Held:
+    """A shard with its state on disk."""
+
+    def __init__(self, place: Place, timing: Timing) -> None:
+        self.place = place
+        self.log = ShardLog(Path(place.folder))
+        try:
+            self._hosted = HostedShard(place.spec, timing, place.key)
+        except BaseException:
+            self.log.close()
+            raise
+        self._replayed = 0
+
+    @property
+    def sends(self) -> bool:
+        """Whether what it gives is for a second stage."""
+        return self.place.spec.stage == 1
+
+    def take_up(self, batch: int) -> None:
+        self._replayed = self.log.take_up(self._hosted, batch)
+
+    def take(self, batch: int, blobs: list[bytes]) -> tuple[Told, list[pa.RecordBatch]]:
+        """Take a batch; gives what is told of it, and the answers."""
+        hosted, log = self._hosted, self.log
+        replayed, self._replayed = self._replayed, 0
+        *found, facts = hosted.take(blobs, f"{self.place.key}.{batch + 1}", replayed)
         began = time.monotonic()
         log.append(hosted, batch, hosted.lasting(blobs))
         told = {name: facts.column(name)[0].as_py() or 0 for name in FACTS}
@@ -174,18 +215,12 @@ class HeldShards:
             "state_rows": log.entries,
             "state_bytes": log.size,
         }
-        if place.spec.stage == 1:
-            return Told(told, sent=tuple(_sent(found)))
+        if self.sends:
+            return Told(told, sent=tuple(_sent(found))), []
         rows_of = sum(each.num_rows for each in found)
         letters = sum(len(each) - each.column(LETTER).null_count for each in found)
-        _write(found, Path(self._work.answers))
-        return Told(told, rows_of - letters, letters)
-
-    def close(self) -> None:
-        """Let go of all state."""
-        for _, _, log in self._shards.values():
-            log.close()
-        self._shards.clear()
+        # That there is nothing is told by rows, too: of none.
+        return Told(told, rows_of - letters, letters), [*found, facts.slice(0, 0)]
 
 
 def _read(arrived: Arrived) -> Iterator[pa.RecordBatch]:
@@ -205,10 +240,7 @@ def _sent(found: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
 
 
 def _write(found: list[pa.RecordBatch], file: Path) -> None:
-    """Write answers where Spark's tasks read them; no file for none."""
-    if not found:
-        file.unlink(missing_ok=True)
-        return
+    """Write answers where they are read, also if there are none."""
     with pa.OSFile(str(file), "wb") as out, pa.ipc.new_stream(out, found[0].schema) as writer:
         for batch in found:
             writer.write_batch(batch)
@@ -226,6 +258,8 @@ def serve(connection: Any) -> None:
         try:
             match name:
                 case "open":
+                    if held is not None:
+                        held.close()
                     work, batch = given
                     loaded = pickle.loads(work)  # noqa: S301 - our own driver's
                     # All is loaded now, and there is no shard yet that would never be collected.

@@ -79,3 +79,16 @@ def test_a_pipe_is_read_to_its_end(monkeypatch):
     os.close(writing)
     chatter._pass_on(reading)
     assert said == ["ä", "half"]
+
+
+def test_what_is_cut_off_by_the_end_of_java_is_not_heard(monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(chatter, "_say", said.extend)
+    lines = GONE.splitlines(keepends=True)
+    mine = 'Traceback (most recent call last):\n  File "/home/own.py", line 3, in send\n'
+    for cut in (lines[:1], lines[:3], [*lines, "Traceback (most recent call last):\n"], [mine]):
+        reading, writing = os.pipe()
+        os.write(writing, "".join(cut).encode())
+        os.close(writing)
+        chatter._pass_on(reading)
+    assert said == mine.splitlines()

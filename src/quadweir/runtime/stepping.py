@@ -1,0 +1,197 @@
+"""All shards of a query in processes beside the driver: where each is, and how they take a batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+
+from pyspark import cloudpickle
+
+from quadweir.errors import EnvironmentProblem
+from quadweir.plan.describe import second_shards, shards_used
+from quadweir.runtime import shardpool
+from quadweir.runtime.besidefiles import answer_file
+from quadweir.runtime.exchange import Packer
+from quadweir.runtime.shardpool import ProcessEnded, ShardProcess
+from quadweir.runtime.shardworker import FIRST, LAST, Arrived, Place, Told, Work
+
+if TYPE_CHECKING:
+    from quadweir.runtime.bounded import ShardSpec
+    from quadweir.runtime.processor import Timing
+
+_TRIES: Final = 3
+T = TypeVar("T")
+
+
+@final
+class SteppedShards:
+    """The shards of one run, in as many processes as there are cores at most.
+
+    Args:
+        spec: the query with its plan and static data.
+        timing: delays and idle times of the streams.
+        shards: how many shards to use, if the plan can be sharded.
+        folder: where their state is kept.
+        scratch: where they leave answers.
+    """
+
+    def __init__(
+        self, spec: ShardSpec, timing: Timing, *, shards: int, folder: Path, scratch: Path
+    ) -> None:
+        self.count = shards_used(spec.plan, shards)
+        spec = replace(spec, shards=tuple(range(self.count)))
+        self._then = 0
+        self._stages = [spec]
+        if spec.plan.key.cut is not None:
+            self._then = second_shards(spec.plan, shards)
+            self._stages = [*spec.stages(tuple(range(self._then)))]
+        self.packer = Packer.of(spec.plan, spec.shards)
+        self._timing = timing
+        self._folder, self._scratch = folder, scratch
+        self._most = min(max(self.count, self._then), _cores())
+        self._processes: list[ShardProcess] = []
+        self._is_open = False
+
+    @property
+    def schema(self) -> Any:
+        """The columns of what they give."""
+        return self._stages[-1].writer.schema
+
+    @property
+    def files(self) -> list[Path]:
+        """Where answers are after a step."""
+        count = min(self._most, self._then or self.count)
+        return [answer_file(self._scratch, number) for number in range(count)]
+
+    def start(self) -> None:
+        """Have processes load what they need, without waiting for it."""
+        if not self._processes:
+            self._processes = shardpool.take(self._most)
+
+    def open(self, batch: int) -> bool:
+        """Have them hold the shards as they were before a batch; tells whether they did not before.
+
+        Raises:
+            StateError: state is held by another run, or is not whole.
+            EnvironmentProblem: processes end time and again.
+        """
+        return self._tried(lambda: self._open(batch))
+
+    def _open(self, batch: int) -> bool:
+        if self._is_open:
+            return False
+        self.start()
+        works = [
+            cloudpickle.dumps(self._work(number))  # type: ignore[no-untyped-call]
+            for number in range(self._most)
+        ]
+        self._ask_all([("open", work, batch) for work in works])
+        self._is_open = True
+        return True
+
+    def step(
+        self, batch: int, now: int, arrived: Arrived, *, go_on: Callable[[], None]
+    ) -> list[list[Told]]:
+        """Have all shards of all stages take a batch; gives what each told.
+
+        A process that ends is replaced, and all begin the batch anew with what is on disk.
+
+        Args:
+            batch: its number.
+            now: when it was read.
+            arrived: what matched.
+            go_on: raises if nobody waits for it any longer.
+
+        Raises:
+            EnvironmentProblem: processes end time and again.
+        """
+        return self._tried(lambda: self._step(batch, now, arrived), go_on)
+
+    def _step(self, batch: int, now: int, arrived: Arrived) -> list[list[Told]]:
+        self._open(batch)
+        told = [_flat(self._ask_all([("first", batch, now, arrived)] * self._most))]
+        if self._then:
+            sent: list[list[bytes]] = [[] for _ in range(self._then)]
+            for key, blob in (pair for each in told[0] for pair in each.sent):
+                sent[key].append(blob)
+            parts = [sent[number :: self._most] for number in range(self._most)]
+            told.append(_flat(self._ask_all([("last", batch, each) for each in parts])))
+        return told
+
+    def _tried(self, do: Callable[[], T], go_on: Callable[[], None] = lambda: None) -> T:
+        """Do something, with other processes if those that there are have ended."""
+        reason = ""
+        for _ in range(_TRIES):
+            try:
+                return do()
+            except ProcessEnded as error:
+                reason = str(error)
+                # None of them is asked again: some have not been heard yet.
+                self.end()
+                go_on()
+        raise EnvironmentProblem(
+            f"a process that holds shards was ended {_TRIES} times in one batch",
+            detail=reason,
+            hint="With -9, most likely there is not enough memory: use shorter windows, or fewer "
+            "shards. Otherwise the process has said why on standard error.",
+        )
+
+    def pack(self, arrived: Arrived) -> int:
+        """Only have them pack what is for each shard; gives how many bytes that makes."""
+        return sum(self._ask_all([("pack", 0, arrived)] * self._most))
+
+    def end(self) -> None:
+        """End the processes, whatever they do."""
+        for process in self._processes:
+            process.end()
+        self._processes, self._is_open = [], False
+
+    def let_go(self) -> None:
+        """Have them let go of the shards; others may use the processes."""
+        processes, self._processes, self._is_open = self._processes, [], False
+        shardpool.give_back(processes)
+
+    def kill(self) -> None:
+        """End the processes while another thread waits for them, which then finds them gone."""
+        for process in self._processes:
+            process.kill()
+
+    def _work(self, number: int) -> Work:
+        """Say what one of the processes is to hold."""
+        counts = (self.count, self._then)
+        places = [
+            Place(stage, key, spec, str(self._folder / f"{stage}-{key}"))
+            for stage, spec, count in zip((FIRST, LAST), self._stages, counts, strict=False)
+            for key in range(number, count, self._most)
+        ]
+        answers = str(answer_file(self._scratch, number))
+        return Work(tuple(places), self.packer, self._timing, answers)
+
+    def _ask_all(self, requests: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Ask all processes at once, and wait for all of them."""
+        for process, request in zip(self._processes, requests, strict=True):
+            process.ask(*request)
+        found, failed = [], None
+        for process in self._processes:
+            # Every one is heard: what is not would be taken for the answer to the next request.
+            try:
+                found.append(process.answer())
+            except Exception as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+        return found
+
+
+def _flat(told: Sequence[Sequence[Told]]) -> list[Told]:
+    return [each for process in told for each in process]
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
