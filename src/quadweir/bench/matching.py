@@ -54,8 +54,8 @@ def compare_matching(
     packed = pack_matches(matched, registered.plan, shard_keys(spark, shards, shards))
     shuffled = packed.repartition(shards, SHARD_KEY)
     beside = ShardsBeside(
-        spark,
-        statements,
+        own,
+        matched,
         registered.spec,
         Timing({}, {}),
         shards=shards,

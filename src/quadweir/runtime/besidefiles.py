@@ -1,7 +1,7 @@
 """What Spark's tasks and the shards beside the driver hand one another, as files.
 
 Both sides are on one machine. Tasks read answers of the batch that is written just now; where a batch is
-too large to be collected by the driver, they pack its rows and leave them for the shards.
+large, they leave its rows for the shards.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-SPILLED_SCHEMA: Final = "shard_key int, place string"
+_PLACE: Final = "place"
 
 
 def answer_file(folder: Path, number: int) -> Path:
@@ -63,24 +63,25 @@ def answers_in(spark: SparkSession, files: Sequence[Path], schema: StructType) -
 
 @final
 @dataclass(frozen=True)
-class Spill:
-    """Packs rows into files and tells of those; what a task left that failed, nobody is told of."""
+class RowFiles:
+    """Writes the rows of a task to a file and tells where; of what a failed task left, nobody is told."""
 
-    pack: Any
     folder: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from quadweir.runtime.exchange import BLOB, SHARD_KEY
+        file = f"{self.folder}/rows-{uuid.uuid4().hex}.arrow"
+        found = iter(batches)
+        first = next(found, None)
+        if first is None:
+            return
+        with pa.OSFile(file, "wb") as out, pa.ipc.new_stream(out, first.schema) as writer:
+            writer.write_batch(first)
+            for batch in found:
+                writer.write_batch(batch)
+        yield pa.RecordBatch.from_arrays([pa.array([file])], names=[_PLACE])
 
-        for batch in self.pack(batches):
-            keys, places = [], []
-            for key, blob in zip(batch.column(SHARD_KEY), batch.column(BLOB), strict=True):
-                if blob.is_valid:
-                    file = Path(self.folder) / f"rows-{uuid.uuid4().hex}.blob"
-                    file.write_bytes(blob.as_buffer())
-                    keys.append(key.as_py())
-                    places.append(str(file))
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(keys, pa.int32()), pa.array(places, pa.string())],
-                names=["shard_key", "place"],
-            )
+
+def rows_in_files(rows_of: DataFrame, folder: Path) -> list[str]:
+    """Have tasks write rows to files of a folder, and give their places."""
+    told = rows_of.mapInArrow(RowFiles(str(folder)), f"{_PLACE} string")
+    return [place for (place,) in told.collect()]

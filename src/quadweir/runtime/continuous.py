@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quadweir import rows
@@ -32,6 +33,7 @@ def answer_continuously(
     shards: int,
     name: str = "",
     tag: str = "",
+    checkpoint: Path | None = None,
 ) -> DataFrame:
     """Answer a query over streams as they come in.
 
@@ -42,8 +44,8 @@ def answer_continuously(
         shards: how many shards to use, if the plan can be sharded; at most as many as Spark's
             shuffle partitions.
         name: what tells this run from others of the same query, such as its checkpoint.
-
         tag: what tells this query's metrics from those of others in the same run.
+        checkpoint: the folder of the run, if it is known.
 
     Returns:
         A streaming frame as the shards give it, for `answers.present` or `answers.with_times`.
@@ -59,7 +61,8 @@ def answer_continuously(
             hint="Set spark.sql.shuffle.partitions to the number of shards.",
         )
     keys = shard_keys(spark, count, partitions)
-    blobs = pack_matches(statements, spec.plan, keys)
+    clock = str(checkpoint.absolute() / "offsets") if checkpoint is not None else ""
+    blobs = pack_matches(statements, spec.plan, keys, clock=clock)
 
     def run(blobs: DataFrame, spec: ShardSpec, metrics: str, *told: Column) -> DataFrame:
         found = blobs.groupBy(SHARD_KEY).transformWithStateInPandas(

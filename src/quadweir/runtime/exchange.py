@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 from typing import Any, Final, final
 
 import numpy as np
@@ -47,6 +48,7 @@ MOST_ROWS: Final = 1 << 19
 # Arrow and Spark hold at most 2 GiB in a column of blobs, and a row may go to every shard.
 MOST_BYTES: Final = 1 << 26
 ELEMENT_COLUMNS: Final = (rows.EVENT_TIME, rows.POSITION)
+_BATCH: Final = "streaming.sql.batchId"
 # Where nothing is shuffled, what is larger goes into no log either, but into a snapshot (`hosting`).
 _SMALL: Final = 1 << 20
 
@@ -67,21 +69,22 @@ class Packer:
         streams: the streams, in the order of their numbers.
         bits: what stands where in the bits of a row.
         sent_by: for each test the term that says where it sends a row; None for every shard.
-        now: when the batch is read; default: when it is packed.
+        clock: the folder in which Spark notes when it began each batch; default: the time of packing.
     """
 
     keys: tuple[int, ...]
     streams: tuple[str, ...]
     bits: MatchBits
     sent_by: tuple[Part | None, ...]
-    now: int | None = None
+    clock: str = ""
 
     @staticmethod
-    def of(plan: QueryPlan, keys: tuple[int, ...]) -> Packer:
+    def of(plan: QueryPlan, keys: tuple[int, ...], *, clock: str = "") -> Packer:
         """Make the packer of a plan."""
         streams = stream_numbers(plan)
         bits = MatchBits.of(plan.wanted, streams=len(streams), shards=len(keys))
-        return Packer(keys, streams, bits, tuple(each.key for each in plan.wanted))
+        sent_by = tuple(each.key for each in plan.wanted)
+        return Packer(keys, streams, bits, sent_by, clock=clock)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gathered = _Gathered(self)
@@ -152,7 +155,7 @@ class Packer:
         # a stream idle at the same time.
         times = gathered.times.items()
         first = min((first for name, (first, _) in times if name != END), default=None)
-        now = self.now if self.now is not None else int(time.time() * 1000)
+        now = _batch_began(self.clock)
         blobs = [
             _blob(
                 self._part(table, shard) if table is not None else None,
@@ -223,6 +226,25 @@ def _facts(gathered: _Gathered, now: int, shard: int) -> dict[bytes, bytes]:
         PACKED_AT: str(now).encode(),
         SHARD: str(shard).encode(),
     }
+
+
+def _batch_began(folder: str) -> int:
+    """Tell when the batch of this task was first begun, as Spark's log of offsets says.
+
+    Which streams are idle depends on it, and a batch that is repeated after a crash must come to the
+    same. Where the log cannot be read from here, as in an object store, it is now.
+    """
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    batch = task.getLocalProperty(_BATCH) if task is not None else None
+    if folder and batch is not None:
+        try:
+            _, told, *_ = (Path(folder) / batch).read_text(encoding="utf-8").split("\n")
+            return int(json.loads(told)["batchTimestampMs"])
+        except (OSError, ValueError, KeyError):
+            pass
+    return int(time.time() * 1000)
 
 
 def _any_of(batch: pa.RecordBatch, masks: Mapping[str, int]) -> np.ndarray:

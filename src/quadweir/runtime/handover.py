@@ -53,7 +53,9 @@ _ONLY: Final = f"{WORD}0"
 _LAST: Final = (1 << rows.TIME_BITS) - 1
 
 
-def pack_matches(statements: DataFrame, plan: QueryPlan, keys: tuple[int, ...]) -> DataFrame:
+def pack_matches(
+    statements: DataFrame, plan: QueryPlan, keys: tuple[int, ...], *, clock: str = ""
+) -> DataFrame:
     """Match statements and pack what matched, a blob for each shard and task.
 
     Args:
@@ -61,12 +63,13 @@ def pack_matches(statements: DataFrame, plan: QueryPlan, keys: tuple[int, ...]) 
             letters, and leave as such.
         plan: the query's plan.
         keys: the shuffle keys of the shards, in their order.
+        clock: where Spark notes when it began each batch (`exchange.Packer`).
 
     Returns:
         Rows of `BLOB_SCHEMA`.
     """
     matched = matched_rows(statements, plan, len(keys))
-    return matched.mapInArrow(Handed(Packer.of(plan, keys)), BLOB_SCHEMA)
+    return matched.mapInArrow(Handed(Packer.of(plan, keys, clock=clock)), BLOB_SCHEMA)
 
 
 def matched_rows(statements: DataFrame, plan: QueryPlan, shards: int) -> DataFrame:
@@ -98,6 +101,12 @@ def counting_rows(spark: SparkSession, *, when: bool = True) -> Iterator[None]:
             yield
         finally:
             spark.conf.unset(_BYTES)
+
+
+def count_rows_in(spark: SparkSession) -> None:
+    """Have Spark count rows instead of weighing batches in a session that is one query's alone."""
+    if 0 < int(spark.conf.get(_ROWS) or 0) <= _MOST_ROWS and _BYTES not in spark.conf.getAll:
+        spark.conf.set(_BYTES, _UNWEIGHED)
 
 
 def stages_in_python(frame: DataFrame) -> int | None:

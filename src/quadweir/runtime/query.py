@@ -25,6 +25,7 @@ from quadweir.optimize.pipeline import optimize
 from quadweir.plan.bounds import refuse_endless
 from quadweir.plan.describe import describe, shards_used
 from quadweir.plan.query import QueryPlan, plan_query
+from quadweir.runtime import shardpool
 from quadweir.runtime.answers import as_statements, present, with_times
 from quadweir.runtime.beside import Outlet, ShardsBeside
 from quadweir.runtime.bounded import ShardSpec, answer_bounded
@@ -260,7 +261,7 @@ class RegisteredQuery:
             shards_in: `driver` for shards in processes beside the driver, whose answers come sooner;
                 `executors` for shards in Spark's executors, with state in Spark's state store, which
                 a cluster needs. Default: as the checkpoint was left; in a new one beside the driver
-                if Spark runs on one machine.
+                if Spark runs on one machine, and not very many queries do so already.
 
         Raises:
             StateError: the checkpoint was made for another query, another schema, other static data
@@ -320,7 +321,12 @@ class RegisteredQuery:
             self._running = self._beside.started_by(begin)
         else:
             raw = answer_continuously(
-                read, spec, opened.timing, shards=self.shards, name=str(checkpoint.absolute())
+                read,
+                spec,
+                opened.timing,
+                shards=self.shards,
+                name=str(checkpoint.absolute()),
+                checkpoint=checkpoint,
             )
             self._running = self._start_in_executors(raw, answers, sink, dead_letters, begin)
 
@@ -373,7 +379,8 @@ class RegisteredQuery:
     def _chosen(self, asked: str | None, left: Fingerprint | None) -> str:
         """Say where shards are to be, if a checkpoint was left so or so."""
         if asked is None:
-            known = left.shards_in if left is not None else DRIVER
+            known = EXECUTORS if shardpool.are_many() else DRIVER
+            known = left.shards_in if left is not None else known
             # A checkpoint that was left beside a driver is refused on a cluster, later and with reasons.
             return known if self._is_on_one_machine else EXECUTORS
         if asked not in (DRIVER, EXECUTORS):

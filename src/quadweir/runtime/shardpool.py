@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, final
@@ -21,8 +22,12 @@ from quadweir.errors import InternalError, QuadweirError
 from quadweir.runtime.session import KEEP_MEMORY
 
 _PROGRAM: Final = "from quadweir.runtime.shardworker import main; main()"
-_MOST_IDLE: Final = 2 * (os.cpu_count() or 1)
+_CORES: Final = os.cpu_count() or 1
+_MOST_IDLE: Final = 2 * _CORES
+# Each takes some 90 MB before it holds anything.
+_MANY: Final = 8 * _CORES
 _IDLE: Final[list[ShardProcess]] = []
+_USED: Final[weakref.WeakSet[ShardProcess]] = weakref.WeakSet()
 _LOCK: Final = threading.Lock()
 
 
@@ -117,12 +122,20 @@ def take(count: int) -> list[ShardProcess]:
                 found.append(process)
             else:
                 process.end()
-    return found + [ShardProcess() for _ in range(count - len(found))]
+    found += [ShardProcess() for _ in range(count - len(found))]
+    _USED.update(found)
+    return found
+
+
+def are_many() -> bool:
+    """Whether so many processes are in use that another query had better do without."""
+    return len([each for each in list(_USED) if each.is_there]) >= _MANY
 
 
 def give_back(processes: Sequence[ShardProcess]) -> None:
     """Let processes wait for others that need them; they let go of what they hold."""
     for process in processes:
+        _USED.discard(process)
         try:
             process.ask("close")
             process.answer()

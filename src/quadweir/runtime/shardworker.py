@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -75,17 +75,15 @@ class Work:
 @final
 @dataclass(frozen=True)
 class Arrived:
-    """The rows of a batch, in one of three forms.
+    """The rows of a batch.
 
     Attributes:
-        inline: an Arrow stream of rows.
-        file: the same in a file.
-        packed: files of blobs, by the shards that they are for.
+        inline: an Arrow stream of some.
+        files: such streams in files.
     """
 
     inline: bytes = b""
-    file: str = ""
-    packed: Mapping[int, list[str]] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
 
 
 @final
@@ -147,8 +145,6 @@ class HeldShards:
     def _blobs(self, now: int, arrived: Arrived) -> list[list[bytes]]:
         """Give what of a batch is for each shard of the first stage."""
         keys = [held.place.key for held in self._shards[FIRST]]
-        if arrived.packed:
-            return [[Path(each).read_bytes() for each in arrived.packed[key]] for key in keys]
         packer = self._work.packer
         rows_of = (widened(each, packer.bits) for each in _read(arrived))
         letters, blobs = packer.for_shards(keys, rows_of, now)
@@ -224,11 +220,11 @@ class _Held:
 
 
 def _read(arrived: Arrived) -> Iterator[pa.RecordBatch]:
-    if arrived.file:
-        with pa.memory_map(arrived.file) as file:
-            yield from pa.ipc.open_stream(file)
-    else:
+    if arrived.inline:
         yield from pa.ipc.open_stream(arrived.inline)
+    for place in arrived.files:
+        with pa.memory_map(place) as file:
+            yield from pa.ipc.open_stream(file)
 
 
 def _sent(found: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:

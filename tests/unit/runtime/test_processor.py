@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import pytest
+from pyspark import TaskContext
 
 from quadweir.runtime import hosting
+from quadweir.runtime.exchange import BLOB, Header, Packer
 from quadweir.runtime.matching import END, stream_prefix
 from quadweir.runtime.processor import Times, Timing, _HostSpec
 from quadweir.sources.streamfiles import Element
 from quadweir.testing import Answer, Oracle, blank_label, diff_answers
-from query_hosts import Host
+from query_hosts import Host, matched
 from streaming import quads
 
 LAST = Element(END, 0, 0, quads("a p b"))
@@ -248,3 +251,22 @@ def test_time_waits_for_streams_that_are_not_idle():
 
 def test_labels_of_blank_nodes_are_those_of_the_oracle():
     assert stream_prefix("urn:s") + "x" == blank_label("urn:s", "x")
+
+
+def test_a_batch_that_is_repeated_has_the_time_that_spark_noted_for_it(tmp_path, monkeypatch):
+    task = SimpleNamespace(getLocalProperty={"streaming.sql.batchId": "3"}.get)
+    monkeypatch.setattr(TaskContext, "get", lambda: task)
+    (tmp_path / "3").write_text('v1\n{"batchWatermarkMs":0,"batchTimestampMs":4711}\n{}\n')
+    plan = Host(PAIRS).spec.plan
+    rows_of = matched(plan, make_feed(4), 1)
+
+    def packed_at(clock: str) -> int:
+        (batch,) = Packer.of(plan, (0,), clock=clock)([rows_of])
+        return Header.of(batch.column(BLOB)[0].as_py()).packed_at
+
+    assert packed_at(str(tmp_path)) == 4711
+    # Where nothing is noted, or none of it can be read, it is now.
+    for clock in ("", str(tmp_path / "elsewhere")):
+        assert packed_at(clock) > 1_700_000_000_000
+    (tmp_path / "3").write_text("v1\n{}")
+    assert packed_at(str(tmp_path)) > 1_700_000_000_000

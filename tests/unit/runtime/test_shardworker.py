@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import small_lsbench
 from beside_hosts import BesideHost
 from quadweir.errors import InternalError, StateError
 from quadweir.runtime import hosting, shardpool
@@ -17,9 +18,11 @@ from quadweir.runtime.shardlog import ShardLog
 from quadweir.runtime.shardpool import ProcessEnded
 from quadweir.runtime.shardworker import serve
 from quadweir.sources.streamfiles import Element
+from quadweir.syntax.read import parse
 from quadweir.testing import Oracle, diff_answers
 from streaming import quads
 
+QUERIES = Path(__file__).parents[3] / "src/quadweir/bench/queries/lsbench"
 PAIRS = """SELECT ?x ?y ?z {
   STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 30ms] { ?y <urn:q> ?z } }"""
 TWO_STAGES = """SELECT ?z (COUNT(*) AS ?n) {
@@ -160,3 +163,25 @@ def test_processes_are_used_again_unless_they_ended():
     with pytest.raises(ProcessEnded):
         one.ask("close")
     assert not Path(f"/proc/{one.number}").exists()
+
+
+@pytest.mark.parametrize("number", range(1, 13))
+def test_lsbench_queries_whose_shards_are_lost_give_the_answers_of_the_oracle(tmp_path, number):
+    dialect = ("cqels", "csparql", "rspql")[number % 3]
+    text = (QUERIES / dialect / f"q{number:02}.rq").read_text(encoding="utf-8")
+    feed = small_lsbench.feed(posts=16)
+    static = [*small_lsbench.static(), *small_lsbench.static_by_name()]
+    streams = sorted({each.stream for each in feed})
+    expected = Oracle(parse(text, allow=("FROM",)), static=static).answers(feed)
+    assert expected
+    for shards, size in ((1, len(feed)), (2, 37), (5, 100)):
+        folder = tmp_path / f"{shards}"
+        folder.mkdir()
+        host = BesideHost(text, folder, static=static, streams=streams, shards=shards)
+        for start in range(0, len(feed), size):
+            host.push(feed[start : start + size])
+            host.lose(again=start % 2 == 0)
+            if start % 2 == 0:
+                host.push(feed[start : start + size])
+        host.finish()
+        assert diff_answers(expected, host.answers) == ""
