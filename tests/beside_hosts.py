@@ -78,6 +78,7 @@ class BesideHost:
         self.answers: list[Answer] = []
         self._before = 0
         self.told: list[Told] = []
+        self.kept: list[dict[str, int]] = []
 
     def _work(self, number: int) -> Work:
         counts = (self.shards, self._then)
@@ -106,6 +107,7 @@ class BesideHost:
             parts = [sent[number :: self._processes] for number in range(self._processes)]
             pairs = zip(self._held, parts, strict=True)
             self.told = [told for each, part in pairs for told in each.last(self.batch, part)]
+        self.kept = [facts for each in self._held for facts in each.keep(self.batch)]
         count = min(self._processes, self._then or self.shards)
         files = [str(answer_file(self.folder, number)) for number in range(count)]
         found = AnswerFiles(tuple(files)).read(range(count))

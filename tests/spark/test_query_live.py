@@ -232,7 +232,7 @@ def test_processes_that_are_killed_are_replaced(spark, tmp_path, monkeypatch, te
 
     def kill(process: ShardProcess, name: str, *given: object) -> None:
         asked(process, name, *given)
-        if name in ("first", "last") and dice.random() < 0.2:
+        if name in ("first", "last", "keep") and dice.random() < 0.2:
             os.kill(process.number, signal.SIGKILL)
             killed.append(name)
 
@@ -242,7 +242,7 @@ def test_processes_that_are_killed_are_replaced(spark, tmp_path, monkeypatch, te
     feed = make_feed()
     write_batches(tmp_path / "in", [*feed, LAST], 6)
     run(spark, tmp_path, text, "driver")
-    assert killed
+    assert {*killed} >= {"first", "keep"}
     assert diff_answers(Oracle(text).answers(feed), written(tmp_path / "out")) == ""
 
 

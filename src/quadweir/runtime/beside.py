@@ -61,8 +61,10 @@ _LARGE: Final = 1 << 25
 _TOO_LARGE: Final = ("spark.driver.maxResultSize", "OutOfMemory", "OversizedAllocation")
 _PATIENCE_SECONDS: Final = 5.0
 _REMEMBERED: Final = 256
-_SUMMED: Final = ("late", "held", "replayed", "state_rows", "state_bytes")
-_HIGHEST: Final = ("kernel_ms", "state_ms")
+_SUMMED: Final = ("late", "held", "replayed")
+_HIGHEST: Final = ("kernel_ms",)
+_STATE_SUMMED: Final = ("state_rows", "state_bytes")
+_STATE_HIGHEST: Final = ("state_ms",)
 
 
 @final
@@ -146,18 +148,20 @@ class ShardsBeside:
             now, is_repeated = self._begun(batch.number)
             # A batch that is repeated may have been too much for Java to collect.
             arrived = self._collect(frame, in_files=is_repeated or self._is_large)
+
+            def step() -> list[list[Told]]:
+                return self._shards.step(batch.number, now, arrived, go_on=self._go_on)
+
             try:
-                told = self._shards.step(batch.number, now, arrived, go_on=self._go_on)
+                told = step()
+                self._go_on()
+                # Spark takes the batch for done when both are: what is written, and what is kept.
+                kept = self._shards.keep_while(
+                    lambda: self._put_all(told[-1], batch), step, batch.number
+                )
             finally:
                 self._clear(arrived)
-            self._go_on()
-            counts = {False: 0, True: 0}
-            for each in told[-1]:
-                counts[False] += each.answers
-                counts[True] += each.letters
-            for outlet, lines in zip(self._outlets, self._lines, strict=True):
-                self._put(outlet, lines, counts[outlet.letters], batch)
-            self._note(batch.number, told)
+            self._note(batch.number, told, kept)
 
     def match(self, frame: DataFrame) -> int:
         """Only match, and have each shard pack what is for it; for measurements.
@@ -234,6 +238,12 @@ class ShardsBeside:
 
     # --- answers out ---
 
+    def _put_all(self, told: Sequence[Told], batch: Batch) -> None:
+        answers = sum(each.answers for each in told)
+        letters = sum(each.letters for each in told)
+        for outlet, lines in zip(self._outlets, self._lines, strict=True):
+            self._put(outlet, lines, letters if outlet.letters else answers, batch)
+
     def _put(self, outlet: Outlet, lines: DataFrame | None, count: int, batch: Batch) -> None:
         sink = outlet.sink
         if isinstance(sink, TextSink) and lines is not None:
@@ -282,12 +292,20 @@ class ShardsBeside:
 
     # --- what Spark's reports do not say ---
 
-    def _note(self, batch: int, told: Sequence[Sequence[Told]]) -> None:
+    def _note(
+        self,
+        batch: int,
+        told: Sequence[Sequence[Told]],
+        kept: Sequence[Sequence[Mapping[str, int]]],
+    ) -> None:
         names = (FIRST_METRICS, METRICS)[-len(told) :]
         found = {
-            name: _summed(each.facts for each in stage)
-            for name, stage in zip(names, told, strict=True)
+            name: _summed([each.facts for each in stage], _SUMMED, _HIGHEST)
+            | _summed([each[place] for each in kept], _STATE_SUMMED, _STATE_HIGHEST)
+            for place, (name, stage) in enumerate(zip(names, told, strict=True))
         }
+        for name, stage in zip(names, told, strict=True):
+            found[name]["through"] = min(each.facts["through"] for each in stage)
         found[METRICS]["answers"] = sum(each.answers for each in told[-1])
         self._told[batch] = found
         self._told.pop(batch - _REMEMBERED, None)
@@ -347,11 +365,11 @@ class ShardsBeside:
             shutil.rmtree(self._scratch, ignore_errors=True)
 
 
-def _summed(facts: Iterable[Mapping[str, int]]) -> dict[str, int | None]:
-    told = list(facts)
-    found: dict[str, int | None] = {name: sum(each[name] for each in told) for name in _SUMMED}
-    found |= {name: max(each[name] for each in told) for name in _HIGHEST}
-    return {**found, "through": min(each["through"] for each in told)}
+def _summed(
+    told: Sequence[Mapping[str, int]], summed: Iterable[str], highest: Iterable[str]
+) -> dict[str, int | None]:
+    found: dict[str, int | None] = {name: sum(each[name] for each in told) for name in summed}
+    return found | {name: max(each[name] for each in told) for name in highest}
 
 
 @final

@@ -92,7 +92,7 @@ class Told:
     """What a shard made of a batch.
 
     Attributes:
-        facts: how it fares (`answers.FACTS`), and of its state the rows, bytes and milliseconds.
+        facts: how it fares (`answers.FACTS`).
         answers: how many it gave.
         letters: how many letters.
         sent: blobs for the shards of the last stage, from one of the first.
@@ -169,6 +169,21 @@ class HeldShards:
             _write(answers, Path(self._work.answers))
         return told
 
+    def keep(self, batch: int) -> list[dict[str, int]]:
+        """Write down what a batch brought to each shard, after which it need not come again.
+
+        Returns:
+            Of the state of each stage the entries of logs, bytes, and milliseconds that this took.
+        """
+        return [
+            {
+                "state_ms": sum(held.keep(batch) for held in shards),
+                "state_rows": sum(held.log.entries for held in shards),
+                "state_bytes": sum(held.log.size for held in shards),
+            }
+            for shards in self._shards.values()
+        ]
+
     def close(self) -> None:
         """Let go of all state."""
         for held in (each for shards in self._shards.values() for each in shards):
@@ -189,6 +204,7 @@ class _Held:
             self.log.close()
             raise
         self._replayed = 0
+        self._taken: list[bytes] = []
 
     @property
     def sends(self) -> bool:
@@ -200,23 +216,24 @@ class _Held:
 
     def take(self, batch: int, blobs: list[bytes]) -> tuple[Told, list[pa.RecordBatch]]:
         """Take a batch; gives what is told of it, and the answers."""
-        hosted, log = self._hosted, self.log
         replayed, self._replayed = self._replayed, 0
-        *found, facts = hosted.take(blobs, f"{self.place.key}.{batch + 1}", replayed)
-        began = time.monotonic()
-        log.append(hosted, batch, hosted.lasting(blobs))
+        step = f"{self.place.key}.{batch + 1}"
+        *found, facts = self._hosted.take(blobs, step, replayed)
+        self._taken = self._hosted.lasting(blobs)
         told = {name: facts.column(name)[0].as_py() or 0 for name in FACTS}
-        told |= {
-            "state_ms": round((time.monotonic() - began) * 1000),
-            "state_rows": log.entries,
-            "state_bytes": log.size,
-        }
         if self.sends:
             return Told(told, sent=tuple(_sent(found))), []
         rows_of = sum(each.num_rows for each in found)
         letters = sum(len(each) - each.column(LETTER).null_count for each in found)
         # That there is nothing is told by rows, too: of none.
         return Told(told, rows_of - letters, letters), [*found, facts.slice(0, 0)]
+
+    def keep(self, batch: int) -> int:
+        """Write down what a batch brought; gives how many milliseconds that took."""
+        began = time.monotonic()
+        self.log.append(self._hosted, batch, self._taken)
+        self._taken = []
+        return round((time.monotonic() - began) * 1000)
 
 
 def _read(arrived: Arrived) -> Iterator[pa.RecordBatch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -121,6 +122,39 @@ class SteppedShards:
             told.append(_flat(self._ask_all([("last", batch, each) for each in parts])))
         return told
 
+    def keep_while(
+        self, do: Callable[[], None], again: Callable[[], object], batch: int
+    ) -> list[list[dict[str, int]]]:
+        """Have shards write down what a batch brought while something else is done.
+
+        Args:
+            do: what is done meanwhile.
+            again: steps the batch once more, if a process ends before it has written it down.
+            batch: its number.
+
+        Returns:
+            What each process told of its state.
+        """
+        is_asked = False
+        with contextlib.suppress(ProcessEnded):
+            self._ask([("keep", batch)] * self._most)
+            is_asked = True
+        try:
+            do()
+        except BaseException:
+            # What they say was not heard: none of them is asked again.
+            self.end()
+            raise
+        if is_asked:
+            with contextlib.suppress(ProcessEnded):
+                return self._hear()
+        self.end()
+        return self._tried(lambda: self._kept(again, batch))
+
+    def _kept(self, again: Callable[[], object], batch: int) -> list[list[dict[str, int]]]:
+        again()
+        return self._ask_all([("keep", batch)] * self._most)
+
     def _tried(self, do: Callable[[], T], go_on: Callable[[], None] = lambda: None) -> T:
         """Do something, with other processes if those that there are have ended."""
         reason = ""
@@ -172,8 +206,14 @@ class SteppedShards:
 
     def _ask_all(self, requests: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Ask all processes at once, and wait for all of them."""
+        self._ask(requests)
+        return self._hear()
+
+    def _ask(self, requests: Sequence[tuple[Any, ...]]) -> None:
         for process, request in zip(self._processes, requests, strict=True):
             process.ask(*request)
+
+    def _hear(self) -> list[Any]:
         found, failed = [], None
         for process in self._processes:
             # Every one is heard: what is not would be taken for the answer to the next request.
