@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
 from quadweir import rows
-from quadweir.algebra.query import ConstructForm, ContinuousQuery
+from quadweir.algebra.query import ContinuousQuery
 from quadweir.plan.describe import second_shards, shards_used
 from quadweir.runtime.besidefiles import AnswerFiles, answer_file
 from quadweir.runtime.exchange import Packer
@@ -20,10 +20,9 @@ from quadweir.runtime.matching import END
 from quadweir.runtime.processor import Timing
 from quadweir.runtime.shardworker import FIRST, LAST, Arrived, HeldShards, Place, Told, Work
 from quadweir.sources.streamfiles import Element
-from quadweir.terms import Quad, parse_term
+from quadweir.terms import Quad
 from quadweir.testing import Answer
-from quadweir.testing.scoping import fill
-from query_hosts import matched, spec_of
+from query_hosts import matched, read_answer, spec_of
 from streaming import quads
 
 NOW = 1_000_000
@@ -114,7 +113,7 @@ class BesideHost:
         rows_of = [row for each in found for row in each.to_pylist()]
         assert sum(each.answers for each in self.told) == len(rows_of)
         for row in rows_of:
-            self._take(row)
+            self.answers += read_answer(self.spec, row, f"{len(self.answers)}")
         self.batch += 1
 
     def lose(self, *, again: bool = False) -> None:
@@ -125,20 +124,6 @@ class BesideHost:
         if again:
             self.batch -= 1
             del self.answers[self._before :]
-
-    def _take(self, row: dict[str, Any]) -> None:
-        bound = {
-            variable.name: parse_term(row[f"v{place}"])
-            for place, variable in enumerate(self.spec.shape.variables)
-            if row[f"v{place}"] is not None
-        }
-        form = self.spec.plan.query.form
-        if isinstance(form, ConstructForm):
-            graph = fill(form, bound, f"{len(self.answers)}")
-            if graph:
-                self.answers.append(Answer(int(row[rows.REPORT]), row[rows.SIGN], graph=graph))
-            return
-        self.answers.append(Answer.of(int(row[rows.REPORT]), row[rows.SIGN], bound))
 
     def finish(self) -> None:
         self.push([Element(END, 0, 0, quads("a p b"))])

@@ -260,6 +260,20 @@ def run_bounded(
     return host.answers
 
 
+def read_answer(spec: ShardSpec, row: Mapping[str, Any], salt: str) -> list[Answer]:
+    """What a row that a shard gives says; a CONSTRUCT's may be of no triple."""
+    bound = {
+        variable.name: parse_term(row[f"v{place}"])
+        for place, variable in enumerate(spec.shape.variables)
+        if row[f"v{place}"] is not None
+    }
+    t, sign, form = int(row[rows.REPORT]), row[rows.SIGN], spec.plan.query.form
+    if not isinstance(form, ConstructForm):
+        return [Answer.of(t, sign, bound)]
+    graph = fill(form, bound, salt)
+    return [Answer(t, sign, graph=graph)] if graph else []
+
+
 class Host:
     """Runs the shards of a query; it can be started again on the state that it left."""
 
@@ -361,18 +375,7 @@ class Host:
         if row[rows.SIGN] is None:
             self.count(row)
             return
-        bound = {
-            variable.name: parse_term(row[f"v{place}"])
-            for place, variable in enumerate(self.spec.shape.variables)
-            if row[f"v{place}"] is not None
-        }
-        form = self.spec.plan.query.form
-        if isinstance(form, ConstructForm):
-            graph = fill(form, bound, f"{len(self.answers)}")
-            if graph:
-                self.answers.append(Answer(int(row[rows.REPORT]), row[rows.SIGN], graph=graph))
-            return
-        self.answers.append(Answer.of(int(row[rows.REPORT]), row[rows.SIGN], bound))
+        self.answers += read_answer(self.spec, row, f"{len(self.answers)}")
 
     def finish(self) -> None:
         self.push([Element(END, 0, 0, quads("a p b"))])
