@@ -17,18 +17,18 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quadweir import rows
 from quadweir.errors import InternalError
+from quadweir.runtime.batchreports import BatchReports
 from quadweir.runtime.besidefiles import AnswerFiles, answers_in, link_answers, rows_in_files
-from quadweir.runtime.continuous import FIRST_METRICS, METRICS
 from quadweir.runtime.handover import count_rows_in, matched_rows, stages_in_python
 from quadweir.runtime.shardworker import Arrived, Told
 from quadweir.runtime.stepping import SteppedShards
@@ -60,11 +60,6 @@ _VERY_FEW: Final = 2_000
 _LARGE: Final = 1 << 25
 _TOO_LARGE: Final = ("spark.driver.maxResultSize", "OutOfMemory", "OversizedAllocation")
 _PATIENCE_SECONDS: Final = 5.0
-_REMEMBERED: Final = 256
-_SUMMED: Final = ("late", "held", "replayed")
-_HIGHEST: Final = ("kernel_ms",)
-_STATE_SUMMED: Final = ("state_rows", "state_bytes")
-_STATE_HIGHEST: Final = ("state_ms",)
 
 
 @final
@@ -123,7 +118,7 @@ class ShardsBeside:
         self._lines: list[DataFrame | None] = []
         self._is_closed = self._is_large = False
         self._lock = threading.Lock()
-        self._told: dict[int, dict[str, dict[str, int | None]]] = {}
+        self.reports = BatchReports()
 
     # --- as a sink ---
 
@@ -161,7 +156,7 @@ class ShardsBeside:
                 )
             finally:
                 self._clear(arrived)
-            self._note(batch.number, told, kept)
+            self.reports.note(batch.number, told, kept)
 
     def match(self, frame: DataFrame) -> int:
         """Only match, and have each shard pack what is for it; for measurements.
@@ -290,32 +285,6 @@ class ShardsBeside:
         bound = dict(zip(variables, terms, strict=True))
         return answer_text(form, t.to_pylist(), sign.to_pylist(), bound)
 
-    # --- what Spark's reports do not say ---
-
-    def _note(
-        self,
-        batch: int,
-        told: Sequence[Sequence[Told]],
-        kept: Sequence[Sequence[Mapping[str, int]]],
-    ) -> None:
-        names = (FIRST_METRICS, METRICS)[-len(told) :]
-        found = {
-            name: _summed([each.facts for each in stage], _SUMMED, _HIGHEST)
-            | _summed([each[place] for each in kept], _STATE_SUMMED, _STATE_HIGHEST)
-            for place, (name, stage) in enumerate(zip(names, told, strict=True))
-        }
-        for name, stage in zip(names, told, strict=True):
-            found[name]["through"] = min(each.facts["through"] for each in stage)
-        found[METRICS]["answers"] = sum(each.answers for each in told[-1])
-        self._told[batch] = found
-        self._told.pop(batch - _REMEMBERED, None)
-
-    def report(self, progress: Any) -> Any:
-        """Give Spark's report of a batch with what the shards told of it."""
-        if progress is None:
-            return None
-        return BatchReport(progress, self._told.get(progress.batchId, {}))
-
     # --- the end ---
 
     def started_by(
@@ -363,30 +332,3 @@ class ShardsBeside:
         with self._lock:
             self._shards.let_go()
             shutil.rmtree(self._scratch, ignore_errors=True)
-
-
-def _summed(
-    told: Sequence[Mapping[str, int]], summed: Iterable[str], highest: Iterable[str]
-) -> dict[str, int | None]:
-    found: dict[str, int | None] = {name: sum(each[name] for each in told) for name in summed}
-    return found | {name: max(each[name] for each in told) for name in highest}
-
-
-@final
-class BatchReport:
-    """Spark's report of a batch, and what shards told of it among what was observed."""
-
-    def __init__(self, progress: Any, told: Mapping[str, Mapping[str, int | None]]) -> None:
-        self._progress = progress
-        self._told = told
-
-    @property
-    def observedMetrics(self) -> dict[str, Any]:  # noqa: N802 - as Spark's report has it
-        """What was observed."""
-        return {**self._progress.observedMetrics, **self._told}
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._progress, name)
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)

@@ -528,13 +528,13 @@ class RegisteredQuery:
     def lastProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
         """Spark's report of the last batch."""
         last = self.streaming.lastProgress
-        return last if self._beside is None else self._beside.report(last)
+        return last if self._beside is None else self._beside.reports.report(last)
 
     @property
     def recentProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
         """Spark's reports of the last batches."""
         found = self.streaming.recentProgress
-        return found if self._beside is None else [*map(self._beside.report, found)]
+        return found if self._beside is None else [*map(self._beside.reports.report, found)]
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
         """Wait until it ends, as Spark's StreamingQuery does."""

@@ -31,7 +31,7 @@ _USED: Final[weakref.WeakSet[ShardProcess]] = weakref.WeakSet()
 _LOCK: Final = threading.Lock()
 
 
-class ProcessEnded(Exception):  # noqa: N818 - it says what happened, and is mended
+class ProcessEndedError(Exception):
     """A process is no longer there."""
 
 
@@ -67,24 +67,24 @@ class ShardProcess:
         """Send a request; `answer` has to be called for each.
 
         Raises:
-            ProcessEnded: nobody is there.
+            ProcessEndedError: nobody is there.
         """
         try:
             self._connection.send((name, *given))
         except OSError as error:
-            raise ProcessEnded(self._how()) from error
+            raise ProcessEndedError(self._how()) from error
 
     def answer(self) -> Any:
         """Wait for what the process has to say to the last request.
 
         Raises:
-            ProcessEnded: it has ended.
+            ProcessEndedError: it has ended.
             QuadweirError: it could not do what it was asked.
         """
         try:
             is_good, result = self._connection.recv()
         except (EOFError, OSError) as error:
-            raise ProcessEnded(self._how()) from error
+            raise ProcessEndedError(self._how()) from error
         if is_good:
             return result
         if isinstance(result, QuadweirError):

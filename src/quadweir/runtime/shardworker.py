@@ -9,7 +9,6 @@ other; when it ends, so does this.
 from __future__ import annotations
 
 import multiprocessing.connection
-import pickle
 import signal
 import sys
 import time
@@ -273,11 +272,9 @@ def serve(connection: Any) -> None:
                 case "open":
                     if held is not None:
                         held.close()
-                    work, batch = given
-                    loaded = pickle.loads(work)  # noqa: S301 - our own driver's
                     # All is loaded now, and there is no shard yet that would never be collected.
                     settle(HeldShards)
-                    held = HeldShards(loaded, batch)
+                    held = HeldShards(*given)
                 case "close":
                     if held is not None:
                         held.close()

@@ -9,14 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
-from pyspark import cloudpickle
-
 from quadweir.errors import EnvironmentProblem
 from quadweir.plan.describe import second_shards, shards_used
 from quadweir.runtime import shardpool
 from quadweir.runtime.besidefiles import answer_file
 from quadweir.runtime.exchange import Packer
-from quadweir.runtime.shardpool import ProcessEnded, ShardProcess
+from quadweir.runtime.shardpool import ProcessEndedError, ShardProcess
 from quadweir.runtime.shardworker import FIRST, LAST, Arrived, Place, Told, Work
 
 if TYPE_CHECKING:
@@ -85,11 +83,7 @@ class SteppedShards:
         if self._is_open:
             return False
         self.start()
-        works = [
-            cloudpickle.dumps(self._work(number))  # type: ignore[no-untyped-call]
-            for number in range(self._most)
-        ]
-        self._ask_all([("open", work, batch) for work in works])
+        self._ask_all([("open", self._work(number), batch) for number in range(self._most)])
         self._is_open = True
         return True
 
@@ -136,7 +130,7 @@ class SteppedShards:
             What each process told of its state.
         """
         is_asked = False
-        with contextlib.suppress(ProcessEnded):
+        with contextlib.suppress(ProcessEndedError):
             self._ask([("keep", batch)] * self._most)
             is_asked = True
         try:
@@ -146,7 +140,7 @@ class SteppedShards:
             self.end()
             raise
         if is_asked:
-            with contextlib.suppress(ProcessEnded):
+            with contextlib.suppress(ProcessEndedError):
                 return self._hear()
         self.end()
         return self._tried(lambda: self._kept(again, batch))
@@ -161,7 +155,7 @@ class SteppedShards:
         for _ in range(_TRIES):
             try:
                 return do()
-            except ProcessEnded as error:
+            except ProcessEndedError as error:
                 reason = str(error)
                 # None of them is asked again: some have not been heard yet.
                 self.end()

@@ -15,7 +15,7 @@ from beside_hosts import BesideHost
 from quadweir.errors import InternalError, StateError
 from quadweir.runtime import hosting, shardpool
 from quadweir.runtime.shardlog import ShardLog
-from quadweir.runtime.shardpool import ProcessEnded
+from quadweir.runtime.shardpool import ProcessEndedError
 from quadweir.runtime.shardworker import serve
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
@@ -153,13 +153,13 @@ def test_processes_are_used_again_unless_they_ended():
     assert again is one
     assert other.number != one.number
     os.kill(other.number, 9)
-    with pytest.raises(ProcessEnded):
+    with pytest.raises(ProcessEndedError):
         other.ask("close")
         other.answer()
     shardpool.give_back([one, other])
     assert [one] == shardpool._IDLE
     shardpool.end_idle()
-    with pytest.raises(ProcessEnded):
+    with pytest.raises(ProcessEndedError):
         one.ask("close")
     assert not Path(f"/proc/{one.number}").exists()
 
