@@ -34,7 +34,7 @@ doctor: $(INSTALLED) ## check this machine and say what to do
 	@$(BIN)/quadweir doctor $(ARGS)
 
 kafka: $(INSTALLED) ## start a Kafka broker on a free loopback port until interrupted
-	@$(BIN)/python scripts/kafka.py run $(ARGS)
+	@$(BIN)/python scripts/kafkabroker.py run $(ARGS)
 
 # Best effort: the tests that need a broker skip, with the reason, where one cannot be had.
 brokers: $(INSTALLED)

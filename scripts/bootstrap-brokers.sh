@@ -8,7 +8,7 @@ say() { printf 'quadweir set-up: %s\n' "$*" >&2; }
 as_root_with_apt() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 
 if command -v mvn >/dev/null; then
-    .venv/bin/python scripts/kafka.py fetch </dev/null >&2 ||
+    .venv/bin/python scripts/kafkabroker.py fetch </dev/null >&2 ||
         say "Maven could not fetch Kafka's jars: the Kafka tests will skip"
 else
     say "no Maven: the Kafka tests will skip (apt-get install maven)"

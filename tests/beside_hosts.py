@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -11,14 +10,13 @@ import pyarrow as pa
 
 from quadweir import rows
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.plan.describe import second_shards, shards_used
 from quadweir.runtime.besidefiles import AnswerFiles, answer_file
 from quadweir.runtime.exchange import Packer
 from quadweir.runtime.handover import MOMENT, MOST_BITS
 from quadweir.runtime.matchbits import MatchBits, word_of
 from quadweir.runtime.matching import END
 from quadweir.runtime.processor import Timing
-from quadweir.runtime.shardworker import FIRST, LAST, Arrived, HeldShards, Place, Told, Work
+from quadweir.runtime.shardworker import Arrived, HeldShards, Place, Told, Work
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import Quad
 from quadweir.testing import Answer
@@ -63,12 +61,10 @@ class BesideHost:
         self._processes = processes
         self.spec = spec_of(asked, static=static, streams=streams, shards=shards)
         plan = self.spec.plan
-        self.shards = shards_used(plan, shards)
-        self._then = second_shards(plan, shards) if plan.key.cut is not None else 0
-        self.spec = replace(self.spec, shards=tuple(range(self.shards)))
-        self._stages = [self.spec]
-        if self._then:
-            self._stages = [*self.spec.stages(tuple(range(self._then)))]
+        counts = plan.shards(shards)
+        self.shards = counts[0]
+        self._stages = self.spec.stages([tuple(range(each)) for each in counts])
+        self.spec = self._stages[0]
         self.folder = folder
         self._packer = Packer.of(plan, self.spec.shards)
         self._timing = Timing(dict.fromkeys(streams, delay_ms), {})
@@ -80,11 +76,12 @@ class BesideHost:
         self.kept: list[dict[str, int]] = []
 
     def _work(self, number: int) -> Work:
-        counts = (self.shards, self._then)
         places = [
-            Place(stage, key, spec, str(self.folder / f"{stage}-{key}"))
-            for stage, spec, count in zip((FIRST, LAST), self._stages, counts, strict=False)
-            for key in range(number, count, self._processes)
+            tuple(
+                Place(key, spec, str(self.folder / f"{spec.stage}-{key}"))
+                for key in spec.shards[number :: self._processes]
+            )
+            for spec in self._stages
         ]
         answers = str(answer_file(self.folder, number))
         return Work(tuple(places), self._packer, self._timing, answers)
@@ -99,15 +96,17 @@ class BesideHost:
         batch = narrowed(matched(self.spec.plan, elements, self.shards), self._packer.bits)
         arrived = Arrived(inline=as_stream(batch))
         self.told = [told for each in self._held for told in each.first(self.batch, NOW, arrived)]
-        if self._then:
-            sent: list[list[bytes]] = [[] for _ in range(self._then)]
+        for stage in self._stages[1:]:
+            sent: list[list[bytes]] = [[] for _ in stage.shards]
             for key, blob in (pair for each in self.told for pair in each.sent):
                 sent[key].append(blob)
             parts = [sent[number :: self._processes] for number in range(self._processes)]
             pairs = zip(self._held, parts, strict=True)
-            self.told = [told for each, part in pairs for told in each.last(self.batch, part)]
+            self.told = [
+                told for each, part in pairs for told in each.then(stage.stage, self.batch, part)
+            ]
         self.kept = [facts for each in self._held for facts in each.keep(self.batch)]
-        count = min(self._processes, self._then or self.shards)
+        count = min(self._processes, len(self._stages[-1].shards))
         files = [str(answer_file(self.folder, number)) for number in range(count)]
         found = AnswerFiles(tuple(files)).read(range(count))
         rows_of = [row for each in found for row in each.to_pylist()]

@@ -26,7 +26,7 @@ REPO = Path(__file__).resolve().parents[1]
 @contextlib.contextmanager
 def running_kafka() -> Iterator[KafkaBroker]:
     process = subprocess.Popen(
-        [sys.executable, REPO / "scripts" / "kafka.py", "run"],
+        [sys.executable, REPO / "scripts" / "kafkabroker.py", "run"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
@@ -60,7 +60,12 @@ class KafkaBroker:
         binary = [(one.encode() if isinstance(one, str) else one,) for one in values]
         # One partition, one task: the order of the values is the order of the offsets.
         frame = spark.createDataFrame(binary, "value binary").coalesce(1)
-        options = {"kafka.bootstrap.servers": self.address, "topic": topic}
+        options = {
+            "kafka.bootstrap.servers": self.address,
+            "topic": topic,
+            "kafka.max.request.size": str(32 * 2**20),
+            "kafka.buffer.memory": str(64 * 2**20),
+        }
         frame.selectExpr("value", "0 AS partition").write.format("kafka").options(**options).save()
 
     def consume(self, spark: SparkSession, topic: str) -> DataFrame:

@@ -37,7 +37,7 @@ _LOOK = """
     box: box(svg.getBoundingClientRect()),
     texts: [...svg.querySelectorAll('text')].map(
       t => ({text: t.textContent, box: box(t.getBoundingClientRect())})),
-    shapes: [...svg.querySelectorAll('polyline, polygon, rect')].filter(s => {
+    shapes: [...svg.querySelectorAll('path, polyline, polygon, rect')].filter(s => {
       const r = s.getBoundingClientRect(); return r.width + r.height > 1; }).length,
   }));
   return {

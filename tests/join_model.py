@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from quadweir.kernel.joinwindows import Dynamic, Interval, JoinTiming, JoinWindow, Sliding, Tumbling
-from quadweir.kernel.policies import Subwindow
+from quadweir.kernel.streamjoin.policies import Subwindow
+from quadweir.kernel.streamjoin.windows import (
+    Dynamic,
+    Interval,
+    JoinTiming,
+    JoinWindow,
+    Sliding,
+    Tumbling,
+)
 
 
 @dataclass(frozen=True)

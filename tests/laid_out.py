@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.evaluate import static_dataset
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.algebra.render import render
-from quadweir.kernel.build import static_dataset
 from quadweir.kernel.fixed import FixedRelation, Loaded, Share
 from quadweir.kernel.layout import Arrays, map_layout, write_layout
 from quadweir.kernel.shard import Shard
+from quadweir.plan.program import Program
+from quadweir.plan.render import digest_of
 from quadweir.terms import Quad, Variable
 from quadweir.testing.shards import scoped_static
 
@@ -36,12 +36,9 @@ class LaidOut:
     def dataset(self) -> Dataset:
         return self.data.dataset()
 
-    def layout(
-        self, query: ContinuousQuery, streams: tuple[str, ...], share: Share | None
-    ) -> Arrays:
-        name = hashlib.sha256(f"{render(query)} {streams} {share}".encode()).hexdigest()
-        file = self.folder / name
+    def layout(self, program: Program, share: Share | None) -> Arrays:
+        file = self.folder / f"{digest_of(program)} {share}"
         if not file.exists():
-            made = Shard(query, static=self.data, streams=streams, records=False, share=share)
+            made = Shard(program, static=self.data, records=False, share=share)
             write_layout(file, made.layout())
         return map_layout(file)

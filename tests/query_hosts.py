@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,12 +20,17 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from laid_out import LaidOut
 from quadweir import rows
 from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.evaluate import static_dataset
 from quadweir.algebra.functions import default_context
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.algebra.scalar import holds
+from quadweir.kernel.build import facts_of, relation_of
+from quadweir.kernel.fixed import Loaded
 from quadweir.kernel.xxhash import shard_numbers
 from quadweir.optimize.pipeline import optimize
-from quadweir.plan.describe import second_shards, shards_used
+from quadweir.plan.facts import StaticFacts
+from quadweir.plan.nodes import StaticRelation
+from quadweir.plan.program import program_of
 from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.plan.wanted import Wanted
 from quadweir.runtime import exchange, hosting
@@ -35,9 +41,8 @@ from quadweir.runtime.matching import END, HASH, VALUES, stream_numbers
 from quadweir.runtime.processor import HostedShard, ShardProcessor, Timing
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
-from quadweir.terms import IRI, Quad, Term, parse_term
+from quadweir.terms import IRI, Quad, Term, Variable, parse_term
 from quadweir.testing import Answer
-from quadweir.testing.elements import distinct_triples
 from quadweir.testing.scoping import fill, of_stream
 from quadweir.testing.shards import scoped_static
 from streaming import quads
@@ -54,20 +59,38 @@ def spec_of(
 ) -> ShardSpec:
     parsed = parse(asked, allow=("FROM",)) if isinstance(asked, str) else asked
     query = optimize(parsed).query
-    dataset = Dataset.of(scoped_static(static))
-    plan = plan_query(query, static=dataset, streams=tuple(streams), shards=shards, like=like)
-    source = dataset if folder is None else LaidOut.of(query, static, folder)
+    facts, source = facts_over(query, static, streams)
+    plan = plan_query(query, streams=tuple(streams), facts=facts, shards=shards, like=like)
+    # Whoever runs over files looks values up beforehand.
+    plan = plan.resolved(lambda relation, variable: values_in(source, relation, variable))
+    held = source if folder is None else LaidOut.of(query, static, folder)
     told = "".join(sorted(map(str, static)))
     digest = hashlib.sha256(told.encode()).hexdigest() if static else ""
-    return ShardSpec(plan, source, tuple(streams), digest)
+    return ShardSpec(plan, held, digest)
 
 
-def is_of_use(test: Wanted, terms: Sequence[Term], *, fixed: bool) -> bool:
+def facts_over(
+    query: ContinuousQuery, static: Sequence[Quad], streams: Sequence[str]
+) -> tuple[StaticFacts, Loaded]:
+    """Count what a query finds in static data; gives the data as the query sees it, too."""
+    source = Loaded(static_dataset(query, Dataset.of(scoped_static(static))))
+    return facts_of(program_of(query, streams=streams), source), source
+
+
+def values_in(source: Loaded, relation: StaticRelation, variable: Variable) -> tuple[str, ...]:
+    """List the values of a variable in a static relation."""
+    found = relation_of(relation, source)
+    codes = np.unique(found.codes[found.variables.index(variable)])
+    return tuple(found.terms.take(pa.array(codes[codes >= 0])).to_pylist())
+
+
+def is_of_use(test: Wanted, terms: Sequence[Term | None], *, fixed: bool) -> bool:
     """Tell what the conditions of a test say; what static data has, only where that is fixed."""
     if not test.conditions:
         return True
     for parts, condition in test.conditions:
-        bound = {variable: terms[part] for variable, part in parts if isinstance(part, int)}
+        placed = [(name, terms[part]) for name, part in parts if isinstance(part, int)]
+        bound = {name: term for name, term in placed if term is not None}
         if all(
             holds(each, bound, default_context(), lambda *_: False)
             for each in condition.expressions
@@ -104,16 +127,16 @@ def matched(
         if element.stream not in streams:
             continue
         # What an element says twice is there twice.
-        for quad in (*distinct_triples(element), *element.triples[:1]):
-            triple = of_stream(quad, IRI(element.stream))
-            terms = (triple.subject, triple.predicate, triple.object)
+        for each in (*dict.fromkeys(element.quads), *element.quads[:1]):
+            quad = of_stream(each, IRI(element.stream))
+            terms = (quad.subject, quad.predicate, quad.object, quad.graph)
             passed = [
                 test.stream == element.stream
                 and test.passes(terms)
                 and is_of_use(test, terms, fixed=fixed)
                 for test in plan.wanted
             ]
-            spelled = [str(term) if any(passed) else None for term in terms]
+            spelled = [str(term) if any(passed) and term is not None else None for term in terms]
             sent = [each if isinstance(each, str) else spelled[each] or "" for each in keys]
             numbers = shard_numbers(pa.array(sent, pa.string()), shards).tolist()
             fields = dict(zip(map(shard_by, keys), numbers, strict=True))
@@ -124,11 +147,11 @@ def matched(
                     element.position,
                     *words(passed, fields),
                     *spelled,
-                    zlib.crc32(str(triple).encode()),
+                    zlib.crc32(str(replace(quad, graph=None)).encode()),
                 )
             )
     table += [
-        (through, 0, *words([], {TOLD: 1, STREAM: streams.index(each)}), None, None, None, 0)
+        (through, 0, *words([], {TOLD: 1, STREAM: streams.index(each)}), *[None] * 4, 0)
         for each, through in told.items()
     ]
     names = [rows.EVENT_TIME, rows.POSITION, *bits.names, *VALUES, HASH]
@@ -230,8 +253,8 @@ def run_bounded(
     """Answer a query over all of its streams as a bounded run does, a few elements to a blob."""
     spec = spec_of(asked, static=static)
     plan = spec.plan
-    count, then = shards_used(plan, shards), second_shards(plan, shards)
-    spec = replace(spec, shards=tuple(range(count)))
+    counts = plan.shards(shards)
+    count = counts[0]
     packer = Packer.of(plan, tuple(range(count)))
     with mock.patch.object(exchange, "MOST_BYTES", 1):
         blobs = pa.Table.from_batches(
@@ -244,13 +267,9 @@ def run_bounded(
                 )
             ]
         )
-    stages = [(spec, count)]
-    if plan.key.cut is not None:
-        first, second = spec.stages(tuple(range(then)))
-        stages = [(first, count), (second, then)]
-    for stage, among in stages:
+    for stage in spec.stages([tuple(range(each)) for each in counts]):
         found = []
-        for shard in range(among):
+        for shard in stage.shards:
             mine = blobs.filter(pc.equal(blobs.column(SHARD_KEY), shard)).sort_by(FIRST)
             found += BoundedRun(stage)(mine.combine_chunks().to_batches())
         blobs = pa.Table.from_batches(found)
@@ -311,12 +330,9 @@ class Host:
             shards=self._most,
             like=like,
         )
-        self.shards = shards_used(spec.plan, self._most)
-        self.spec = replace(spec, shards=tuple(range(self.shards)))
-        stages = [self.spec]
-        if spec.plan.key.cut is not None:
-            then = second_shards(spec.plan, self._most)
-            stages = [*self.spec.stages(tuple(range(then)))]
+        counts = spec.plan.shards(self._most)
+        stages = spec.stages([tuple(range(each)) for each in counts])
+        self.shards, self.spec = counts[0], stages[0]
         self.stages: list[Direct | Tested] = [
             Direct(stage, self._timing)
             if self._name is None
@@ -330,7 +346,7 @@ class Host:
         if self._folder is not None:
             self._folder = self._folder / "anew"
             self._folder.mkdir()
-        self._start(static, like=plan.key.layout)
+        self._start(static, like=plan.layout)
         if self.spec.plan.held != plan.held:
             return False
         for now, before in zip(self.stages, stages, strict=True):

@@ -30,7 +30,7 @@ def statement_rows(elements: Iterable[Element]) -> list[tuple[Any, ...]]:
             str(quad.subject),
             str(quad.predicate),
             str(quad.object),
-            None,
+            None if quad.graph is None else str(quad.graph),
         )
         for each in elements
         for quad in each.quads

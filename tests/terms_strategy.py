@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from quadweir.terms import IRI, BlankNode, Literal, Quad
+from quadweir.terms import IRI, BlankNode, Literal, Quad, TripleTerm
 
 # Every character but surrogates; those that need an escape come often.
 TEXT = st.text(
@@ -34,10 +34,16 @@ LITERALS = st.one_of(
     st.builds(Literal, TEXT, datatype=IRIS),
     st.builds(Literal, TEXT, language=st.sampled_from(["en", "EN-us", "de-Latn-CH", "zh-Hans"])),
 )
+RESOURCES = st.one_of(IRIS, BLANK_NODES)
+OBJECTS = st.recursive(
+    st.one_of(IRIS, BLANK_NODES, LITERALS),
+    lambda inner: st.builds(TripleTerm, RESOURCES, IRIS, inner),
+    max_leaves=4,
+)
 QUADS = st.builds(
     Quad,
-    st.one_of(IRIS, BLANK_NODES),
+    RESOURCES,
     IRIS,
-    st.one_of(IRIS, BLANK_NODES, LITERALS),
+    OBJECTS,
     st.one_of(st.none(), IRIS, BLANK_NODES),
 )

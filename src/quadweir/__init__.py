@@ -14,17 +14,36 @@ from quadweir._version import __version__
 if TYPE_CHECKING:
     from quadweir.engine import Engine
     from quadweir.errors import QuadweirError
-    from quadweir.terms import IRI, BlankNode, Literal, Quad
+    from quadweir.functions import Kind, Output, Parameter, register
+    from quadweir.terms import IRI, BlankNode, Literal, Quad, TripleTerm
 
-__all__ = ["BlankNode", "Engine", "IRI", "Literal", "Quad", "QuadweirError", "__version__"]
+__all__ = [
+    "BlankNode",
+    "Engine",
+    "IRI",
+    "Kind",
+    "Literal",
+    "Output",
+    "Parameter",
+    "Quad",
+    "QuadweirError",
+    "TripleTerm",
+    "__version__",
+    "register",
+]
 
 _HOME = {
     "BlankNode": "quadweir.terms",
     "Engine": "quadweir.engine",
     "IRI": "quadweir.terms",
+    "Kind": "quadweir.functions",
     "Literal": "quadweir.terms",
+    "Output": "quadweir.functions",
+    "Parameter": "quadweir.functions",
     "Quad": "quadweir.terms",
     "QuadweirError": "quadweir.errors",
+    "TripleTerm": "quadweir.terms",
+    "register": "quadweir.functions",
 }
 
 

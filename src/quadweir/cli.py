@@ -18,9 +18,10 @@ from typing import Any, Final, NamedTuple
 import typer
 
 from quadweir._version import __version__
-from quadweir.commands.interrupts import caused_by_interrupt
+from quadweir.commands.interrupts import caused_by_interrupt, terminated_in_order
 from quadweir.commands.output import report, report_unexpected
 from quadweir.errors import NotImplementedYetError, QuadweirError
+from quadweir.private import private_files
 
 INTERRUPTED: Final = 130
 
@@ -43,14 +44,14 @@ class Verb(NamedTuple):
 
 VERBS: Final = (
     Verb("demo", "Watch motorway sensors become an RDF stream, live."),
-    Verb("doctor", "Check what Quadweir needs of this machine, and say what to do."),
+    Verb("doctor", "Check this machine for what Quadweir needs, and say how to fix it."),
     Verb("convert", "Convert RDF files between formats."),
     Verb("replay", "Play recorded files as a live stream."),
     Verb("map", "Turn records into RDF with an RML mapping."),
     Verb("query", "Answer a continuous query over RDF streams."),
     Verb("explain", "Show how a query will be answered."),
-    Verb("translate", "Rewrite a query from one dialect in another."),
-    Verb("bench", "Measure, beside a baseline in the same run."),
+    Verb("translate", "Rewrite a query in another dialect."),
+    Verb("bench", "Measure performance, next to a baseline in the same run."),
 )
 
 
@@ -87,7 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # The options before the verb take no values, so the first other word is the verb.
     chosen = next((word for word in words if not word.startswith("-")), None)
     try:
-        build(chosen)(args=words, prog_name="quadweir")
+        with private_files(), terminated_in_order():
+            build(chosen)(args=words, prog_name="quadweir")
     except QuadweirError as error:
         if _debugging():
             raise

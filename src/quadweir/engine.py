@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from quadweir.algebra.windowing import Windowing
     from quadweir.entailment.schema import Axiom, Schema, SchemaWarning
+    from quadweir.mapping.model import Mapping
+    from quadweir.runtime.claims import Claim
     from quadweir.runtime.feeds import Feed
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.runtime.session import SessionReport
@@ -49,8 +52,8 @@ class Engine:
 
         if spark is not None and (master is not None or shards is not None):
             raise UsageError(
-                "a session of your own has its master and its shards already",
-                hint="Hand in either a session, or a master and the number of shards.",
+                "your own session already has its master and its shards",
+                hint="Pass either a session, or a master and the number of shards.",
             )
         self._own = spark is None
         self.changes: SessionReport | None = None
@@ -61,6 +64,7 @@ class Engine:
         self.spark: SparkSession = spark
         self.streams: dict[str, StreamDeclaration] = {}
         self._queries: list[StreamingQuery | RegisteredQuery] = []
+        self._claims: list[Claim] = []
         self._provided: dict[str, Feed] = {}
         self._axioms: list[Axiom] = []
         self.schema_warnings: list[SchemaWarning] = []
@@ -118,7 +122,7 @@ class Engine:
     def statements(self, iri: str, *, spool: Path | None = None) -> DataFrame:
         """The statements of a declared stream (`rows.STATEMENT_SCHEMA`), without dead letters.
 
-        The frame is a streaming one unless the stream is read from files that are all there.
+        The frame is a streaming one unless the stream is read from files and has an end.
 
         Args:
             iri: the stream.
@@ -154,7 +158,9 @@ class Engine:
 
         Raises:
             UsageError: no stream has that IRI, or it is not live.
+            StateError: another process runs with the checkpoint.
         """
+        from quadweir.runtime.claims import Claim
         from quadweir.sinks.files import FileSink
         from quadweir.sinks.lines import LineFormat
         from quadweir.sinks.start import Split, start
@@ -164,10 +170,11 @@ class Engine:
         parsed = self._open(iri, checkpoint / "spool")
         if not parsed.isStreaming:
             raise UsageError(
-                f"<{iri}> is read from files that are all there",
+                f"<{iri}> is read from files and has an end",
                 hint="Watch the folder (watch = true), replay the files, or take "
                 "`engine.statements(iri)` and write it as any DataFrame.",
             )
+        self._claims.append(Claim(checkpoint))
         letters = dead_letters or self.streams[iri].dead_letters
         if letters is None:
             query = start(
@@ -198,6 +205,7 @@ class Engine:
         *,
         delay: timedelta = timedelta(0),
         idle: timedelta | None = None,
+        ahead: timedelta | None = None,
         canonical: bool = False,
     ) -> None:
         """Make a frame of statements known as a stream: mapped records; or a CONSTRUCT's answers.
@@ -231,6 +239,8 @@ class Engine:
                 query that reads the stream; its answers are never late.
             delay: how far elements may lag before they are late (S4).
             idle: after how long without elements the stream stops holding back the watermark.
+            ahead: how far ahead of the clock elements of a streaming frame may be (S4); others are dead
+                letters. None for any time.
             canonical: the rows are known to be statements whose terms are spelled canonically, such
                 as those that sources and mappings of this package give: they are taken as they are,
                 which is quicker. Of others answers would be wrong.
@@ -264,8 +274,78 @@ class Engine:
 
         millisecond = timedelta(milliseconds=1)
         self._provided[iri] = Feed(
-            iri, open_frame, delay // millisecond, idle // millisecond if idle is not None else None
+            iri,
+            open_frame,
+            delay // millisecond,
+            idle // millisecond if idle is not None else None,
+            ahead_ms=ahead // millisecond if ahead is not None else None,
         )
+
+    def map(
+        self,
+        mapping: Mapping | Path | str,
+        *,
+        stream: str | None = None,
+        time: str | dict[str, str] | None = None,
+        base: str | None = None,
+        bounded: bool = False,
+        delay: timedelta | None = None,
+        idle: timedelta | None = None,
+        ahead: timedelta | None = None,
+        allow_dirs: Iterable[Path] = (),
+        allow_hosts: Iterable[str] = (),
+    ) -> Sequence[str]:
+        """Make streams of what a mapping makes of its sources, and give their IRIs.
+
+        What is made of one record in one graph is an element; its time is that of the record: the value
+        of a reference, else what the source's declaration says, else Kafka's timestamp or the time of
+        arrival. A record without one is a dead letter.
+
+        Args:
+            mapping: the mapping, or its file.
+            stream: the IRI of the stream that all elements go into; by default each source is a stream
+                that is declared here, and its elements are the stream of the same IRI.
+            time: the reference that holds the event time; or one for each source by name.
+            base: what relative IRIs are put after.
+            bounded: read what the sources hold now, and end.
+            delay: how late elements may be, where no declaration says so; by default 10 s, 0 if `bounded`.
+            idle: after how long without elements a stream is no longer waited for, likewise.
+            ahead: how far ahead of the clock elements may be (S4), likewise; by default 1 h, or `delay` if
+                that is longer.
+            allow_dirs: folders whose files the mapping may read besides its own.
+            allow_hosts: hosts that it may connect to besides this one.
+
+        Raises:
+            MappingError: the mapping is not valid.
+            UsageError: nothing names the stream of some source.
+        """
+        from quadweir.mapping.check import check_mapping
+        from quadweir.mapping.files import Folders
+        from quadweir.mapping.model import Mapping
+        from quadweir.runtime.mapped import MappedStreams
+        from quadweir.sources.declare import AHEAD, LIVE_DELAY
+
+        read = mapping if isinstance(mapping, Mapping) else Mapping.read(mapping)
+        check_mapping(read)
+        folder = read.path.resolve().parent if read.path is not None else Path.cwd()
+        millisecond = timedelta(milliseconds=1)
+        lag = delay if delay is not None else timedelta(0) if bounded else LIVE_DELAY
+        feeds = MappedStreams(
+            spark=self.spark,
+            mapping=read,
+            folders=Folders(mapping=folder, allowed=tuple(allow_dirs)),
+            stream=stream,
+            declarations=dict(self.streams),
+            hosts=tuple(allow_hosts),
+            times={"": time} if isinstance(time, str) else dict(time or {}),
+            base=base,
+            bounded=bounded,
+            delay_ms=lag // millisecond,
+            idle_ms=idle // millisecond if idle is not None else None,
+            ahead_ms=(ahead if ahead is not None else max(AHEAD, lag)) // millisecond,
+        ).feeds()
+        self._provided.update(feeds)
+        return tuple(feeds)
 
     def query(
         self,
@@ -273,16 +353,23 @@ class Engine:
         *,
         dialect: str | None = None,
         content: str | None = None,
+        base: str | None = None,
+        windowing: Windowing | None = None,
         static: Iterable[StaticFile | Path | str | Quad] = (),
         shards: int | None = None,
         allow_unbounded: Iterable[str] = (),
     ) -> RegisteredQuery:
         """Register a continuous query over the streams declared so far.
 
+        Nothing is read yet. Static data is read when the query starts, or when somebody asks for
+        its answers or its plan; a file that is missing or bad is an error then.
+
         Args:
             text: the query.
             dialect: its language; by default it is told from the text.
             content: what windows hold, `bag` or `graph`, in place of the dialect's own choice.
+            base: what relative IRIs in the text are resolved against.
+            windowing: where windows begin and when they report, in place of the text's own.
             static: static data: files and folders, `IRI=FILE` for a named graph, or quads.
             shards: how many shards to use, at most; default: as many as shuffle partitions.
             allow_unbounded: IRIs of windows or streams that may be kept whole.
@@ -291,8 +378,9 @@ class Engine:
             QuerySyntaxError: the text is no query.
             UnboundedStateError: the query would have to keep a stream whole.
             UnsupportedError: a window would need the closure of a transitive property.
-            SourceError: static data is not there.
+            UsageError: `windowing` does not suit the windows of the query.
         """
+        from quadweir.algebra.windowing import AS_WRITTEN, with_windowing
         from quadweir.algebra.windows import Content
         from quadweir.entailment.schema import Schema
         from quadweir.runtime.query import RegisteredQuery
@@ -310,11 +398,15 @@ class Engine:
         ]
         registered = RegisteredQuery(
             self.spark,
-            parse(
-                text,
-                dialect=dialect,
-                content=Content(content) if content is not None else None,
-                allow=("FROM",),
+            with_windowing(
+                parse(
+                    text,
+                    dialect=dialect,
+                    base=base,
+                    content=Content(content) if content is not None else None,
+                    allow=("FROM",),
+                ),
+                windowing or AS_WRITTEN,
             ),
             self._feeds(),
             static=StaticData(tuple(files), tuple(quads)),
@@ -330,6 +422,8 @@ class Engine:
         for query in self._queries:
             query.stop()
         self._queries.clear()
+        while self._claims:
+            self._claims.pop().release()
         if self._own:
             self.spark.stop()
 
@@ -344,9 +438,26 @@ class Engine:
     ) -> None:
         self.stop()
 
+    def open_feed(self, iri: str, predicate: str | None = None) -> DataFrame:
+        """The rows of any stream that a query could read: statements, and dead letters with a reason.
+
+        Args:
+            iri: the stream: declared, provided or mapped.
+            predicate: where a window takes event times from, if not from the stream itself.
+
+        Raises:
+            UsageError: no stream has that IRI.
+        """
+        feeds = self._feeds()
+        if iri not in feeds:
+            known = ", ".join(f"<{one}>" for one in feeds) or "none"
+            raise UsageError(f"no stream is known as <{iri}>", hint=f"Known streams: {known}.")
+        feed = feeds[iri]
+        return feed.open(predicate if predicate != feed.timed_by else None, None)
+
     def _feeds(self) -> dict[str, Feed]:
         from quadweir.runtime.feeds import Feed
-        from quadweir.sources.declare import FromPredicate
+        from quadweir.sources.declare import FromPredicate, ReplaySource
 
         def feed(declared: StreamDeclaration) -> Feed:
             def open_stream(predicate: str | None, spool: Path | None) -> DataFrame:
@@ -354,7 +465,16 @@ class Engine:
 
             time = declared.time
             own = time.predicate if isinstance(time, FromPredicate) else None
-            return Feed(declared.iri, open_stream, declared.delay_ms, declared.idle_ms, own)
+            # A replay judges times by their neighbours (`sources.plausible`), not by the clock.
+            is_replay = isinstance(declared.source, ReplaySource)
+            return Feed(
+                declared.iri,
+                open_stream,
+                declared.delay_ms,
+                declared.idle_ms,
+                own,
+                ahead_ms=None if is_replay else declared.ahead_ms,
+            )
 
         return {iri: feed(declared) for iri, declared in self.streams.items()} | self._provided
 
@@ -425,7 +545,7 @@ def _timed(declared: StreamDeclaration, predicate: str | None) -> StreamDeclarat
 
 def _no_predicate(iri: str, predicate: str) -> NotImplementedYetError:
     return NotImplementedYetError(
-        f"a window wants the times of <{iri}> from <{predicate}>, and the stream has its own",
+        f"a window takes the times of <{iri}> from <{predicate}>, and the stream has its own",
         hint="Declare the stream with this predicate as its time, in a format of whole elements "
         "(ntriples, nquads, timed-graphs).",
     )

@@ -92,8 +92,8 @@ DEAD_LETTER_SCHEMA: Final = StructType(
 
 DEAD_LETTER_TEXT: Final = 10_000
 
-TRIPLE_SCHEMA: Final = StructType(QUAD_SCHEMA.fields[:3])
-"""A triple of a CONSTRUCT answer: three canonical spellings."""
+AHEAD: Final = "ahead: "
+"""How the reason of a dead letter begins if its time is implausibly far ahead (S4)."""
 
 
 def select_quads(frame: DataFrame) -> DataFrame:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from quadweir.terms import escape
+from quadweir.terms import MOST_NESTED, escape
 from quadweir.vocab import RDF, XSD
 
 if TYPE_CHECKING:
@@ -130,6 +130,44 @@ def literal(
             F.concat(quoted, F.lit("^^<"), datatype, F.lit(">"))
         )
     return quoted
+
+
+def is_iri(term: Column) -> Column:
+    """Tell whether a term is an IRI: a triple term begins with the same character."""
+    return term.startswith("<") & ~term.startswith("<<")
+
+
+def is_resource(term: Column) -> Column:
+    """Tell whether a term is an IRI or a blank node."""
+    return is_iri(term) | term.startswith("_:")
+
+
+def triple_term(subject: Column, predicate: Column, end: Column) -> Column:
+    """Spell a triple term; NULL where RDF has none of such parts, or it would nest too deeply."""
+    is_triple = is_resource(subject) & is_iri(predicate) & ~end.rlike(_TOO_DEEP)
+    spelled = F.concat(
+        F.lit("<<( "), subject, F.lit(" "), predicate, F.lit(" "), end, F.lit(" )>>")
+    )
+    return F.when(is_triple, spelled)
+
+
+_TOO_DEEP: Final = f"^(?:<<\\( [^ ]* [^ ]* ){{{MOST_NESTED}}}"
+
+
+def with_labels(term: Column, prefix: Column) -> Column:
+    """Put a prefix, which has no `_:`, before the labels of a term's blank nodes.
+
+    In a triple term they stand after a space and before any literal, which only can be the last part.
+    """
+    mark = F.concat(F.lit("_:"), prefix)
+    head = F.substring_index(term, '"', 1)
+    named = F.replace(head, F.lit(" _:"), F.concat(F.lit(" "), mark))
+    inside = F.concat(named, F.substr(term, F.length(head) + 1))
+    return (
+        F.when(term.startswith("_:"), F.concat(mark, F.substr(term, F.lit(3))))
+        .when(term.startswith("<<"), inside)
+        .otherwise(term)
+    )
 
 
 STRING_DATATYPE: Final = f"<{XSD.string}>"

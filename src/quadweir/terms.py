@@ -1,4 +1,4 @@
-"""IRIs, literals, blank nodes, variables and quads, and their one canonical spelling.
+"""IRIs, literals, blank nodes, triple terms, variables and quads, and their one canonical spelling.
 
 The spelling is canonical N-Triples: equal terms have equal spellings, so a column of spellings can
 be compared, hashed and grouped without parsing. Rules: `xsd:string` is left out, language tags are
@@ -10,6 +10,7 @@ Spec: https://www.w3.org/TR/rdf12-n-triples/#canonical-ntriples
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
@@ -47,6 +48,8 @@ _TERM: Final = re.compile(
     r"(?:@(?P<language>[A-Za-z0-9-]+)|\^\^<(?P<datatype>[^<>]*)>)?",
     re.DOTALL,
 )
+# How a triple term begins, up to its object.
+_OPENED: Final = re.compile(r"<<\([ \t]*(<[^<>]*>|_:[^\s<>()]+)[ \t]*(<[^<>]*>)[ \t]*")
 
 
 def escape(text: str) -> str:
@@ -161,8 +164,77 @@ class Variable:
         return f"?{self.name}"
 
 
-Term: TypeAlias = IRI | BlankNode | Literal
 Resource: TypeAlias = IRI | BlankNode
+
+MOST_NESTED: Final = 16
+"""How many triple terms may stand inside one another."""
+TOO_DEEP: Final = f"more than {MOST_NESTED} triple terms inside one another"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class TripleTerm:
+    """A triple as a term of its own; RDF 1.2 has it only as the object of a triple.
+
+    A triple term says nothing by itself: the triple need not be in the data.
+
+    >>> str(TripleTerm(IRI("urn:s"), IRI("urn:p"), Literal("o")))
+    '<<( <urn:s> <urn:p> "o" )>>'
+
+    Spec: https://www.w3.org/TR/rdf12-concepts/#dfn-triple-term
+    """
+
+    subject: Resource
+    predicate: IRI
+    object: Term
+
+    def __str__(self) -> str:
+        return f"<<( {self.subject} {self.predicate} {self.object} )>>"
+
+    @property
+    def depth(self) -> int:
+        """How many triple terms stand inside one another, this one included."""
+        return 1 + nesting(self.object)
+
+
+Term: TypeAlias = IRI | BlankNode | Literal | TripleTerm
+
+
+Ground: TypeAlias = IRI | Literal | TripleTerm
+"""A term that a query can name: no blank node, and no triple term with one in it."""
+
+
+def nesting(term: Term) -> int:
+    """Tell how many triple terms stand inside one another in a term; 0 if it is none."""
+    return term.depth if isinstance(term, TripleTerm) else 0
+
+
+def triple_of(subject: Term | None, predicate: Term | None, end: Term | None) -> TripleTerm | None:
+    """Make a triple term; None if RDF has none of such parts, or it would nest too deeply.
+
+    >>> triple_of(Literal("x"), IRI("urn:p"), IRI("urn:o")) is None
+    True
+    """
+    if not isinstance(subject, IRI | BlankNode) or not isinstance(predicate, IRI):
+        return None
+    if end is None or nesting(end) >= MOST_NESTED:
+        return None
+    return TripleTerm(subject, predicate, end)
+
+
+def _relabelled(resource: Resource, label: Callable[[str], str]) -> Resource:
+    return BlankNode(label(resource.label)) if isinstance(resource, BlankNode) else resource
+
+
+def relabelled_term(term: Term, label: Callable[[str], str]) -> Term:
+    """Give a term with other labels of blank nodes, those in triple terms included."""
+    match term:
+        case TripleTerm(subject=subject, predicate=predicate, object=end):
+            return TripleTerm(_relabelled(subject, label), predicate, relabelled_term(end, label))
+        case Literal():
+            return term
+        case _:
+            return _relabelled(term, label)
 
 
 @final
@@ -179,6 +251,20 @@ class Quad:
     object: Term
     graph: Resource | None = None
 
+    def relabelled(self, label: Callable[[str], str]) -> Quad:
+        """Give the quad with other labels of blank nodes, those in triple terms included.
+
+        >>> inner = TripleTerm(BlankNode("a"), IRI("urn:p"), BlankNode("b"))
+        >>> str(Quad(BlankNode("a"), IRI("urn:p"), inner).relabelled("x-{}".format))
+        '_:x-a <urn:p> <<( _:x-a <urn:p> _:x-b )>> .'
+        """
+        return Quad(
+            _relabelled(self.subject, label),
+            self.predicate,
+            relabelled_term(self.object, label),
+            None if self.graph is None else _relabelled(self.graph, label),
+        )
+
     def __str__(self) -> str:
         graph = f" {self.graph}" if self.graph is not None else ""
         return f"{self.subject} {self.predicate} {self.object}{graph} ."
@@ -190,6 +276,8 @@ def parse_term(spelling: str) -> Term:
     >>> parse_term('"caf\\u00E9"@FR')
     Literal(lexical='café', datatype=IRI(value='http://www.w3.org/1999/02/22-rdf-syntax-ns#langString'), language='fr')
     """
+    if spelling.startswith("<<("):
+        return _parse_triple_term(spelling)
     match = _TERM.fullmatch(spelling)
     if match is None:
         raise DataError(f"not an RDF term: {spelling[:80]}")
@@ -207,6 +295,43 @@ def parse_term(spelling: str) -> Term:
     if match["datatype"] is not None:
         return Literal(lexical, datatype=_checked_iri(match["datatype"]))
     return Literal(lexical)
+
+
+def _parse_triple_term(spelling: str) -> TripleTerm:
+    place = 0
+    while (opened := _OPENED.match(spelling, place)) is not None:
+        place = opened.end()
+    beginning, rest = spelling[:place], spelling[place:]
+    for _ in range(beginning.count("<<(")):
+        if not rest.endswith(")>>"):
+            break
+        rest = rest[: -len(")>>")].rstrip(" \t")
+    else:
+        if place and not rest.startswith("<<"):
+            return nested(beginning, parse_term(rest), parse_term)
+    raise DataError(f"not an RDF term: {spelling[:80]}")
+
+
+def nested(beginning: str, innermost: Term, read: Callable[[str], Term]) -> TripleTerm:
+    """Put a term into the triple terms whose beginnings stand in a text; `read` reads a term.
+
+    >>> str(nested("<<( <urn:a> <urn:b> <<(<urn:c><urn:d>", Literal("x"), parse_term))
+    '<<( <urn:a> <urn:b> <<( <urn:c> <urn:d> "x" )>> )>>'
+
+    Raises:
+        DataError: they nest too deeply, or what stands in them is no triple.
+    """
+    pairs = _OPENED.findall(beginning)
+    if len(pairs) > MOST_NESTED:
+        raise DataError(TOO_DEEP)
+    found = innermost
+    for spelled, predicate in reversed(pairs):
+        subject, link = read(spelled), read(predicate)
+        assert isinstance(subject, IRI | BlankNode)
+        assert isinstance(link, IRI)
+        found = TripleTerm(subject, link, found)
+    assert isinstance(found, TripleTerm)
+    return found
 
 
 def _checked_iri(text: str) -> IRI:

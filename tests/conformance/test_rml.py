@@ -34,6 +34,7 @@ from quadweir.mapping.model import Mapping, TriplesMap
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.readfile import DRIVER_CHARACTERS
 from quadweir.mapping.run import Job, run_bounded
+from quadweir.mapping.sources import ValueRules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,10 +85,10 @@ def test_core_in_the_old_vocabulary(
     text = case.mapping.read_text(encoding="utf-8")
     if case.expected is not None:
         new = parse_mapping(text)
-        old = parse_mapping(to_old_vocabulary(text))
+        old = parse_mapping(to_old_vocabulary(text)).with_rules(ValueRules.CURRENT)
         if sorted(map(repr, old.triples_maps)) == sorted(map(repr, new.triples_maps)):
             return  # The very mapping that test_core runs.
-    check(case, spark, tmp_path, to_old_vocabulary(text))
+    check(case, spark, tmp_path, to_old_vocabulary(text), rules=ValueRules.CURRENT)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +141,7 @@ def check(
     folder: Path,
     mapping: str | None = None,
     driver_characters: int = DRIVER_CHARACTERS,
+    rules: ValueRules | None = None,
 ) -> None:
     known = KNOWN.get(case.name, {})
     for path in case.inputs:
@@ -149,14 +151,14 @@ def check(
     (folder / "mapping.ttl").write_text(text, encoding="utf-8")
     if case.name in ERRORS:
         with pytest.raises(QuadweirError) as caught:
-            run(case, spark, folder, driver_characters)
+            run(case, spark, folder, driver_characters, rules)
         wanted = dict(ERRORS[case.name])
         if driver_characters < 0:
             wanted["says"] = wanted.get("says_if_large", wanted["says"])
         check_error(caught.value, wanted, in_old_words=mapping is not None)
         return
     assert case.expected is not None
-    found = {"own": quads_of(run(case, spark, folder, driver_characters), "nq")}
+    found = {"own": quads_of(run(case, spark, folder, driver_characters, rules), "nq")}
     expected = {"own": quads_of(case.expected.read_bytes(), "nq")}
     for dump in case.dumps:
         found[dump.name] = load(folder / dump.name)
@@ -178,10 +180,16 @@ def check_error(error: QuadweirError, wanted: dict[str, Any], *, in_old_words: b
         assert error.span is not None and error.span.line == wanted["line"]
 
 
-def run(case: RmlCase, spark: SparkSession, folder: Path, driver_characters: int) -> bytes:
+def run(
+    case: RmlCase,
+    spark: SparkSession,
+    folder: Path,
+    driver_characters: int,
+    rules: ValueRules | None = None,
+) -> bytes:
     """What `quadweir map mapping.ttl --base ... --strict` does, but for starting Spark."""
     out = io.BytesIO()
-    mapping = Mapping.read(folder / "mapping.ttl")
+    mapping = Mapping.read(folder / "mapping.ttl", rules=rules)
     check_mapping(mapping)
     job = Job(
         folders=Folders(mapping=folder, working=folder),

@@ -1,7 +1,7 @@
 """The page of RML conformance: every case of the suites, and what becomes of it.
 
 `test_rml.py` runs the cases. One that is on neither list passes there as it stands, or the tests
-fail; so the page follows from the suites and the lists. `--update-golden` writes it anew.
+fail; so the page follows from the suites and the lists. `--update-golden` writes it again.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections import Counter
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import pytest
@@ -31,25 +32,25 @@ KINDS = {
 }
 HEAD = """# RML conformance
 
-The cases of the [RML test suites](https://w3id.org/rml/portal) and what becomes of them in
-`quadweir map --strict`. They are run by `tests/conformance/test_rml.py`, which fails if a case does
+This page lists the cases of the [RML test suites](https://w3id.org/rml/portal) and their results with
+`quadweir map --strict`. `tests/conformance/test_rml.py` runs them, and fails if a case does
 otherwise than this page says; `pytest tests/conformance/test_rml_table.py --update-golden` writes
-the page anew.
+the page again.
 
 """
 TAIL = """
 Results:
 
 - **passes**: the output is the expected one, logical targets included, blank nodes up to renaming.
-- **passes (error)**: the run ends with the error that the case is about, of the kind that is named,
-  with its place in the mapping if it is a fault of the mapping.
-- **case**: the case contradicts itself or another case, as the reason says, and all but the
-  contradiction is checked.
+- **passes (error)**: the run ends with the error that the case is about, with the code that is named,
+  and with its place in the mapping if the mapping is wrong.
+- **case**: the case contradicts itself or another case. The reasons stand below the table.
+  Everything except the contradiction is checked.
 - **never**: out of scope.
 
-The cases of RML-Core pass also when they are rewritten in the older vocabulary (`rr:`, `rml:`,
-`ql:`), and those of RML-IO about sources also when their files are read as large ones are, by Spark
-and its workers instead of the driver.
+The cases of RML-Core also pass when they are rewritten in the older vocabulary (`rr:`, `rml:`,
+`ql:`). The cases of RML-IO about sources also pass when Spark and its workers read the files, as they
+read large ones, instead of the driver.
 """
 
 
@@ -63,8 +64,12 @@ def row(case: RmlCase) -> str:
     reads = ", ".join(dict.fromkeys(KINDS.get(one, one) for one in case.formats))
     writes = ", ".join(sorted({one.name.partition(".")[2] for one in case.dumps}))
     expects = f"`{ERRORS[case.name]['code']}`" if case.name in ERRORS else "quads"
-    reason = str(KNOWN.get(case.name, {}).get("reason", ""))
-    return f"| {case.name} | {reads} | {writes} | {expects} | {result(case)} | {reason} |"
+    return f"| {case.name} | {reads} | {writes} | {expects} | {result(case)} |"
+
+
+def reason(case: RmlCase) -> str:
+    text = f"- {case.name}: {KNOWN[case.name]['reason']}"
+    return fill(text, 118, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def page(suites: Path) -> str:
@@ -82,11 +87,12 @@ def page(suites: Path) -> str:
         )
     parts.append(TAIL)
     for name, cases in every.items():
-        parts.append(
-            f"\n## {SUITES[name]}\n\n| case | reads | targets | expects | result | reason |\n"
-        )
-        parts.append("|---|---|---|---|---|---|\n")
+        parts.append(f"\n## {SUITES[name]}\n\n| case | reads | targets | expects | result |\n")
+        parts.append("|---|---|---|---|---|\n")
         parts.extend(f"{row(case)}\n" for case in cases)
+        if known := [case for case in cases if case.name in KNOWN]:
+            parts.append("\nReasons:\n\n")
+            parts.extend(f"{reason(case)}\n" for case in known)
     return "".join(parts)
 
 

@@ -11,11 +11,12 @@ over `make_feed` and `make_static` have answers, so that comparing two evaluatio
 from __future__ import annotations
 
 import random
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from odd_numbers import ODD_NUMBERS
 from properties.strategies import (
     EVERYTHING,
     GRAPHS,
@@ -28,8 +29,10 @@ from properties.strategies import (
     Question,
     Triples,
     scopes,
+    some_graphs,
 )
-from quadweir.terms import IRI, Literal, Quad
+from quadweir.algebra.windows import TimeScope
+from quadweir.terms import IRI, BlankNode, Literal, Quad
 from quadweir.testing import Element
 from quadweir.vocab import XSD
 
@@ -38,47 +41,102 @@ Feed = list[Element]
 # --- data -----------------------------------------------------------------------------------------
 
 _NUMBERS = [Literal(number, datatype=IRI(XSD.integer)) for number in ("1", "2", "3")]
+# Equal values in different spellings: not the same term, so no join and no group takes them as one.
+_SPELLINGS = [
+    *_NUMBERS,
+    *(
+        Literal(spelling, datatype=IRI(XSD[kind]))
+        for kind, spelling in (
+            ("integer", "01"),
+            ("int", "1"),
+            ("decimal", "1.0"),
+            ("decimal", "1.00"),
+            ("double", "1e0"),
+            ("double", "1.0E0"),
+            ("boolean", "1"),
+            ("boolean", "true"),
+            ("dateTime", "2024-01-01T00:00:00Z"),
+            ("dateTime", "2024-01-01T00:00:00.0Z"),
+            ("date", "2024-01-01"),
+            ("date", "2024-01-01Z"),
+            ("integer", "one"),
+        )
+    ),
+    Literal("1"),
+    Literal("1", language="en"),
+    Literal("1", datatype=IRI("urn:unknown")),
+]
+# Most data has small integers only: then joins meet more often.
+_LITERALS = [_NUMBERS, _NUMBERS, _NUMBERS, _SPELLINGS, [*_NUMBERS, *ODD_NUMBERS]]
 
 
-def _triple(dice: random.Random) -> Quad:
-    end = IRI(dice.choice(SUBJECTS)) if dice.random() < 0.7 else dice.choice(_NUMBERS)
-    return Quad(IRI(dice.choice(SUBJECTS)), IRI(dice.choice(PREDICATES)), end)
+def _triple(dice: random.Random, literals: list[Literal], names: int = len(SUBJECTS)) -> Quad:
+    some = SUBJECTS[:names]
+    end = IRI(dice.choice(some)) if dice.random() < 0.7 else dice.choice(literals)
+    return Quad(IRI(dice.choice(some)), IRI(dice.choice(PREDICATES)), end)
 
 
-def make_feed(seed: int, *, size: int = 6, until_ms: int = 20) -> Feed:
+def make_feed(seed: int, *, size: int = 6, until_ms: int = 20, names: int = len(SUBJECTS)) -> Feed:
     """Two streams of up to `size` elements of one to four triples, some at equal times.
 
-    A third of the triples have been there before: that is where bags and graphs differ.
+    A third of the triples have been there before: that is where bags and graphs differ. The fewer
+    names, the more triples meet. Some elements name a graph, some several, some none.
     """
     dice = random.Random(seed)
+    literals = dice.choice(_LITERALS)
     found = []
     for stream in STREAMS:
         before: list[Quad] = []
         times = sorted(dice.randint(1, until_ms) for _ in range(dice.randint(2, size)))
         for position, time in enumerate(times):
             quads = tuple(
-                dice.choice(before) if before and dice.random() < 0.35 else _triple(dice)
+                dice.choice(before)
+                if before and dice.random() < 0.35
+                else _triple(dice, literals, names)
                 for _ in range(dice.randint(1, 4))
             )
             before += quads
+            quads = tuple(replace(quad, graph=name) for quad, name in _named(dice, quads))
             found.append(Element(stream, time, position, quads))
     return found
+
+
+_NAMES: list[IRI | BlankNode | None] = [
+    None,
+    IRI(GRAPHS[0]),
+    IRI(GRAPHS[1]),
+    IRI(SUBJECTS[0]),
+    BlankNode("g"),
+]
+
+
+def _named(
+    dice: random.Random, quads: tuple[Quad, ...]
+) -> Iterator[tuple[Quad, IRI | BlankNode | None]]:
+    """Choose the graph of each quad: the same for all of an element, or one for each."""
+    name = dice.choice(_NAMES)
+    is_one = dice.random() < 0.6
+    for quad in quads:
+        yield quad, name if is_one else dice.choice(_NAMES)
+        if not is_one and dice.random() < 0.2:
+            yield quad, dice.choice(_NAMES)
 
 
 def make_static(seed: int, *, size: int = 20) -> list[Quad]:
     """A default graph, and the named graphs that queries ask for; none of them is empty."""
     dice = random.Random(seed)
-    default = [_triple(dice) for _ in range(dice.randint(size // 2, size))]
+    literals = dice.choice(_LITERALS)
+    default = [_triple(dice, literals) for _ in range(dice.randint(size // 2, size))]
     named = [
-        replace(_triple(dice), graph=IRI(graph))
+        replace(_triple(dice, literals), graph=IRI(graph))
         for graph in GRAPHS
         for _ in range(dice.randint(2, size // 2))
     ]
     return default + named
 
 
-def feeds() -> st.SearchStrategy[Feed]:
-    return st.integers(0, 2**32).map(make_feed)
+def feeds(*, names: int = len(SUBJECTS)) -> st.SearchStrategy[Feed]:
+    return st.integers(0, 2**32).map(lambda seed: make_feed(seed, names=names))
 
 
 def static_data() -> st.SearchStrategy[list[Quad]]:
@@ -107,6 +165,10 @@ _TESTS = [
     "!BOUND(?c)",
     "isIRI(?b)",
     "?b > 1",
+    "?b = 1",
+    "?b != ?d",
+    "?b <= ?c",
+    "?b",
     "?b < 3 || isIRI(?b)",
     "?c NOT IN (:s0, 2)",
     "COALESCE(?d, ?b) != :s1",
@@ -121,9 +183,52 @@ _VALUES = [
     "VALUES (?a ?b) { (:s0 UNDEF) (UNDEF :s1) (:s2 2) }",
     "VALUES ?c { :s0 1 UNDEF }",
 ]
-_BINDS = ["STR(?a)", "?b + 1", "COALESCE(?c, ?a)", "IF(?a = ?b, 1, 0)", "1 / (?b - 1)", "?d"]
+_BINDS = [
+    "STR(?b)",
+    "-?b",
+    "?b * ?d",
+    "IF(?b = 1, ?b, STR(?c))",
+    "STR(?a)",
+    "?b + 1",
+    "COALESCE(?c, ?a)",
+    "IF(?a = ?b, 1, 0)",
+    "1 / (?b - 1)",
+    "?d",
+]
 _CUTS = ["LIMIT 2", "ORDER BY DESC(?b) LIMIT 2", "ORDER BY ?a OFFSET 1", "LIMIT 1 OFFSET 1"]
 _PATHS = [":p0/:p1", ":p0|:p1", "^:p0", ":p0+", ":p1*", ":p2?", "!(:p0|^:p1)", "(:p0|^:p1)+"]
+
+
+# What may stand in GRAPH inside a window, with the triples that were drawn.
+_INSIDE = [
+    "",
+    "{0} OPTIONAL {{ ?a :p1 ?c }}",
+    "{0} OPTIONAL {{ ?g :p1 ?c }}",
+    "{0} MINUS {{ ?a :p1 ?d }}",
+    "{0} MINUS {{ ?x :p1 ?y }}",
+    "?a :p0 ?b OPTIONAL {{ ?a :p1 ?c }} MINUS {{ ?c :p2 ?d }}",
+    "{0} FILTER EXISTS {{ ?b :p1 ?e }}",
+    "{0} FILTER NOT EXISTS {{ ?a :p1 ?e }}",
+    "{0} FILTER(?g != :s0)",
+    "{0} FILTER(isIRI(?b))",
+    "{0} BIND(COALESCE(?g, ?a) AS ?i1)",
+    "{0} BIND(STR(?a) AS ?i2)",
+    "{{ SELECT ?a (COUNT(*) AS ?i3) {{ {0} }} GROUP BY ?a }}",
+    "{{ SELECT (COUNT(*) AS ?i4) {{ {0} }} }}",
+    "{{ SELECT DISTINCT ?a {{ {0} }} }}",
+    "{{ SELECT ?b {{ {0} }} ORDER BY ?b LIMIT 1 }}",
+    "OPTIONAL {{ {0} }}",
+    "{{ {0} }} UNION {{ ?a :p2 ?c }}",
+    "{{ {0} }} UNION {{ VALUES ?a {{ :s0 :s1 }} }}",
+    "VALUES ?a {{ :s0 :s1 }}",
+    "VALUES ?g {{ :s0 :g0 }} {0}",
+    "{0} GRAPH ?h {{ ?a :p0 ?d }}",
+    "{0} GRAPH :g1 {{ ?a ?v ?d }}",
+    "GRAPH ?h {{ ?a :p0 ?d }}",
+    "?g :p0 ?b",
+    "{0} . ?g ?v ?c",
+]
+_PATHS_INSIDE = ["?a :p0+ ?b", "{0} . ?b (:p0|:p1)+ ?c"]
 
 
 @st.composite
@@ -140,7 +245,13 @@ def _triples(draw: st.DrawFn, kinds: Collection[str], windows: int, first: bool)
     window = draw(st.sampled_from([*range(windows), *range(windows), None])) if windows else None
     if windows == 1:
         window = 0
-    return Triples(tuple(lines), window)
+    if window is None or "named" not in kinds or draw(st.integers(0, 2)):
+        return Triples(tuple(lines), window)
+    graph = draw(st.sampled_from(["?g", "?g", "?g", "?a", f"<{GRAPHS[0]}>", ":s0"]))
+    if draw(st.booleans()):
+        return Triples(tuple(lines), window, graph)
+    inside = draw(st.sampled_from(_INSIDE + (_PATHS_INSIDE if "path" in kinds else [])))
+    return Triples(tuple(lines), window, graph, inside)
 
 
 @st.composite
@@ -197,6 +308,11 @@ def _group(
     return tuple(parts)
 
 
+DISTINCT_ALL = [
+    ("SELECT ?a (COUNT(DISTINCT *) AS ?n)", "GROUP BY ?a"),
+    ("SELECT (COUNT(DISTINCT *) AS ?n)", ""),
+    ("SELECT ?b (COUNT(DISTINCT *) AS ?n) (COUNT(?c) AS ?m)", "GROUP BY ?b"),
+]
 _HEADS = [
     ("SELECT ?a ?b ?c", ""),
     ("SELECT ?a ?n1", ""),
@@ -205,6 +321,15 @@ _HEADS = [
     ("SELECT ?a (SUM(?b) AS ?n) (MIN(?c) AS ?m)", "GROUP BY ?a"),
     ("SELECT ?a (COUNT(DISTINCT ?b) AS ?n)", "GROUP BY ?a HAVING (COUNT(*) > 1)"),
     ("SELECT (COUNT(*) AS ?n) (AVG(?b) AS ?m)", ""),
+    *DISTINCT_ALL,
+    ("SELECT ?a (SUM(?b) AS ?n) (COUNT(1 / (?b - 1)) AS ?m)", "GROUP BY ?a"),
+    ("SELECT (MIN(?b) AS ?n) (MAX(?b) AS ?m) (SAMPLE(?c) AS ?o)", ""),
+    ("SELECT ?a (GROUP_CONCAT(?b) AS ?n) (COUNT(?c) AS ?m)", "GROUP BY ?a"),
+]
+_GRAPH_HEADS = [
+    ("SELECT ?a ?b ?g ?h", ""),
+    ("SELECT DISTINCT ?g ?i1 ?i2 ?i3 ?i4", ""),
+    ("SELECT ?g (COUNT(*) AS ?n) (COUNT(DISTINCT ?a) AS ?m)", "GROUP BY ?g"),
 ]
 _SLICES = [
     ("SELECT ?a ?b", "ORDER BY DESC(?b) LIMIT 2"),
@@ -229,20 +354,69 @@ def dense_questions(
     aggregates: bool = True,
     slices: bool = False,
     depth: int = 1,
+    heads: Sequence[tuple[str, str]] = (),
+    one_stream: bool | None = None,
 ) -> Question:
-    """A question whose windows `dialect` can write; most of them have answers."""
+    """A question whose windows `dialect` can write; most of them have answers.
+
+    `heads` are what may be selected, with the modifiers. Windows may be over `one_stream`.
+    """
     kinds = {*kinds, "slice"} if slices else kinds
     windows = draw(st.integers(min_windows, max_windows))
     parts = draw(_group(kinds, windows, depth, [0]))
-    heads = _HEADS[: None if aggregates else 3] + (_SLICES if slices else [])
+    if not heads:
+        heads = _HEADS[: None if aggregates else 3] + (_SLICES if slices else [])
+        heads += _GRAPH_HEADS[: None if aggregates else 2] if "named" in kinds else []
     head, tail = draw(st.sampled_from(heads))
+    streams = tuple(STREAMS[number % len(STREAMS)] for number in range(windows))
+    if one_stream is None:
+        # CQELS-QL sees one window where stream and scope are the same.
+        one_stream = dialect in ("rspql", "csparql") and draw(st.integers(0, 3)) == 0
+    if one_stream:
+        streams = (STREAMS[0],) * windows
     return Question(
         head=head,
         tail=tail,
         parts=parts,
         scopes=tuple(draw(scopes(dialect)) for _ in range(windows)),
-        streams=tuple(STREAMS[number % len(STREAMS)] for number in range(windows)),
-        graphs=tuple(GRAPHS) if "graph" in kinds else (),
+        streams=streams,
+        graphs=draw(st.just(tuple(GRAPHS)) | some_graphs) if "graph" in kinds else (),
         # Streams and static data have triples in common: in a graph they are there once (W8).
-        merged=(GRAPHS[0],) if dialect == "csparql" and draw(st.booleans()) else (),
+        default=draw(st.just(()) | some_graphs),
+    )
+
+
+# What a negation takes away for a while and gives back, and what then meets it in a join.
+_RIGHT = ["OPTIONAL", "MINUS", "FILTER NOT EXISTS", "FILTER EXISTS"]
+
+
+@st.composite
+def flickering_questions(draw: st.DrawFn) -> Question:
+    """Joins over rows that go and come back, often several times within a step.
+
+    The left window is long and the right one short, so that what the right side takes away comes
+    back while its parts are still there. Patterns of one predicate over few names meet often.
+    """
+    joined = Triples((draw(st.sampled_from(["?a :p1 ?d", "?b :p1 ?d", "?a :p1 ?c"])),), 0)
+    left = Triples(("?a :p0 ?b",), 0)
+    right = Triples((draw(st.sampled_from(["?a :p2 ?c", "?b :p2 ?c", "?a :p0 ?c"])),), 1)
+    taken_away = Block(draw(st.sampled_from(_RIGHT)), ((right,),))
+    parts = draw(
+        st.sampled_from(
+            [
+                (left, taken_away, joined),
+                (left, taken_away, Block("OPTIONAL", ((joined,),))),
+                (left, taken_away, Block("MINUS", ((joined,),))),
+                (left, Block("OPTIONAL", ((joined,),)), taken_away, joined),
+                (joined, Block("SELECT DISTINCT ?a ?b", ((left, taken_away),))),
+            ]
+        )
+    )
+    lengths = draw(st.sampled_from([(10, 3), (10, 1), (12, 4), (5, 2)]))
+    return Question(
+        head="SELECT ?a ?b ?c ?d",
+        tail="",
+        parts=parts,
+        scopes=tuple(TimeScope(range_ms=length) for length in lengths),
+        streams=tuple(STREAMS),
     )

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from properties.strategies import NAMESPACE, SUBJECTS
 from quadweir.entailment.schema import TYPE, Axiom, Kind, Schema
 from quadweir.errors import UnsupportedError
-from quadweir.terms import IRI, Quad
+from quadweir.terms import IRI, Literal, Quad, Term
 from quadweir.testing import Element, read_turtle
 from quadweir.vocab import OWL, RDF, RDFS
 
@@ -83,8 +83,20 @@ class Owlrl:
         self._alone = self._close([])
 
     def __call__(self, triples: Collection[Quad], is_static: bool, /) -> set[Quad]:
-        found = {quad for quad in self._close(triples) - self._alone if _is_ours(quad)}
-        return found | set(triples)
+        # RDFS looks into no literal, but owlrl takes those of equal value for one, and rdflib spells
+        # them in its own way: each goes through both as a text of its own.
+        literals = sorted(
+            {quad.object for quad in triples if isinstance(quad.object, Literal)}, key=str
+        )
+        texts: dict[Term, Term] = {
+            literal: Literal(f"literal {n}") for n, literal in enumerate(literals)
+        }
+        back = {text: literal for literal, text in texts.items()}
+        opaque = [replace(quad, object=texts.get(quad.object, quad.object)) for quad in triples]
+        found = {quad for quad in self._close(opaque) - self._alone if _is_ours(quad)}
+        return {replace(quad, object=back.get(quad.object, quad.object)) for quad in found} | set(
+            triples
+        )
 
     def _close(self, triples: Collection[Quad]) -> set[Quad]:
         graph = rdflib.Graph()

@@ -12,12 +12,13 @@ generated `elements()` and `static_triples()` often. `queries(dialect)` gives te
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 from hypothesis import strategies as st
 
 from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.windowing import ReportOn, Windowing, with_windowing
 from quadweir.algebra.windows import (
     AllScope,
     CountScope,
@@ -27,6 +28,7 @@ from quadweir.algebra.windows import (
     Scope,
     TimeScope,
 )
+from quadweir.errors import UsageError
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Literal, Quad
 from quadweir.vocab import XSD
@@ -40,8 +42,8 @@ VARIABLES = ["?a", "?b", "?c", "?d"]
 
 MONOTONIC = frozenset({"triples", "filter", "union", "bind", "values"})
 NEGATION = frozenset({"minus", "exists"})
-EVERYTHING = MONOTONIC | NEGATION | {"optional", "subselect", "graph", "path"}
-DIALECTS = ("rspql", "csparql", "cqels")
+EVERYTHING = MONOTONIC | NEGATION | {"optional", "subselect", "graph", "named", "path"}
+DIALECTS = ("rspql", "csparql", "cqels", "sparqlstream")
 
 
 # --- the body of a question ---------------------------------------------------------------------
@@ -49,10 +51,16 @@ DIALECTS = ("rspql", "csparql", "cqels")
 
 @dataclass(frozen=True)
 class Triples:
-    """Adjacent triples; in a window, or in the default graph if that is None."""
+    """Adjacent triples; in a window, or in the default graph if that is None.
+
+    `graph` is the named graph of the window that they are matched in, `inside` what stands there, with
+    the triples in it. Dialects whose windows are the default graph have no words for it.
+    """
 
     lines: tuple[str, ...]
     window: int | None = None
+    graph: str | None = None
+    inside: str = "{0}"
 
 
 @dataclass(frozen=True)
@@ -83,19 +91,20 @@ class Question:
     parts: tuple[Part, ...]
     scopes: tuple[Scope, ...] = ()
     streams: tuple[str, ...] = ()
-    graphs: tuple[str, ...] = field(default=())
-    merged: tuple[str, ...] = field(default=())  # with the windows of C-SPARQL, as one graph
+    graphs: tuple[str, ...] = ()  # of FROM NAMED
+    default: tuple[str, ...] = ()  # of FROM; in C-SPARQL they are one graph with the windows
 
     def text(self, dialect: str = "rspql") -> str:
         declared = "".join(f"FROM NAMED <{graph}>\n" for graph in self.graphs)
-        if dialect == "csparql":
-            declared += "".join(f"FROM <{graph}>\n" for graph in self.merged)
+        declared += "".join(f"FROM <{graph}>\n" for graph in self.default)
         for number, (scope, stream) in enumerate(zip(self.scopes, self.streams, strict=True)):
             window = write_scope(scope, dialect)
             if dialect == "rspql":
                 declared += f"FROM NAMED WINDOW :w{number} ON STREAM <{stream}> {window}\n"
             elif dialect == "csparql":
                 declared += f"FROM STREAM <{stream}> {window}\n"
+            elif dialect == "sparqlstream":
+                declared += f"FROM NAMED STREAM <{stream}> {window}\n"
         body = self._group(self.parts, dialect)
         return f"PREFIX : <{NAMESPACE}>\n{self.head}\n{declared}WHERE {body}\n{self.tail}"
 
@@ -108,8 +117,10 @@ class Question:
                 return text
             case Triples(lines=lines, window=window):
                 inside = " .\n".join(lines)
-                if window is None or dialect in ("csparql", "sparql"):
+                if window is None or dialect in ("csparql", "sparqlstream", "sparql"):
                     return f"{inside} ."
+                if part.graph is not None:
+                    inside = f"GRAPH {part.graph} {{ {part.inside.format(inside)} }}"
                 if dialect == "rspql":
                     return f"WINDOW :w{window} {{ {inside} }}"
                 scope = write_scope(self.scopes[window], "cqels")
@@ -125,6 +136,8 @@ class Question:
 
 def write_scope(scope: Scope, dialect: str) -> str:
     """Write a window as a dialect does; the caller asks only for what the dialect has."""
+    if dialect == "sparqlstream":
+        return _reaching_back(scope)
     word = "SLIDE" if dialect == "cqels" else "STEP"
     match scope:
         case TimeScope(range_ms=length, step_ms=None):
@@ -149,6 +162,19 @@ def write_scope(scope: Scope, dialect: str) -> str:
     raise AssertionError(scope)
 
 
+def _reaching_back(scope: Scope) -> str:
+    match scope:
+        case TimeScope(range_ms=length, step_ms=step):
+            window = f"NOW - {length} MS"
+        case PastScope(from_ms=start, to_ms=end, step_ms=step):
+            window = f"NOW - {start} MS TO NOW - {end} MS"
+        case NowScope():
+            return "[NOW]"
+        case _:
+            raise AssertionError(scope)
+    return f"[{window}]" if step is None else f"[{window} SLIDE {step} MS]"
+
+
 # --- strategies ---------------------------------------------------------------------------------
 
 lengths = st.sampled_from([1, 3, 5, 10])
@@ -156,7 +182,7 @@ lengths = st.sampled_from([1, 3, 5, 10])
 
 @cache
 def scopes(dialect: str) -> st.SearchStrategy[Scope]:
-    """The windows that a dialect can write; `common` ones can be written in all three."""
+    """The windows that a dialect can write; `common` ones can be written in all."""
     stepped = st.builds(lambda a, b: TimeScope(range_ms=a, step_ms=b), lengths, lengths)
     if dialect == "common":
         return stepped
@@ -169,19 +195,39 @@ def scopes(dialect: str) -> st.SearchStrategy[Scope]:
     count = st.builds(lambda n: CountScope(unit=CountUnit.TRIPLES, size=n), lengths)
     if dialect == "cqels":
         return stepped | sliding | count | st.just(NowScope())
-    counts = st.builds(
-        lambda unit, n, step: CountScope(unit=unit, size=n, step=step),
-        st.sampled_from(CountUnit),
-        lengths,
-        st.none() | lengths,
-    )
     past = st.builds(
         lambda a, b, step: PastScope(from_ms=a + b, to_ms=b, step_ms=step),
         lengths,
         lengths,
         st.none() | lengths,
     )
+    if dialect == "sparqlstream":
+        return stepped | sliding | past | st.just(NowScope())
+    counts = st.builds(
+        lambda unit, n, step: CountScope(unit=unit, size=n, step=step),
+        st.sampled_from(CountUnit),
+        lengths,
+        st.none() | lengths,
+    )
     return stepped | sliding | counts | past
+
+
+@st.composite
+def windowings(draw: st.DrawFn) -> Windowing:
+    """Where windows begin, and when they report (W9, W10)."""
+    return Windowing(
+        start_ms=draw(st.none() | st.integers(-5, 12)),
+        full=draw(st.booleans()),
+        report=draw(st.none() | st.sampled_from(ReportOn)),
+    )
+
+
+def windowed(query: ContinuousQuery, asked: Windowing) -> ContinuousQuery:
+    """The query with such windows; as it was if it has none that could be so."""
+    try:
+        return with_windowing(query, asked)
+    except UsageError:
+        return query
 
 
 variables = st.sampled_from(VARIABLES)
@@ -245,7 +291,9 @@ def groups(
         window = draw(st.none() | st.integers(0, windows - 1)) if windows else None
         if windows == 1:
             window = 0
-        parts.append(Triples(tuple(lines), window))
+        names = st.none() | st.sampled_from([f"<{GRAPHS[0]}>", "?a", "?d"])
+        graph = draw(names) if "named" in kinds else None
+        parts.append(Triples(tuple(lines), window, graph))
 
     some_triples()
     deep = depth > 0
@@ -297,6 +345,9 @@ def without_windows(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     return tuple(changed)
 
 
+some_graphs = st.sampled_from([(), (GRAPHS[0],), (GRAPHS[1],), tuple(GRAPHS)])
+
+
 @st.composite
 def questions(
     draw: st.DrawFn,
@@ -310,7 +361,9 @@ def questions(
     construct: bool = False,
     depth: int = 2,
 ) -> Question:
-    """A question whose windows `dialect` can write; `common` ones go into all three."""
+    """A question whose windows `dialect` can write; `common` ones go into all."""
+    if dialect == "common":
+        kinds = set(kinds) - {"named"}
     windows = draw(st.integers(min_windows, max_windows))
     fresh = [0]
     parts = draw(groups(kinds, windows, depth, fresh))
@@ -320,7 +373,10 @@ def questions(
     tail = ""
     if construct and draw(st.booleans()):
         template = draw(st.lists(triples(), min_size=1, max_size=2))
-        head = f"CONSTRUCT {{ {' . '.join(template)} . _:b :p0 ?a }}"
+        graph = draw(
+            st.sampled_from(["", "GRAPH ?a { _:b :p1 ?c }", "GRAPH :g { } GRAPH :g { ?d :p1 1 }"])
+        )
+        head = f"CONSTRUCT {{ {' . '.join(template)} . {graph} _:b :p0 ?a }}"
     elif aggregates and draw(st.integers(0, 3)) == 0:
         key = draw(variables)
         others = [each for each in VARIABLES if each != key]
@@ -347,14 +403,15 @@ def questions(
         head = f"{word} {' '.join(chosen)}"
     if slices:
         tail += draw(st.sampled_from(["", " ORDER BY ?a DESC(?b)", " ORDER BY ?a LIMIT 2"]))
-    uses_graphs = "graph" in kinds
     return Question(
         head=head,
         tail=tail,
         parts=parts,
         scopes=some_scopes,
         streams=some_streams,
-        graphs=tuple(GRAPHS) if uses_graphs else (),
+        graphs=draw(some_graphs) if "graph" in kinds else (),
+        # Merged with a window, they make another algebra of a C-SPARQL query.
+        default=() if dialect == "common" else draw(st.just(()) | some_graphs),
     )
 
 

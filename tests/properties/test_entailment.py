@@ -25,7 +25,7 @@ from quadweir.testing.shards import ShardFeed, as_answers, scoped_static
 
 
 def all_triples(seed: int) -> list[Quad]:
-    return [quad for each in typed_feed(make_feed(seed)) for quad in each.quads]
+    return [triple for each in typed_feed(make_feed(seed)) for triple in each.triples]
 
 
 @given(schema=schemas(types=False), seed=st.integers(0, 2**32))
@@ -55,7 +55,7 @@ def by_the_kernel(
     follows = static_closure(schema, query)
     given = scoped_static(static)
     fixed = given if follows is None else follows.of(given)
-    shard = Shard(
+    shard = Shard.of(
         query, static=Dataset.of(fixed), streams=sorted({element.stream for element in feed})
     )
     through = ShardFeed(shard, delay_ms=100, table=table)
@@ -96,18 +96,23 @@ def test_paths_run_over_what_the_schema_derives(
     check(data, "cqels", EVERYTHING - {"exists"}, feed, static)
 
 
-@given(data=st.data(), schema=schemas(types=False), seed=st.integers(0, 2**32))
+@given(
+    data=st.data(),
+    schema=schemas(types=False),
+    seed=st.integers(0, 2**32),
+    static=static_data(),
+)
 @settings(max_examples=8)
 def test_answers_are_those_over_windows_closed_by_an_independent_reasoner(
-    data: st.DataObject, schema: Schema, seed: int
+    data: st.DataObject, schema: Schema, seed: int, static: list[Quad]
 ) -> None:
-    feed = typed_feed(make_feed(seed, size=3))
+    feed, static = typed_feed(make_feed(seed, size=3)), list(map(typed, static))
     question = data.draw(dense_questions("cqels", kinds=MONOTONIC - {"path", "graph"}))
     text = typed_text(question.text("cqels"))
     query = parse(text, dialect="cqels", allow=ALLOW)
-    expected = Oracle(query, entail=Owlrl(schema)).answers(feed)
+    expected = Oracle(query, static=static, entail=Owlrl(schema)).answers(feed)
     table = Table.of(schema, needs_of(query))
-    found = by_the_kernel(text, "cqels", feed, [], schema, table)
+    found = by_the_kernel(text, "cqels", feed, static, schema, table)
     assert diff_answers(expected, found) == ""
 
 
@@ -127,7 +132,7 @@ def test_what_an_answer_rests_on_is_there(
     reasons = Reasons(query, feed, static, schema)
     for answer in answers[:20]:
         told = reasons.of(answer)
-        assert told
+        assert told or "GRAPH" in text  # that a window has a graph rests on no triple
         assert all(part.get("elements") or part.get("static") for part in told)
         # Nothing rests on what comes later.
         for part in told:

@@ -145,7 +145,11 @@ POOL = [
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
-    text = draw(st.sampled_from(DIALECTS[:4]).flatmap(lambda dialect: queries(dialect)))
+    text = draw(
+        st.sampled_from([each for each in DIALECTS if each != "cqels2"]).flatmap(
+            lambda dialect: queries(dialect)
+        )
+    )
     tokens = TOKEN.findall(text)
     for _ in range(draw(st.integers(1, 4))):
         place = draw(st.integers(0, max(0, len(tokens) - 1)))

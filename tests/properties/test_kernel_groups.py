@@ -135,7 +135,7 @@ def check(
                 fed.shard.restore(snapshot, deltas)
     found.append(fed.finish())
     for number, query in enumerate(queries):
-        alone = ShardFeed(Shard(query, static=data, streams=streams), delay_ms=delay_ms)
+        alone = ShardFeed(Shard.of(query, static=data, streams=streams), delay_ms=delay_ms)
         expected = as_answers(alone.push(arrived), query) + as_answers(alone.finish(), query)
         assert alone.late == fed.late
         shared = [answer for each in found for answer in of_query(each, number, query)]
@@ -164,7 +164,7 @@ def test_any_question_with_other_constants_and_lengths(
     data: st.DataObject, feed: Feed, static: list[Quad]
 ) -> None:
     dialect = data.draw(st.sampled_from(["rspql", "csparql", "cqels"]))
-    kinds = MONOTONIC | NEGATION | {"optional", "subselect", "graph"}
+    kinds = MONOTONIC | NEGATION | {"optional", "subselect", "graph", "named"}
     text = data.draw(dense_questions(dialect, kinds=kinds, slices=True)).text(dialect)
     output = data.draw(st.sampled_from(list(OutputOperator)))
     queries = []

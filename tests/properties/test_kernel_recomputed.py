@@ -20,6 +20,7 @@ from properties.strategies import (
     Question,
     Triples,
     scopes,
+    some_graphs,
 )
 from properties.test_kernel import STEPS, by_the_kernel
 from properties.test_kernel_state import run
@@ -61,7 +62,7 @@ def _matched(draw: st.DrawFn, windows: int, *, only_static: bool = False) -> Par
     if not only_static and draw(st.booleans()):
         return Triples(tuple(lines), draw(st.integers(0, windows - 1)))
     if draw(st.booleans()):
-        return Block(f"GRAPH <{GRAPHS[0]}>", ((Triples(tuple(lines)),),))
+        return Block(f"GRAPH <{draw(st.sampled_from(GRAPHS))}>", ((Triples(tuple(lines)),),))
     return Triples(tuple(lines))
 
 
@@ -84,7 +85,9 @@ def _anew(draw: st.DrawFn, windows: int) -> Part:
             inner = draw(_matched(windows))
             return Block("SELECT ?a ?b", ((inner,),), draw(st.sampled_from(_CUTS)))
         case "graph":
-            return Block(f"GRAPH <{GRAPHS[0]}>", ((Triples(("?a ?v ?b",), 0),),))
+            return Block(
+                f"GRAPH <{draw(st.sampled_from(GRAPHS))}>", ((Triples(("?a ?v ?b",), 0),),)
+            )
         case _:
             return Line(draw(st.sampled_from(_VOLATILE)))
 
@@ -104,7 +107,8 @@ def _questions(draw: st.DrawFn, dialect: str) -> Question:
         parts=tuple(parts),
         scopes=tuple(draw(scopes(dialect)) for _ in range(windows)),
         streams=tuple(STREAMS[:windows]),
-        graphs=(GRAPHS[0],),
+        graphs=draw(some_graphs),
+        default=draw(some_graphs),
     )
 
 
@@ -126,8 +130,8 @@ def test_what_has_no_operator_gives_the_answers_of_the_oracle(
 ) -> None:
     query = data.draw(_queries(dialect, _questions(dialect)))
     optimized = optimize(query).query
-    made = Shard(optimized, static=Dataset.of(scoped_static(static)), streams=STREAMS)
-    assume(made.why_not is not None)
+    made = Shard.of(optimized, static=Dataset.of(scoped_static(static)), streams=STREAMS)
+    assume(made.program.why_not is not None)
     delay = data.draw(st.integers(0, 8))
     arrived = data.draw(arrivals(feed, delay))
     expected = Oracle(query, static=static, delay_ms=delay).run(arrived).answers

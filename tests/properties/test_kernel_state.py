@@ -40,10 +40,10 @@ def run(
 
     def make() -> Shard:
         if laid_out is not None:
-            return Shard(query, static=laid_out, streams=streams)
+            return Shard.of(query, static=laid_out, streams=streams)
         # The order in which static data is read is of no account.
         quads = static if not restart_after else static[::-1]
-        return Shard(query, static=Dataset.of(scoped_static(quads)), streams=streams)
+        return Shard.of(query, static=Dataset.of(scoped_static(quads)), streams=streams)
 
     fed = ShardFeed(make())
     snapshot: bytes | None = None

@@ -21,7 +21,7 @@ from quadweir.syntax import detect, parse
 from quadweir.terms import IRI
 
 
-@pytest.mark.parametrize("dialect", ["sparql", "rspql", "csparql", "cqels"])
+@pytest.mark.parametrize("dialect", ["sparql", "rspql", "csparql", "cqels", "sparqlstream"])
 @given(data=st.data())
 def test_a_rendered_query_reads_back_as_the_same_tree(dialect: str, data: st.DataObject) -> None:
     text = data.draw(queries(dialect, slices=True, construct=True))
@@ -65,12 +65,12 @@ def alike(query: ContinuousQuery) -> ContinuousQuery:
 
 
 @given(questions("common", min_windows=1, max_windows=1))
-def test_one_question_in_three_dialects_is_one_algebra(question: Question) -> None:
-    rspql, csparql, cqels = (
+def test_one_question_in_all_dialects_is_one_algebra(question: Question) -> None:
+    rspql, csparql, cqels, sparqlstream = (
         parse(question.text(dialect), dialect=dialect, allow=ALLOW)
-        for dialect in ("rspql", "csparql", "cqels")
+        for dialect in ("rspql", "csparql", "cqels", "sparqlstream")
     )
-    assert alike(rspql) == alike(csparql)
+    assert alike(rspql) == alike(csparql) == alike(sparqlstream)
     used = {node.window for node in walk(rspql.pattern) if isinstance(node, WindowPattern)}
     if used:
         assert alike(rspql) == alike(cqels)

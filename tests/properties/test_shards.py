@@ -7,13 +7,29 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from properties.dense import Feed, arrivals, dense_questions, feeds, static_data
-from properties.strategies import ALLOW, EVERYTHING
+from properties.dense import (
+    DISTINCT_ALL,
+    Feed,
+    arrivals,
+    dense_questions,
+    feeds,
+    static_data,
+)
+from properties.strategies import (
+    ALLOW,
+    EVERYTHING,
+    STREAMS,
+    Question,
+    Triples,
+    windowed,
+    windowings,
+)
 from quadweir.algebra.query import DescribeForm
 from quadweir.algebra.streams import OutputOperator
+from quadweir.algebra.windows import TimeScope
 from quadweir.syntax import parse
 from quadweir.terms import Quad
 from quadweir.testing import Oracle, diff_answers
@@ -26,9 +42,35 @@ def test_shards_give_the_answers_of_the_oracle(
     dialect: str, data: st.DataObject, feed: Feed, static: list[Quad]
 ) -> None:
     question = data.draw(dense_questions(dialect, kinds=EVERYTHING - {"path"}, slices=True))
+    _check(question, dialect, data, feed, static)
+
+
+# Joins of two windows: what they give goes on to a second stage.
+@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(data=st.data(), feed=feeds(names=2), static=static_data())
+def test_stages_count_distinct_solutions_as_the_oracle_does(
+    data: st.DataObject, feed: Feed, static: list[Quad]
+) -> None:
+    ends = st.sampled_from(["?a", "?b", "?c"])
+    lines = [f"{data.draw(ends)} :p{data.draw(st.integers(0, 1))} {data.draw(ends)}" for _ in "ab"]
+    head, tail = data.draw(st.sampled_from(DISTINCT_ALL))
+    question = Question(
+        head=head,
+        tail=tail,
+        parts=tuple(Triples((line,), number) for number, line in enumerate(lines)),
+        scopes=tuple(TimeScope(range_ms=length) for length in (10, 5)),
+        streams=tuple(STREAMS),
+    )
+    _check(question, "cqels", data, feed, static)
+
+
+def _check(
+    question: Question, dialect: str, data: st.DataObject, feed: Feed, static: list[Quad]
+) -> None:
     query = parse(question.text(dialect), dialect=dialect, allow=ALLOW)
     assume(not isinstance(query.form, DescribeForm))
     query = replace(query, output=data.draw(st.sampled_from(list(OutputOperator))))
+    query = windowed(query, data.draw(windowings()))
     delay = data.draw(st.integers(0, 12))
     arrived = data.draw(arrivals(feed, delay, late=False))
     shards = data.draw(st.sampled_from([2, 3, 5]))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from beside_hosts import BesideHost
 from properties.dense import Feed, arrivals, dense_questions, feeds, static_data
-from properties.strategies import ALLOW, EVERYTHING
+from properties.strategies import ALLOW, EVERYTHING, windowed, windowings
 from quadweir.algebra.query import DescribeForm
 from quadweir.algebra.streams import OutputOperator
 from quadweir.runtime import hosting
@@ -31,6 +31,7 @@ def test_shards_that_are_lost_give_the_answers_of_the_oracle(
     query = parse(question.text(dialect), dialect=dialect, allow=ALLOW)
     assume(not isinstance(query.form, DescribeForm))
     query = replace(query, output=data.draw(st.sampled_from(list(OutputOperator))))
+    query = windowed(query, data.draw(windowings()))
     delay = data.draw(st.integers(0, 12))
     arrived = data.draw(arrivals(feed, delay, late=False))
     size = data.draw(st.integers(1, 7) | st.just(1_000))

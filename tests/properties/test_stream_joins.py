@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from join_model import Model, Record
-from quadweir.kernel.joinclock import Heard
-from quadweir.kernel.joinwindows import Dynamic, Interval, JoinTiming, JoinWindow, Sliding, Tumbling
-from quadweir.kernel.policies import (
+from quadweir.kernel.streamjoin.clock import Heard
+from quadweir.kernel.streamjoin.join import Arrivals, Pairs, StreamJoin
+from quadweir.kernel.streamjoin.policies import (
     CarryPolicy,
     CountPolicy,
     Next,
@@ -21,7 +21,14 @@ from quadweir.kernel.policies import (
     ReleasedPolicy,
     Subwindow,
 )
-from quadweir.kernel.streamjoin import Arrivals, Pairs, StreamJoin
+from quadweir.kernel.streamjoin.windows import (
+    Dynamic,
+    Interval,
+    JoinTiming,
+    JoinWindow,
+    Sliding,
+    Tumbling,
+)
 
 _SMALL = {
     "size_ms": 20,

@@ -17,7 +17,7 @@ from quadweir.sources.kafka import broker_folder, connector_jars
 @pytest.fixture(scope="session")
 def kafka_jars() -> None:
     if not connector_jars() or not broker_folder().is_dir():
-        pytest.skip("Kafka's jars are not here; `python scripts/kafka.py fetch` needs Maven")
+        pytest.skip("Kafka's jars are not here; `python scripts/kafkabroker.py fetch` needs Maven")
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from quadweir import Engine, rows
+from quadweir.algebra.work import VARIABLE, most_work
 from quadweir.errors import UsageError
 from quadweir.runtime.session import LOCAL_CHECKPOINTS, adopt
 from quadweir.sinks.files import FileSink
@@ -60,6 +62,17 @@ def test_what_frees_memory_keeps_it_but_for_this_process(spark: SparkSession) ->
     assert not {*names} & {*os.environ}
 
 
+def test_python_workers_have_the_limit_on_work(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though Java, and so what it starts, was started without it."""
+    monkeypatch.setenv(VARIABLE, "12345")
+    monkeypatch.setitem(spark.sparkContext.environment, VARIABLE, "")
+    adopt(spark)
+    limit = F.udf(lambda _: most_work(), "long")
+    assert spark.range(1).select(limit("id")).first() == (12345,)
+
+
 def test_adopting_twice_changes_nothing_more(spark: SparkSession) -> None:
     session = spark.newSession()
     adopt(session)
@@ -87,7 +100,7 @@ def test_files_come_back_as_statements(spark: SparkSession, tmp_path: Path) -> N
         (STREAM, 1000, "<urn:o>"),
         (STREAM, 1767225600000, "<urn:o2>"),
     ]
-    with pytest.raises(UsageError, match="all there"):
+    with pytest.raises(UsageError, match="has an end"):
         engine.write(STREAM, FileSink(tmp_path / "out"), checkpoint=tmp_path / "checkpoint")
 
 
@@ -170,7 +183,7 @@ def test_a_frame_is_checked_and_made_canonical(spark: SparkSession) -> None:
         (2000, '"x"'),
         (3000, '"x"@en'),
     ]
-    assert query.input_counts() == {"statements": 3, "dead_letters": 5}
+    assert query.input_counts() == {"statements": 3, "dead_letters": 5, "earliest": 1000}
     letters = query.dead_letters().collect()
     assert {row.place: (row.reason, row.record) for row in letters} == LETTERS
     assert {row.source for row in letters} == {"urn:s"}

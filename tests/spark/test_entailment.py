@@ -100,8 +100,8 @@ def test_answers_are_those_of_the_oracle_reduced_or_not(spark: SparkSession, see
         if number == seed % len(QUERIES) and "<urn:p3>" not in text:
             # Without any reduction.
             best = optimize(query).query
-            plan = plan_query(best, static=Dataset(), streams=(STREAM,), table=Table.of(schema))
-            spec = ShardSpec(plan, Dataset(), (STREAM,))
+            plan = plan_query(best, streams=(STREAM,), table=Table.of(schema))
+            spec = ShardSpec(plan, Dataset())
             whole = answer_bounded(frame, spec, shards=2).collect()
             assert diff_answers(expected, answers_from_rows(whole)) == "", text
 
@@ -113,7 +113,7 @@ def test_entailment_is_columns_alone(spark: SparkSession) -> None:
     for text in QUERIES[:3]:
         query = optimize(parse(text, dialect="cqels")).query
         table = Table.of(schema, needs_of(query))
-        plan = plan_query(query, static=Dataset(), streams=(STREAM,), table=table)
+        plan = plan_query(query, streams=(STREAM,), table=table)
         matched = match_statements(frame.where(frame[rows.STREAM] == STREAM), plan, 2)
         text_of = matched._jdf.queryExecution().executedPlan().toString()
         assert "Python" not in text_of
@@ -130,7 +130,7 @@ def test_a_class_with_many_below_it_is_looked_up_in_one_set(spark: SparkSession)
     ]
     query = optimize(parse(QUERIES[0], dialect="cqels")).query
     table = Table.of(schema, needs_of(query))
-    plan = plan_query(query, static=Dataset(), streams=(STREAM,), table=table)
+    plan = plan_query(query, streams=(STREAM,), table=table)
     frame = statements(spark, feed)
     matched = match_statements(frame.where(frame[rows.STREAM] == STREAM), plan, 2)
     # No batch has to spell, compare and send what every task can look up in the same place.

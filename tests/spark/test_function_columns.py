@@ -13,9 +13,10 @@ from quadweir.mapping.functions.compile import (
     Values,
     compile_condition,
     compile_function,
-    is_deterministic,
     uses_python,
 )
+from quadweir.mapping.functions.dateformats import is_date_format
+from quadweir.mapping.functions.patterns import BY_PATTERN
 from quadweir.mapping.model import (
     FunctionExecution,
     FunctionInput,
@@ -71,7 +72,8 @@ CASES = [
     (call(GREL.string_substring, (V, "Venus"), (GREL.p_int_i_from, "1")), "enus"),
     (call(GREL.string_substring, (V, "Venus"), (GREL.p_int_i_from, "5")), ""),
     (call(GREL.string_substring, (V, "Venus"), (GREL.p_int_i_from, "6")), None),
-    (call(GREL.string_substring, (V, "Venus"), (GREL.p_int_i_from, "x")), None),
+    (call(GREL.string_substring, (V, "Venus"), (GREL.p_int_i_from, str(2**63 - 1))), None),
+    (call(GREL.string_substring, (V, "Venus"), (GREL.p_int_i_from, str(-(2**63)))), "Venus"),
     (
         call(
             GREL.string_substring,
@@ -93,7 +95,7 @@ CASES = [
     (call(GREL.string_split, (V, "a.b..c"), (SEP, ".")), ["a", "b", "", "c"]),
     (call(GREL.string_split, (V, "a\\Eb"), (SEP, "\\E")), ["a", "b"]),
     (call(GREL.string_match, (V, "2024-05"), (GREL.param_regex, r"(\d+)-(\d+)")), ["2024", "05"]),
-    (call(GREL.string_match, (V, "x2024-05"), (GREL.param_regex, r"(\d+)-(\d+)")), None),
+    (call(GREL.string_match, (V, "x2024-05"), (GREL.param_regex, r"(\d+)-(\d+)")), []),
     (call(GREL.string_find, (V, "a1b22"), (GREL.param_regex, r"\d+")), ["1", "22"]),
     (call(GREL.string_md5, (V, "a")), "0cc175b9c0f1b6a831c399e269772661"),
     (call(GREL.string_sha1, (V, "a")), "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"),
@@ -140,6 +142,32 @@ CASES = [
     (call(GREL.math_exp, (GREL.p_dec_n, "0")), "1.0"),
     (call(GREL.math_pow, (GREL.p_dec_n, "2"), (GREL.p_any_exp, "10")), "1024.0"),
     (call(GREL.date_toDate, (V, "03/02/2024"), (GREL.p_string_pattern, "dd/MM/yyyy")), "2024-02-03"),
+    (call(GREL.math_pow, (GREL.p_dec_n, "10"), (GREL.p_any_exp, "400")), "INF"),
+    (call(GREL.math_pow, (GREL.p_dec_n, "-10"), (GREL.p_any_exp, "401")), "-INF"),
+    (call(GREL.math_pow, (GREL.p_dec_n, "-1"), (GREL.p_any_exp, "0.5")), "NaN"),
+    (call(GREL.math_exp, (GREL.p_dec_n, "1000")), "INF"),
+    (call(GREL.math_max, (GREL.p_dec_n, "-INF"), (GREL.param_n2, "-Infinity")), "-INF"),
+    (call(GREL.string_toNumber, (GREL.p_any_e, "1e999")), "INF"),
+    (call(GREL.array_sum, (ARRAY, "1e308"), (ARRAY, "1e308")), "INF"),
+    (call(GREL.array_sum, (ARRAY, ref("absent"))), None),
+    (call(GREL.math_mod, (GREL.p_int_i, str(-(2**63))), (GREL.p_int_i2, "-1")), "0"),
+    (call(GREL.array_get, (ARRAY, LIST), (GREL.p_int_i_from, str(2**63 - 1))), []),
+    (
+        call(
+            GREL.date_toDate,
+            (V, "3 February 12345"),
+            (GREL.p_string_pattern, "d MMMM yyyyy"),
+        ),
+        "12345-02-03",
+    ),
+    (
+        call(
+            IDLAB.normalizeDateTime,
+            (IDLAB.strDate, "3 Feb 2024 um 4 Uhr"),
+            (IDLAB.pattern, "d MMM uuuu 'um' H 'Uhr'"),
+        ),
+        "2024-02-03T04:00:00",
+    ),
     (call(GREL.date_toDate, (V, "soon"), (GREL.p_string_pattern, "dd/MM/yyyy")), None),
     (call(IDLAB.equal, (V, "a"), (V2, "a")), "true"),
     (call(IDLAB.notEqual, (V, "a"), (V2, "a")), "false"),
@@ -161,6 +189,7 @@ CASES = [
     (call(IDLAB.concat, (IDLAB.str, "a"), (IDLAB.otherStr, "b"), (IDLAB.delimiter, "/")), "a/b"),
     (call(IDLAB.slugify, (IDLAB.str, " Ça va, où? ")), "ca-va-ou"),
     (call(IDLAB.toUpperCaseURL, (IDLAB.str, "www.a.b")), "http://WWW.A.B"),
+    (call(GREL.toUpperCaseURL, (V, "www.a.b")), "http://WWW.A.B"),
     (call(IDLAB.toUpperCaseURL, (IDLAB.str, "https://a.b")), "HTTPS://A.B"),
     (call(IDLAB.alwaysReturnsABC), "ABC"),
     (
@@ -188,7 +217,8 @@ CASES = [
 @pytest.fixture(scope="module")
 def record(spark: SparkSession):
     return spark.sql(
-        "SELECT CAST(NULL AS STRING) absent, 'html' mode, array('b','a','b') list,"
+        "SELECT CAST(NULL AS STRING) absent, '(((' bad, '1e300' huge, 'NaN' nan, '0' zero,"
+        " '-Infinity' infinite, 'HHH' format, 'yyyy ''' open, '(a|a)+b' slow, 'html' mode, array('b','a','b') list,"
         " CAST(array() AS ARRAY<STRING>) empty"
     )
 
@@ -206,7 +236,7 @@ def test_every_built_in_gives_what_it_should(record) -> None:
 
 def test_every_built_in_has_an_expression_and_a_case() -> None:
     built_in = {function.iri for function in FUNCTIONS if function.code is None}
-    assert built_in == set(BUILDERS)
+    assert built_in == {*BUILDERS, *BY_PATTERN}
     aliases = {
         GREL.string_toTitlecase,
         GREL.string_strip,
@@ -243,7 +273,7 @@ def test_conditions_are_never_null(record) -> None:
         call(IDLAB.equal, (V, "a"), (V2, LIST)),
         call(GREL.toLowerCase, (V, "TRUE")),
     ]
-    columns = [compile_condition(c, resolve) for c in conditions]
+    columns = [compile_condition(c, resolve).holds for c in conditions]
     assert list(record.select(*columns).first()) == [True, False, True, True]
 
 
@@ -286,7 +316,7 @@ def test_a_users_function_that_raises_is_a_problem_of_the_record(record) -> None
     )
     for execution, reason in [
         (call("urn:f:bad", ("urn:f:s", "x")), "ZeroDivisionError"),
-        (call("urn:f:int", ("urn:f:n", "x")), "ValueError"),
+        (call("urn:f:int", ("urn:f:n", ref("mode"))), "ValueError"),
     ]:
         values = compile_function(execution, resolve, registry)
         assert values.many
@@ -296,22 +326,140 @@ def test_a_users_function_that_raises_is_a_problem_of_the_record(record) -> None
         assert execution.function in row["p"]
 
 
-def test_what_python_and_chance_are_in_is_told() -> None:
+def test_calls_of_python_functions_are_found() -> None:
     registry = FUNCTIONS.copy()
     register("urn:f:x", str, ["urn:f:s"], deterministic=False, registry=registry)
     inner = call(GREL.toUpperCase, (V, call("urn:f:x", ("urn:f:s", "a"))))
     assert uses_python(inner, registry)
-    assert not is_deterministic(inner, registry)
     assert not uses_python(call(IDLAB.random))
-    assert not is_deterministic(call(IDLAB.random))
+
+
+BAD = ref("bad")
+FIND = (GREL.string_find, GREL.string_match)
+# Calls with an argument that is there but cannot be used, and what the dead letter says.
+FAULTS = [
+    *((call(name, (V, "a"), (GREL.param_regex, BAD)), "'(((' is not a regular") for name in FIND),
+    *((call(name, (V, LIST), (GREL.param_regex, BAD)), "'(((' is not a regular") for name in FIND),
+    *(
+        (call(name, (GREL.p_dec_n, BAD)), "'(((' is not a number")
+        for name in (
+            *(GREL.math_floor, GREL.math_ceil, GREL.math_round),
+            *(GREL.math_ln, GREL.math_log, GREL.math_exp),
+        )
+    ),
+    *(
+        (call(name, (GREL.p_dec_n, ref(number))), f"gives nothing for '{shown}'")
+        for name in (GREL.math_floor, GREL.math_ceil, GREL.math_round)
+        for number, shown in (("huge", "1.0E300"), ("nan", "NaN"), ("infinite", "-INF"))
+    ),
+    *(
+        (call(name, (GREL.p_dec_n, "1"), (GREL.param_n2, BAD)), "'(((' is not a number")
+        for name in (GREL.math_min, GREL.math_max)
+    ),
+    (call(GREL.math_pow, (GREL.p_dec_n, "1"), (GREL.p_any_exp, BAD)), "'(((' is not a number"),
+    (call(GREL.math_mod, (GREL.p_int_i, "1"), (GREL.p_int_i2, ref("zero"))), "divided by 0"),
+    (call(GREL.math_mod, (GREL.p_int_i, ref("huge")), (GREL.p_int_i2, "1")), "not a whole number"),
+    (call(GREL.math_ln, (GREL.p_dec_n, ref("zero"))), "only numbers above 0"),
+    (call(GREL.math_log, (GREL.p_dec_n, ref("infinite"))), "only numbers above 0"),
+    (call(GREL.array_sum, (ARRAY, LIST)), "some element is not a number"),
+    (call(GREL.string_toNumber, (GREL.p_any_e, BAD)), "gives nothing for '((('"),
+    (call(GREL.string_toNumber, (GREL.p_any_e, LIST)), "gives nothing for 'b'"),
+    (call(GREL.string_substring, (V, "a"), (GREL.p_int_i_from, BAD)), "not a whole number"),
+    (call(GREL.array_get, (ARRAY, LIST), (GREL.p_int_i_from, BAD)), "not a whole number"),
+    (call(GREL.escape, (V, "a"), (GREL.modeParam, BAD)), "no such mode"),
+    (call(GREL.string_unescape, (V, "%zz"), (GREL.modeParam, "url")), "no such mode, or"),
+    (call(IDLAB.inRange, (IDLAB.p_test, BAD), (IDLAB.p_from, "3"), (IDLAB.p_to, "4")), "number"),
+    *(
+        (call(name, (value, "2024"), (pattern, given)), words)
+        for name, value, pattern in (
+            (GREL.date_toDate, V, GREL.p_string_pattern),
+            (IDLAB.normalizeDate, IDLAB.strDate, IDLAB.pattern),
+            (IDLAB.normalizeDateTime, IDLAB.strDate, IDLAB.pattern),
+        )
+        for given, words in (
+            (BAD, "does not fit the format"),
+            (ref("format"), "'HHH' is not a date format"),
+            (ref("open"), "is not a date format"),
+            ("yyyy-MM-dd", "does not fit the format"),
+        )
+    ),
+]
+# Calls without a result that are no fault of the record.
+NO_FAULTS = [
+    call(GREL.math_floor, (GREL.p_dec_n, ref("absent"))),
+    call(GREL.string_find, (V, ref("absent")), (GREL.param_regex, BAD)),
+    call(GREL.string_match, (V, "a"), (GREL.param_regex, "b")),
+    call(
+        GREL.controls_if,
+        (GREL.bool_b, call(GREL.controls_isNumeric, (GREL.p_any_e, BAD))),
+        (GREL.any_true, call(GREL.string_toNumber, (GREL.p_any_e, BAD))),
+    ),
+    call(
+        IDLAB.trueCondition,
+        (IDLAB.strBoolean, "false"),
+        (IDLAB.str, call(GREL.string_toNumber, (GREL.p_any_e, BAD))),
+    ),
+]
+
+
+def reasons_of(execution: FunctionExecution):
+    problems = compile_function(execution, resolve).problems
+    return F.array_compact(F.array(F.lit(None).cast("string"), *problems))
+
+
+def test_an_argument_that_cannot_be_used_is_a_problem_of_the_record(record) -> None:
+    executions = [execution for execution, _ in FAULTS] + NO_FAULTS
+    row = record.select(*(reasons_of(one) for one in executions)).first()
+    wrong = [
+        (execution.function, words, found)
+        for (execution, words), found in zip(FAULTS, row, strict=False)
+        if len(found) != 1 or words not in found[0]
+    ]
+    assert not wrong
+    assert list(row[len(FAULTS) :]) == [[]] * len(NO_FAULTS)
+
+
+def test_a_condition_that_cannot_be_computed_fails_with_a_problem(record) -> None:
+    inputs = (IDLAB.p_test, BAD), (IDLAB.p_from, "3"), (IDLAB.p_to, "4")
+    condition = compile_condition(call(IDLAB.inRange, *inputs), resolve)
+    row = record.select(condition.holds, *condition.problems).first()
+    assert row[0] is False
+    assert "is not a number" in row[1]
+
+
+@pytest.mark.parametrize("pattern", [ref("slow"), "(a+)+$"], ids=["of the record", "constant"])
+def test_patterns_are_matched_in_linear_time(record, pattern) -> None:
+    """Java's matcher would take hours for this text: it tries every way to cut it."""
+    text = "a" * 60 + "!"
+    calls = [call(name, (V, text), (GREL.param_regex, pattern)) for name in FIND]
+    assert all(map(uses_python, calls))
+    columns = [compile_function(one, resolve).column for one in calls]
+    assert list(record.select(*columns).first()) == [[], []]
+
+
+def test_every_date_format_is_one_to_spark(spark: SparkSession) -> None:
+    formats = [field * count for field in "yuGDMLdahKkHmsSVzOXxZ" for count in range(1, 10)]
+    formats += ["yyyy[-MM[-dd]]", "[yyyy][MM]", "'a''b' yyyy", "''", "yyyy#"]
+    formats += ["E", "Y", "w", "Q", "é;"]
+    known = [one for one in formats if is_date_format(one)]
+    frame = spark.createDataFrame([(one,) for one in formats], "format string")
+    given = call(GREL.date_toDate, (V, "x"), (GREL.p_string_pattern, ref("format")))
+    problems = compile_function(given, resolve).problems
+    rows = frame.select("format", F.coalesce(*problems)).collect()
+    assert {one for one, reason in rows if "does not fit" in reason} == set(known)
+    assert {"yyyyyy", "SSSSSSSSS", "VV", "OOOO", "[yyyy][MM]", "''", "é;"} <= set(known)
 
 
 @pytest.mark.parametrize(
     ("execution", "words"),
     [
-        (call(GREL.escape, (V, "a"), (GREL.modeParam, "rot13")), "not a way to escape"),
+        (call(GREL.escape, (V, "a"), (GREL.modeParam, "rot13")), "not a mode of grel:escape"),
         (call(GREL.string_match, (V, "a"), (GREL.param_regex, "(")), "not a regular expression"),
-        (call(GREL.string_match, (V, "a"), (GREL.param_regex, ref("mode"))), "not a constant"),
+        (call(GREL.string_find, (V, "a"), (GREL.param_regex, "(((")), "not a regular expression"),
+        (call(GREL.string_find, (V, "a"), (GREL.param_regex, r"(a)\1")), "not a regular expression"),
+        (call(GREL.math_floor, (GREL.p_dec_n, "x")), "not a number"),
+        (call(GREL.math_mod, (GREL.p_int_i, "1.5"), (GREL.p_int_i2, "1")), "not a whole number"),
+        (call(GREL.date_toDate, (V, "a"), (GREL.p_string_pattern, "HHH")), "not a date format"),
     ],
 )  # fmt: skip
 def test_what_can_be_known_before_a_run_is_an_error_then(execution, words: str) -> None:

@@ -65,6 +65,31 @@ def lines(folder: Path) -> list[str]:
     return sorted(line for file in folder.glob("[0-9]*") for line in file.read_text().splitlines())
 
 
+def test_a_message_of_ten_megabytes_is_a_dead_letter_and_the_next_is_read(
+    spark: SparkSession, kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    topic = kafka.topic()
+    lines_of = [
+        f'{time} <urn:s> <urn:p> "{"x" * size}" .' for time, size in ((1, 1), (2, 10**7), (3, 1))
+    ]
+    kafka.produce(spark, topic, list(lines_of))
+    declaration = StreamDeclaration(
+        iri="http://example.org/k",
+        source=KafkaSource(servers=kafka.address, topic=topic),
+        format=Format.TIMED_LINES,
+    )
+    sink = with_dead_letters(
+        FileSink(tmp_path / "good", LineFormat.TIMED_LINES),
+        FileSink(tmp_path / "dead", LineFormat.JSONL),
+    )
+    parsed = open_live(spark, declaration, spool=tmp_path / "unused")
+    wait(start(parsed, sink, checkpoint=tmp_path / "checkpoint", available_now=True))
+    assert lines(tmp_path / "good") == [lines_of[0], lines_of[2]]
+    (letter,) = (json.loads(line) for line in lines(tmp_path / "dead"))
+    assert letter["reason"] == "the message is longer than 4194304 bytes"
+    assert len(letter["record"] or "") <= rows.DEAD_LETTER_TEXT
+
+
 def test_times_and_positions_come_from_the_envelope(
     spark: SparkSession, kafka: KafkaBroker, tmp_path: Path
 ) -> None:
@@ -139,6 +164,6 @@ def test_a_broker_that_goes_away_ends_the_query_with_what_to_do(
     query = start(raw, sink, checkpoint=tmp_path / "checkpoint")
     until(lambda: len(sink.rows()) == 1, "the first record", query=query)
     own_kafka.stop()
-    with pytest.raises(SourceError, match="broker has gone") as caught:
+    with pytest.raises(SourceError, match="broker is gone") as caught:
         wait(query)
     assert "same checkpoint" in str(caught.value.hint)

@@ -56,7 +56,7 @@ def test_columns_are_references_with_natural_datatypes(spark: SparkSession) -> N
         "array('p','q') many"
     )
     expected = {
-        "d": [f'"1.5"^^<{XSD}double>'],
+        "d": [f'"1.5E0"^^<{XSD}double>'],
         "b": [f'"true"^^<{XSD}boolean>'],
         "day": [f'"2026-01-02"^^<{XSD}date>'],
         "t": [f'"2026-01-02T03:04:05.5Z"^^<{XSD}dateTime>'],

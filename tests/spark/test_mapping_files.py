@@ -100,6 +100,27 @@ def test_a_json_document(spark: SparkSession, tmp_path: Path, limit: int) -> Non
     assert ("by Python in one worker" in outcome.explanation) == (limit == 0)
 
 
+NO_RECORDS = {
+    "a.xml": ("XPath", "/students/student", "<students/>"),
+    "a.json": ("JSONPath", "$.students[*]", '{"students": []}'),
+    "b.json": ("JSONPath", "$..student[*]", "{}"),
+    "a.csv": ("CSV", None, "id,v\n"),
+}
+
+
+@pytest.mark.parametrize("limit", [-1, 2**20], ids=["large", "small"])
+@pytest.mark.parametrize("name", NO_RECORDS)
+def test_a_file_without_records_gives_nothing(
+    spark: SparkSession, tmp_path: Path, name: str, limit: int
+) -> None:
+    formulation, iterator, content = NO_RECORDS[name]
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    text = mapping_text(source(name, formulation, iterator), template("id"), "v")
+    lines, outcome = run(spark, tmp_path, text, driver_characters=limit)
+    assert lines == []
+    assert (outcome.records, outcome.bad_records) == (0, 0)
+
+
 CSV = 'id,v\n1,"a, ""b"""\n2,\n3,x,y\n4,é\n'
 CSV_QUADS = [
     '<http://ex.org/1> <http://ex.org/p> "a, \\"b\\"" .',
@@ -360,3 +381,49 @@ def test_a_join_cuts_each_record_once(spark: SparkSession, tmp_path: Path) -> No
     plan = compiled.texts()._jdf.queryExecution().optimizedPlan().toString()
     # Spark asks whether keys are there, and would do so before it has cut the lines.
     assert plan.count("split(value") == 2
+
+
+DOUBLE = {
+    "a.csv": ("CSV", None, "id,v\n1,6802\n2,6.802e3\n3,x\n4,.5\n5,-Infinity\n"),
+    "a.json": (
+        "JSONPath",
+        "$[*]",
+        '[{"id":1,"v":6802},{"id":2,"v":6802.0},{"id":3,"v":"x"},{"id":4,"v":0.5},'
+        '{"id":5,"v":"-Infinity"}]',
+    ),
+    "b.json": (
+        "JSONPath",
+        "$..r[*]",
+        '{"r":[{"id":1,"v":6802},{"id":2,"v":"6802"},{"id":3,"v":"x"},{"id":4,"v":5E-1},'
+        '{"id":5,"v":"-Infinity"}]}',
+    ),
+    "a.xml": (
+        "XPath",
+        "/r/e",
+        "<r><e><id>1</id><v>6802</v></e><e><id>2</id><v>+6802.00</v></e><e><id>3</id><v>x</v></e>"
+        "<e><id>4</id><v>0.50</v></e><e><id>5</id><v>-Infinity</v></e></r>",
+    ),
+}
+
+
+@pytest.mark.parametrize("limit", [-1, 2**20], ids=["large", "small"])
+@pytest.mark.parametrize("name", DOUBLE)
+@pytest.mark.parametrize(
+    "datatype",
+    ["rml:datatype xsd:double", 'rml:datatypeMap [ rml:template "{}double" ]'],
+    ids=["constant", "computed"],
+)
+def test_a_double_is_canonical_whatever_it_is_read_from(
+    spark: SparkSession, tmp_path: Path, name: str, limit: int, datatype: str
+) -> None:
+    formulation, iterator, content = DOUBLE[name]
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    xsd = "http://www.w3.org/2001/XMLSchema#"
+    text = f"@prefix xsd: <{xsd}> ." + mapping_text(
+        source(name, formulation, iterator), template("id"), f'v" ; {datatype.format(xsd)} ; a "'
+    )
+    lines, _ = run(spark, tmp_path, text, driver_characters=limit)
+    assert lines == [
+        f'<http://ex.org/{number}> <http://ex.org/p> "{value}"^^<{xsd}double> .'
+        for number, value in enumerate(("6.802E3", "6.802E3", "x", "5.0E-1", "-INF"), 1)
+    ]

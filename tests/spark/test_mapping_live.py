@@ -596,3 +596,60 @@ def test_input_that_means_harm_becomes_dead_letters(spark: SparkSession, tmp_pat
         "latin.xml",
     ]
     assert begun.letters is not None and begun.letters.count == len(letters)
+
+
+def test_a_bad_argument_of_a_function_is_a_dead_letter_live_and_read_to_its_end(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    records = [
+        {"id": 1, "v": "a1", "find": "[0-9]", "date": "2024 u", "format": "yyyy 'u'", "n": "2"},
+        {"id": 2, "v": "a1", "find": "(((", "date": "2024", "format": "'", "n": "1e300"},
+        {"id": 3, "v": "a1", "find": "a", "date": "2025", "format": "yyyy", "n": "3"},
+    ]
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.jsonl").write_text("\n".join(map(json.dumps, records)))
+    grel = "http://users.ugent.be/~bjdmeest/function/grel.ttl#"
+
+    def pair(predicate: str, function: str, *inputs: tuple[str, str]) -> str:
+        given = "".join(
+            f"; rml:input [ rml:parameter <{grel}{name}> ;"
+            f' rml:inputValueMap [ rml:reference "{reference}" ] ]'
+            for name, reference in inputs
+        )
+        return (
+            f"; rml:predicateObjectMap [ rml:predicate <{predicate}> ; rml:objectMap [ "
+            f"rml:functionExecution [ rml:function <{grel}{function}> {given} ] ] ]"
+        )
+
+    text = f"""{PREFIXES}<#m> rml:logicalSource [
+        rml:source [ a rmls:FileStream ; rmls:path "in" ] ; rml:referenceFormulation rml:JSONPath ] ;
+      rml:subjectMap [ rml:template "http://e.org/{{id}}" ]
+      {pair("f", "string_find", ("valueParam", "v"), ("param_regex", "find"))}
+      {pair("d", "date_toDate", ("valueParam", "date"), ("param_string_pattern", "format"))}
+      {pair("n", "math_floor", ("param_dec_n", "n"))} .
+    """
+    mapping = parse_mapping(text)
+    given = options(tmp_path, output=str(tmp_path / "out"), dead_letters=str(tmp_path / "dead"))
+    begun = begin(spark, mapping, given, tmp_path / "cp", {})
+    begun.query.processAllAvailable()
+    begun.query.stop()
+    out, dead = io.BytesIO(), tmp_path / "dead.jsonl"
+    job = Job(folders=Folders(mapping=tmp_path, working=tmp_path), dead_letters=dead)
+    outcome = run_bounded(mapping, spark, job, out)
+    xsd = "http://www.w3.org/2001/XMLSchema#"
+    assert sorted(written(tmp_path / "out")) == sorted(out.getvalue().decode().splitlines())
+    assert sorted(written(tmp_path / "out")) == [
+        f'<http://e.org/1> <http://e.org/m/d> "2024-01-01"^^<{xsd}date> .',
+        '<http://e.org/1> <http://e.org/m/f> "1" .',
+        f'<http://e.org/1> <http://e.org/m/n> "2"^^<{xsd}integer> .',
+        f'<http://e.org/3> <http://e.org/m/d> "2025-01-01"^^<{xsd}date> .',
+        '<http://e.org/3> <http://e.org/m/f> "a" .',
+        f'<http://e.org/3> <http://e.org/m/n> "3"^^<{xsd}integer> .',
+    ]
+    assert outcome.bad_records == 1
+    for files in ([dead], list((tmp_path / "dead").glob("*.jsonl"))):
+        letters = [json.loads(line) for one in files for line in one.read_text().splitlines()]
+        assert {one["place"] for one in letters} == {"1.jsonl, line 2"}
+        reasons = "\n".join(one["reason"] for one in letters)
+        for words in ("'(((' is not a regular", "''' is not a date format", "'1.0E300'"):
+            assert words in reasons

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from quadweir.runtime.letters import taken_out
 from quadweir.runtime.matchbits import STREAM, TOLD, MatchBits, shard_by, word_of
 from quadweir.runtime.matching import VALUES, match_statements, stream_numbers
 from quadweir.sources.streamfiles import Element
+from quadweir.terms import IRI, BlankNode
 from query_hosts import matched, spec_of
 from spark_queries import LAST, statements
 from streaming import stream
@@ -26,6 +28,8 @@ MANY = (
 )
 TWO_STREAMS = """SELECT ?x ?z { STREAM <urn:s> [RANGE 15ms] { ?x <urn:p1> ?y . ?y <urn:p2> ?y }
   STREAM <urn:t> [RANGE 20ms] { ?y ?p ?z FILTER (?z != <urn:b3>) } }"""
+GRAPHS = """SELECT ?g ?x { STREAM <urn:s> [RANGE 15ms] { GRAPH ?g { ?x <urn:p1> ?y } ?g ?p ?x
+  GRAPH <urn:b1> { ?x ?p ?y } } STREAM <urn:t> [TRIPLES 3] { GRAPH ?x { ?x ?p ?y } } }"""
 COUNTED = "SELECT ?x { STREAM <urn:s> [TRIPLES 5] { ?x <urn:p1> ?y } STREAM <urn:t> [NOW] { ?x <urn:p2> ?y } }"
 
 
@@ -45,10 +49,29 @@ def feed() -> list[Element]:
     return [*one, *other, *stream((5, "b p1 b"), name="elsewhere"), LAST]
 
 
-@pytest.mark.parametrize("text", [MANY, TWO_STREAMS, COUNTED], ids=["many", "two", "counted"])
+def named(elements: list[Element]) -> list[Element]:
+    """The same, with most triples in named graphs, and some in two."""
+    dice = random.Random(8)
+    names = [None, IRI("urn:b0"), IRI("urn:b1"), IRI("urn:b2"), BlankNode("n1")]
+    return [
+        replace(
+            each,
+            quads=tuple(
+                replace(quad, graph=name)
+                for quad in each.quads
+                for name in dice.sample(names, dice.choice([1, 1, 2]))
+            ),
+        )
+        for each in elements
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", [MANY, TWO_STREAMS, COUNTED, GRAPHS], ids=["many", "two", "counted", "graphs"]
+)
 @pytest.mark.parametrize("shards", [1, 3])
 def test_rows_are_those_of_the_tests_one_by_one(spark, text, shards):
-    elements = feed()
+    elements = named(feed())
     plan = spec_of(text).plan
     frame = statements(spark, elements).coalesce(1)
     found = match_statements(frame, plan, shards).toArrow()

@@ -75,7 +75,7 @@ def test_no_broker_ends_the_query_with_what_to_do(
     query = start(frame, MemorySink(), checkpoint=tmp_path / "checkpoint")
     with pytest.raises(SourceError, match=f"no MQTT broker answers at 127.0.0.1:{mqtt.port}") as it:
         wait(query)
-    assert it.value.hint == "Start the broker, or mend host and port."
+    assert it.value.hint == "Start the broker, or correct host and port."
 
 
 def test_qos_2_is_refused_because_it_would_be_no_better(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pyoxigraph as ox
 import pytest
 from hypothesis import given, settings
@@ -8,8 +10,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from quadweir import rows
+from quadweir.errors import DataError
 from quadweir.sinks.lines import LineFormat, to_lines
 from quadweir.sources.ntriples import MAX_LINE_BYTES, check_terms, parse_lines
+from quadweir.sources.statements import parse_statement
 from quadweir.spelling import escape_lexical
 from quadweir.terms import Quad, escape
 from terms_strategy import QUADS, TEXT
@@ -42,6 +46,11 @@ ODD = [
     '<urn:a> <urn:b> "a \\" b"@en <urn:g> .',
     '<urn:a> <urn:b> "a . b" <urn:g> .',
     '<urn:a> <urn:b> "\\\\"^^<urn:d> .',
+    '<urn:a> <urn:b> <<( <urn:c> <urn:d> "x" )>> .',
+    '_:a <urn:b><<(_:c<urn:\\u0064>"x \\u0041 )>> _:y"@EN-us)>><urn:g>.# <<(',
+    "<urn:a> <urn:b> <<( <urn:c> <urn:d> <<( _:é <urn:e>\t<urn:f> )>>)>> _:g .",
+    '<urn:a> <urn:b> <<(<urn:c> <urn:d> "5"^^ <urn:int> )>> .',
+    "<urn:a> <urn:b> " + "<<( <urn:c> <urn:d> " * 16 + '"x"' + ")>>" * 16 + " .",
 ]
 WRONG = [
     '<urn:a> <urn:b> "x"^^<http://www.w3.org/1999/02/22-rdf-syntax-ns#langString> .',
@@ -67,6 +76,15 @@ WRONG = [
     '<urn:a> <urn:b> "\\" .',
     '<urn:a> <urn:b> "' + "\\\\" * 50_000 + " .",
     "!what",
+    "<urn:a> <urn:b> <<( <urn:c> <urn:d> <urn:e> .",
+    "<urn:a> <urn:b> <urn:c> )>> .",
+    "<urn:a> <urn:b> <<( <urn:c> <urn:d> <urn:e> )>> )>> .",
+    '<urn:a> <urn:b> <<( "c" <urn:d> <urn:e> )>> .',
+    "<urn:a> <urn:b> <<( <urn:c> _:d <urn:e> )>> .",
+    "<urn:a> <urn:b> <<( <rel> <urn:d> <urn:e> )>> .",
+    "<urn:a> <urn:b> <<( <urn:\\u0020> <urn:d> <urn:e> )>> .",
+    "<urn:a> <urn:b> <<( <urn:c> <urn:d> )>> .",
+    "<urn:a> <urn:b> <urn:c> <<( <urn:c> <urn:d> <urn:e> )>> .",
 ]
 QUIET = ["", "   ", "# a comment", "\t# <urn:a> <urn:b> <urn:c> ."]
 
@@ -96,6 +114,29 @@ def test_wrong_lines_have_a_reason_and_no_terms(spark: SparkSession) -> None:
             list(ox.parse(line, ox.RdfFormat.N_QUADS))
         assert row[rows.REASON], line
         assert not any(row[name] for name in rows.TERMS), line
+
+
+def test_triple_terms_that_rdf_does_not_have_are_named(spark: SparkSession) -> None:
+    deep = "<urn:a> <urn:p> " + "<<( <urn:b> <urn:q> " * 20 + '"x"' + ")>>" * 20 + " ."
+    lines = {
+        "<<( <urn:b> <urn:q> <urn:c> )>> <urn:p> <urn:a> .": "a triple term <<( ... )>> can only",
+        "<< <urn:b> <urn:q> <urn:c> >> <urn:p> <urn:a> <urn:g> .": "a quoted triple << ... >>",
+        "<urn:a> <urn:p> << <urn:b> <urn:q> <urn:c> >> .": "a quoted triple << ... >>",
+        deep: "more than 16 triple terms",
+    }
+    for (line, why), row in zip(lines.items(), _parse(spark, list(lines)), strict=True):
+        assert str(row[rows.REASON]).startswith(why), line
+        assert not any(row[name] for name in rows.TERMS), line
+        with pytest.raises(DataError, match=re.escape(why)):
+            parse_statement(line)
+
+
+def test_both_readers_of_lines_say_the_same(spark: SparkSession) -> None:
+    for line, row in zip(ODD, _parse(spark, ODD), strict=True):
+        assert _spelled(row) == str(parse_statement(line)), line
+    for line in WRONG:
+        with pytest.raises(DataError):
+            parse_statement(line)
 
 
 def test_lines_that_say_nothing_have_neither(spark: SparkSession) -> None:
@@ -160,6 +201,8 @@ ODD_TERMS: list[Terms] = [
     ("_:é", "<urn:é>", '"a \\" . <urn:x> é\\\\"@EN', "_:a..b"),
     ("<urn:a>", "<urn:b>", '"\ufffe"', None),
     ("<urn:a>", "<urn:b>", '"' + "\\n" * 20_000 + '"', None),
+    ("<urn:a>", "<urn:b>", '<<( _:c <urn:d> "x y"@en )>>', "<urn:g>"),
+    ("<urn:a>", "<urn:b>", "<<(<urn:\\u0061><urn:d> <<( _:c <urn:d> <urn:e>)>>)>>", None),
 ]
 WRONG_TERMS: list[tuple[Terms, str]] = [
     ((None, "<urn:b>", "<urn:c>", None), "the subject"),
@@ -187,6 +230,9 @@ WRONG_TERMS: list[tuple[Terms, str]] = [
     (("<urn:a>", "<urn:b>", "<urn:c> . #", None), "the object"),
     (("<urn:a>", "<urn:b>", "<urn:c>", ""), "the graph name"),
     (("<urn:a>", "<urn:b>", "<urn:c>", '"g"'), "the graph name"),
+    (("<<( <urn:a> <urn:b> <urn:c> )>>", "<urn:b>", "<urn:c>", None), "the subject"),
+    (("<urn:a>", "<urn:b>", "<<( <urn:a> <urn:b> <urn:c>", None), "the triple terms"),
+    (("<urn:a>", "<urn:b>", "<< <urn:a> <urn:b> <urn:c> >>", None), "a quoted triple"),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from functools import cache
 from pathlib import Path
 
@@ -9,12 +10,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 import small_lsbench
-from quadweir import Engine
+from quadweir import Engine, register
 from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.windowing import ReportOn, Windowing, with_windowing
+from quadweir.algebra.windows import Content
+from quadweir.entailment.schema import Axiom, Kind, Schema
+from quadweir.functions import REGISTERED
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
-from quadweir.terms import Quad
-from quadweir.testing import Answer, MemoryStream, Oracle, diff_answers
+from quadweir.terms import IRI, Quad
+from quadweir.testing import Answer, MemoryStream, Oracle, Reasoner, diff_answers
 from quadweir.testing.frames import answers_from_rows
 from spark_queries import provide, statements
 from streaming import stream
@@ -108,6 +113,75 @@ def test_a_count_window_stands_beside_another_window(spark):
     assert diff_answers(wanted, found) == ""
 
 
+@pytest.mark.parametrize("report", [*ReportOn])
+def test_windows_begin_and_report_as_a_run_asks(spark, report):
+    """W9 and W10 on Spark."""
+    elements = stream(*[(1000 + 7 * n, f"a{n % 3} p b{n}") for n in range(12)])
+    asked = "SELECT ?x (COUNT(*) AS ?n) { STREAM <urn:s> [RANGE 20ms SLIDE 8ms] { ?x <urn:p> ?y } } GROUP BY ?x"
+    windowing = Windowing(start_ms=1003, full=True, report=report)
+    engine = Engine(spark)
+    provide(engine, statements(spark, elements), {"urn:s"})
+    registered = engine.query(asked, shards=2, windowing=windowing)
+    wanted = Oracle(with_windowing(parse(asked), windowing)).answers(elements)
+    assert min(each.t for each in wanted) == {"content-change": 1007, "window-close": 1023}[report]
+    assert diff_answers(wanted, answers_from_rows(registered.to_dataframe().collect())) == ""
+
+
+@pytest.mark.parametrize(("content", "entails"), [("graph", False), ("bag", True)])
+def test_W11_graph_in_a_window_matches_the_named_graphs_of_elements(spark, content, entails):
+    """Incremental, and evaluated at each report; with and without a schema."""
+    elements = MemoryStream("urn:s")
+    for number in range(12):
+        graph = (":g{0}", ":g0", "_:b", "")[number % 4].format(number % 5)
+        said = f":x{number % 3} :p :y{number % 2} . :y{number % 2} :q {number % 4} ."
+        quads = f"{graph} {{ {said} }} :other {{ :x0 :p :y0 }}" if graph else said
+        elements.add(1000 + 7 * number, f"@prefix : <urn:> . {quads}")
+    schema = Schema.of([Axiom(Kind.SUBPROPERTY, IRI("urn:p"), IRI("urn:q"))])
+    over = "PREFIX : <urn:> SELECT {} FROM NAMED WINDOW :w ON :s [RANGE 30ms] WHERE {{ {} }}"
+    asked = [
+        over.format("?g ?x ?v", "WINDOW :w { GRAPH ?g { ?x :p ?y . ?y :q ?v } }"),
+        over.format("?g ?x ?u", "WINDOW :w { GRAPH ?g { ?x :p ?y } ?y :q ?u FILTER(?g != :g0) }"),
+        over.format("?g (COUNT(*) AS ?n)", "WINDOW :w { GRAPH ?g { ?x ?p ?y } }") + " GROUP BY ?g",
+        over.format("?x", "WINDOW :w { GRAPH :g0 { ?x :p ?y } }"),
+        over.format("?g ?n", "WINDOW :w { GRAPH ?g { SELECT (COUNT(*) AS ?n) { ?x :p ?y } } }"),
+    ]
+    engine = Engine(spark)
+    provide(engine, statements(spark, elements).repartition(3), ["urn:s"])
+    if entails:
+        engine.schema(schema)
+    for text in asked:
+        query = parse(text, dialect="rspql", content=Content(content))
+        wanted = Oracle(query, entail=Reasoner(schema) if entails else None).answers(elements)
+        assert wanted
+        registered = engine.query(text, dialect="rspql", content=content, shards=3)
+        found = answers_from_rows(registered.to_dataframe().collect())
+        assert diff_answers(wanted, found) == "", text
+
+
+def test_the_named_graphs_of_one_query_feed_another(spark):
+    stream = MemoryStream("urn:s")
+    for time, reading in enumerate((3, 9, 4, 8), start=1):
+        stream.add(time * 1000, f"<urn:g{time % 2}> {{ <urn:a> <urn:reads> {reading} }}")
+    engine = Engine(spark)
+    provide(engine, statements(spark, stream), ["urn:s"])
+    high = """CONSTRUCT { ?x <urn:n> ?n . GRAPH ?g { ?x <urn:is> <urn:high> . ?x <urn:n> ?n } }
+      { STREAM <urn:s> [NOW] { GRAPH ?g { ?x <urn:reads> ?n } } FILTER (?n > 5) }"""
+    made = engine.query(high)
+    assert (
+        diff_answers(Oracle(high).answers(stream), answers_from_rows(made.to_dataframe().collect()))
+        == ""
+    )
+    engine.provide("urn:high", made)
+    text = "SELECT ?g ?n { STREAM <urn:high> [NOW] { GRAPH ?g { ?x <urn:is> ?y ; <urn:n> ?n } } }"
+    found = answers_from_rows(engine.query(text).to_dataframe().collect())
+    assert sorted(
+        (each.t, each.bindings["g"].value, each.bindings["n"].lexical) for each in found
+    ) == [
+        (2000, "urn:g0", "9"),
+        (4000, "urn:g0", "8"),
+    ]
+
+
 def test_the_triples_of_one_query_feed_another(spark):
     """CONSTRUCT answers are elements of a stream (A5), here that of a second query."""
     stream = MemoryStream("urn:s")
@@ -130,3 +204,38 @@ def test_a_query_says_how_it_is_run(engine):
     told = engine.query(text(5, "cqels"), shards=2).explain(spark=True)
     assert "because  ?photo occurs in every windowed pattern" in told
     assert "MapInArrow" in told
+
+
+def test_registered_functions_are_called_over_bounded_streams(spark):
+    offset = 40
+
+    def add(number: int) -> int:
+        return number + offset
+
+    register("urn:f:add", add)
+    text = """SELECT ?x (<urn:f:add>(?y) AS ?z) {
+      STREAM <urn:s> [RANGE 5ms] { ?x <urn:p> ?y } FILTER(<urn:f:add>(?y) > 41) }"""
+    feed = stream((1, "a p 1"), (2, "b p 2"), (3, "c p c"))
+    try:
+        engine = Engine(spark)
+        provide(engine, statements(spark, feed), ["urn:s"])
+        found = answers_from_rows(engine.query(text).to_dataframe().collect())
+        assert [str(dict(each.solution)["z"].lexical) for each in found] == ["42"]
+        assert diff_answers(Oracle(text).answers(feed), found) == ""
+    finally:
+        REGISTERED.remove("urn:f:add")
+
+
+def test_the_example_of_the_harbour_runs(spark):
+    """The example of the page on functions: one of our own, and GeoSPARQL's."""
+    path = Path(__file__).parents[2] / "examples/harbour/harbour.py"
+    example = runpy.run_path(str(path))
+    try:
+        found = example["answers"](Engine(spark))
+    finally:
+        REGISTERED.remove("http://example.org/knots")
+    double = "http://www.w3.org/2001/XMLSchema#double"
+    assert found == [
+        ("<http://example.org/ann>", f'"12.1"^^<{double}>', f'"1034"^^<{double}>'),
+        ("<http://example.org/bea>", f'"17.7"^^<{double}>', f'"5488"^^<{double}>'),
+    ]

@@ -75,6 +75,14 @@ def test_answers_are_lines_of_json_that_the_oracle_confirms(ask, tmp_path):
     assert "n" not in answers[1].bindings
 
 
+def test_times_in_seconds_are_doubted(ask, tmp_path):
+    (tmp_path / "s.stream").write_text("1700000000 <urn:a> <urn:p> <urn:b> .\n")
+    code, out, err = ask(SELECT)
+    assert code == 0, err
+    assert len(out.splitlines()) == 1
+    assert err.count("event times begin at 1970-01-20T16:13:20.000Z: they look like seconds") == 1
+
+
 def test_answers_as_tables(ask):
     code, out, _ = ask(SELECT, "--format", "csv")
     table = list(csv.reader(io.StringIO(out, newline="")))
@@ -108,6 +116,63 @@ def test_triples_of_a_construct_in_every_format(ask, tmp_path):
     code, out, err = ask(count, "--verify", "--stream", f"urn:s={again}")
     assert code == 0, err
     assert len(out.splitlines()) == 4
+
+
+def test_named_graphs_of_a_construct_in_every_format(ask, tmp_path):
+    lines = ["1000 <urn:a> <urn:p> <urn:x> <urn:g> .", "1000 <urn:b> <urn:p> <urn:y> <urn:h> ."]
+    lines += ["1000 <urn:c> <urn:p> <urn:z> <urn:g> .", "2000 <urn:d> <urn:p> <urn:z> ."]
+    (tmp_path / "s.stream").write_text("\n".join(lines) + "\n")
+    text = """CONSTRUCT { ?o <urn:q> ?s . GRAPH ?g { ?s <urn:r> ?o } }
+      { STREAM <urn:s> [RANGE 5s] { GRAPH ?g { ?s <urn:p> ?o } } }"""
+    code, out, err = ask(text, "--verify")
+    assert code == 0, err
+    assert "the same 3 answers" in err
+    (first, *_) = (json.loads(line)["graph"] for line in out.splitlines())
+    assert first == ["<urn:a> <urn:r> <urn:x> <urn:g> .", "<urn:x> <urn:q> <urn:a> ."]
+    _, out, _ = ask(text, "--format", "nquads")
+    expected = {
+        *("<urn:x> <urn:q> <urn:a> .", "<urn:a> <urn:r> <urn:x> <urn:g> ."),
+        *("<urn:y> <urn:q> <urn:b> .", "<urn:b> <urn:r> <urn:y> <urn:h> ."),
+        *("<urn:z> <urn:q> <urn:c> .", "<urn:c> <urn:r> <urn:z> <urn:g> ."),
+    }
+    assert set(out.splitlines()) == expected
+    target = tmp_path / "out.trig"
+    ask(text, "--format", "trig", "--output", str(target))
+    quads = ox.parse(target.read_bytes(), format=ox.RdfFormat.TRIG)
+    assert {f"{quad} ." for quad in quads} == expected
+    again = tmp_path / "again.stream"
+    ask(text, "--format", "timed-lines", "--output", str(again))
+    # Of one instant, each graph is one element, and what is in none has a name of its own.
+    assert [line.split()[-2] for line in again.read_text().splitlines() if "_:a" not in line] == [
+        "<urn:g>",
+        "<urn:g>",
+        "<urn:h>",
+    ]
+    counted = "SELECT ?g (COUNT(*) AS ?n) { STREAM <urn:s> [RANGE 5s] { GRAPH ?g { ?s <urn:r> ?o } } } GROUP BY ?g"
+    code, out, err = ask(counted, "--verify", "--stream", f"urn:s={again}")
+    assert code == 0, err
+    assert {
+        (each.bindings["g"].value, each.bindings["n"].lexical)
+        for each in answers_from_json(out.splitlines())
+    } == {("urn:g", "2"), ("urn:h", "1")}
+
+
+def test_answers_of_one_instant_stay_apart_in_timed_lines(ask, tmp_path):
+    lines = ["1000 <urn:a> <urn:p> <urn:c> .", "1000 <urn:b> <urn:p> <urn:d> ."]
+    (tmp_path / "s.stream").write_text("\n".join(lines) + "\n")
+    text = """CONSTRUCT { ?s <urn:q> ?o . ?o <urn:q> ?s }
+      { STREAM <urn:s> [RANGE 5s] { ?s <urn:p> ?o } }"""
+    again = tmp_path / "again.stream"
+    ask(text, "--format", "timed-lines", "--output", str(again))
+    graphs = [line.split()[-2] for line in again.read_text().splitlines()]
+    assert graphs[0] == graphs[1] != graphs[2] == graphs[3]
+
+
+def test_graph_over_a_stream_without_graphs_says_what_matched_nothing(ask):
+    text = "SELECT ?g ?s { STREAM <urn:s> [RANGE 5s] { GRAPH ?g { ?s <urn:p> ?o } } }"
+    code, out, err = ask(text)
+    assert (code, out) == (0, "")
+    assert "no statement of <urn:s> matches GRAPH ?g { ?s <urn:p> ?o }" in err
 
 
 def test_times_from_a_predicate_inside(ask, tmp_path):
@@ -182,3 +247,56 @@ def test_static_data_that_is_not_there_is_named(ask, tmp_path):
     assert (code, out) != (0, "")
     assert "gone.ttl" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"), [("jsonl", ""), ("csv", "t,sign,s,o\n"), ("tsv", "?t\t?sign\t?s\t?o\n")]
+)
+def test_a_query_without_answers_gives_an_empty_table(ask, form, expected):
+    text = "SELECT ?s ?o { STREAM <urn:s> [RANGE 5s] { ?s <urn:tpyo> ?o } }"
+    code, out, err = ask(text, "--format", form)
+    assert code == 0, err
+    assert out == expected
+    assert "1 record could not be read" in err
+    assert "no answers: no statement of <urn:s> matches ?s <urn:tpyo> ?o" in err
+    assert "(line 1, column 47)" in err
+
+
+def test_a_construct_without_answers_gives_an_empty_document(ask, tmp_path):
+    out = tmp_path / "out.trig"
+    text = "CONSTRUCT { ?s <urn:q> ?o } { STREAM <urn:s> [RANGE 5s] { ?s <urn:tpyo> ?o } }"
+    code, _, err = ask(text, "--format", "trig", "--output", str(out))
+    assert code == 0, err
+    assert list(ox.parse(out.read_bytes(), ox.RdfFormat.TRIG)) == []
+
+
+def test_a_having_that_excludes_all_blames_no_pattern(ask):
+    text = """SELECT ?s (COUNT(*) AS ?n) { STREAM <urn:s> [RANGE 5s] { ?s <urn:p> ?o } }
+    GROUP BY ?s HAVING (COUNT(*) > 5)"""
+    code, out, err = ask(text, "--verify")
+    assert (code, out) == (0, ""), err
+    assert "no answers, though each pattern matches some statement" in err
+    assert "1 record could not be read" in err
+
+
+def test_an_explained_query_without_answers_ends_well(ask):
+    text = "SELECT ?s { STREAM <urn:s> [RANGE 5s] { ?s <urn:p> ?o ; <urn:tpyo> ?x } }"
+    code, out, err = ask(text, "--why")
+    assert (code, out) == (0, ""), err
+    assert "matches ?s <urn:tpyo> ?x" in err
+    assert "matches ?s <urn:p> ?o" not in err
+
+
+def test_a_stream_without_statements_is_named(ask, tmp_path):
+    (tmp_path / "empty.stream").write_text("")
+    text = "SELECT ?s { STREAM <urn:s> [RANGE 5s] { ?s <urn:p> ?o } }"
+    code, out, err = ask(text, "--stream", f"urn:s={tmp_path / 'empty.stream'}")
+    assert (code, out) == (0, ""), err
+    assert "no answers: <urn:s> has no statements" in err
+
+
+def test_static_data_that_matches_nothing_is_named(ask, tmp_path):
+    text = "SELECT ?s { STREAM <urn:s> [RANGE 5s] { ?s <urn:p> ?o } ?s <urn:tpyo> ?n }"
+    code, out, err = ask(text, "--static", str(tmp_path / "static.ttl"))
+    assert (code, out) == (0, ""), err
+    assert "no static data matches ?s <urn:tpyo> ?n" in err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -16,10 +15,11 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from brokers import until
-from quadweir import Engine, rows
+from quadweir import Engine, register, rows
 from quadweir.errors import StateError, UsageError
+from quadweir.functions import REGISTERED
 from quadweir.runtime import beside, stepping
-from quadweir.runtime.fingerprint import NAME
+from quadweir.runtime.fingerprint import Fingerprint
 from quadweir.runtime.shardpool import ShardProcess
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
@@ -159,7 +159,7 @@ def test_a_checkpoint_serves_its_own_query_only(spark, tmp_path):
     engine = engine_over(spark, tmp_path / "in")
     made = engine.query(EAGER_JOIN, shards=1)
     made.fingerprint.guard(checkpoint)
-    assert json.loads((checkpoint / NAME).read_text())["digest"] == made.fingerprint.digest
+    assert Fingerprint.left_in(checkpoint) == made.fingerprint
     renamed = engine.query("# the same but for its layout\n" + EAGER_JOIN, shards=1)
     renamed.fingerprint.guard(checkpoint)
 
@@ -391,3 +391,25 @@ def test_a_second_run_of_a_checkpoint_takes_it_over(spark, tmp_path):
     second.processAllAvailable()
     second.stop()
     assert diff_answers(Oracle(EAGER_JOIN).answers(feed), written(tmp_path / "out")) == ""
+
+
+@BOTH
+def test_registered_functions_reach_every_host(spark, tmp_path, shards_in):
+    """The code is a closure of this process, and the workers are others."""
+    known = {"urn:a1", "urn:a2", "urn:nowhere-but-in-the-code"}
+    register("urn:f:known", lambda name: name in known)
+    text = EAGER_JOIN.replace("?y } STREAM", "?y } FILTER(<urn:f:known>(?x)) STREAM")
+    try:
+        feed = make_feed()
+        write_batches(tmp_path / "in", [*feed, LAST], 20)
+        run(spark, tmp_path, text, shards_in)
+        expected = Oracle(text).answers(feed)
+        assert expected
+        assert len(expected) < len(Oracle(EAGER_JOIN).answers(feed))
+        assert diff_answers(expected, written(tmp_path / "out")) == ""
+    finally:
+        REGISTERED.remove("urn:f:known")
+    # Whoever can write to a checkpoint must not be able to bring code in.
+    kept = [each for each in (tmp_path / "checkpoint").rglob("*") if each.is_file()]
+    assert kept
+    assert not [each for each in kept if b"nowhere-but-in-the-code" in each.read_bytes()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import threading
 import urllib.request
 from pathlib import Path
 
@@ -19,26 +18,11 @@ from quadweir.testing.answers import answers_from_json
 from quadweir.testing.recorded import Recorded
 from quadweir.testing.sampling import Sampled
 from spark_queries import lines_of
+from visitor import Visitor
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 QUERY = "SELECT ?x ?n { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } ?y <urn:name> ?n }"
-
-
-class Visitor(threading.Thread):
-    """Does, while the command runs, what somebody at another terminal would."""
-
-    def __init__(self, visit) -> None:
-        super().__init__(daemon=True)
-        self.visit, self.error = visit, None
-
-    def run(self) -> None:
-        try:
-            self.visit()
-        except BaseException as error:  # told by the test, in its own thread
-            self.error = error
-        finally:
-            os.kill(os.getpid(), signal.SIGINT)
 
 
 @pytest.fixture
@@ -65,9 +49,8 @@ def live(spark, capsysbinary, monkeypatch, tmp_path):
             )  # fmt: skip
         except SystemExit as ended:
             code = int(ended.code or 0)
-        visitor.join()
-        if visitor.error is not None:
-            raise visitor.error
+        finally:
+            visitor.leave()
         return code, capsysbinary.readouterr().err.decode()
 
     return run

@@ -10,10 +10,9 @@ from pyspark.sql import DataFrame
 
 from brokers import until
 from quadweir.entailment.close import static_closure
-from quadweir.errors import DataError, PlanError, SourceError, StateError, UnsupportedError
-from quadweir.kernel.fixed import Wanted
-from quadweir.kernel.shard import Shard
+from quadweir.errors import DataError, PlanError, SourceError, StateError
 from quadweir.optimize import optimize
+from quadweir.plan.program import program_of
 from quadweir.runtime.query import RegisteredQuery
 from quadweir.runtime.staticdata import StaticData
 from quadweir.sinks.files import FileSink
@@ -59,15 +58,14 @@ def static(tmp_path_factory) -> tuple[StaticFile, ...]:
 def test_spark_finds_in_large_data_what_is_found_in_memory(spark, static, patterns) -> None:
     branches = " UNION ".join(f"{{ {STREAM} {pattern} }}" for pattern in patterns)
     query = optimize(parse(f"SELECT * {{ {branches} }}", dialect="cqels")).query
-    wanted = Wanted()
-    Shard(query, static=wanted, streams=("urn:s",))
-    assert len(wanted.asked) >= len(patterns)
+    wanted = program_of(query, streams=("urn:s",)).static
+    assert len(wanted) >= len(patterns)
     found = [
         StaticData(static, large_bytes=size).prepare(spark, query, ("urn:s",))
         for size in (1 << 30, 0)
     ]
-    for asked, variables in wanted.asked:
-        small, large = (each.source.relation(asked, variables) for each in found)
+    for asked in wanted:
+        small, large = (each.source.relation(asked.query, asked.variables) for each in found)
         assert small.count > 0
         assert small.digest == large.digest
     assert found[0].digest == found[1].digest
@@ -86,16 +84,15 @@ def test_spark_closes_large_data_as_it_is_closed_in_memory(spark, static, tmp_pa
         UNION {{ {STREAM} ?y <urn:q> ?z }} }}"""
     query = parse(text, dialect="cqels")
     follows = static_closure(schema, query)
-    wanted = Wanted()
-    Shard(optimize(query).query, static=wanted, streams=("urn:s",))
+    wanted = program_of(optimize(query).query, streams=("urn:s",)).static
     found = [
         StaticData(static, large_bytes=size).prepare(
             spark, optimize(query).query, ("urn:s",), follows=follows
         )
         for size in (1 << 30, 0)
     ]
-    for asked, variables in wanted.asked:
-        small, large = (each.source.relation(asked, variables) for each in found)
+    for asked in wanted:
+        small, large = (each.source.relation(asked.query, asked.variables) for each in found)
         assert small.count > 0
         assert small.digest == large.digest
 
@@ -119,6 +116,36 @@ def test_a_fault_in_large_data_is_named(spark, tmp_path) -> None:
     data = StaticData((StaticFile(tmp_path),), large_bytes=0)
     with pytest.raises(DataError, match=r"bad\.nt, line 2"):
         data.prepare(spark, query, ("urn:s",))
+
+
+def test_a_query_is_registered_before_its_static_data_is_there(spark, tmp_path: Path) -> None:
+    """It reads the data when it starts, or when somebody asks for its plan."""
+    text = f"SELECT ?x ?z {{ {STREAM} ?y <urn:r> ?z }}"
+    file = tmp_path / "data.nt"
+    write_batches(tmp_path / "in", [*stream((1000, "a p b7"), (1001, "a p b8")), LAST], 10)
+    registered = engine_over(spark, tmp_path / "in").query(text, static=[file])
+
+    def start() -> None:
+        registered.start(
+            FileSink(tmp_path / "out", LineFormat.ANSWERS_JSONL),
+            checkpoint=tmp_path / "checkpoint",
+            available_now=True,
+        )
+
+    for asked in (start, registered.explain, registered.to_dataframe):
+        with pytest.raises(SourceError, match=r"data\.nt"):
+            asked()
+    file.write_text("<urn:b> <urn:r> <urn:c> .\nnonsense\n")
+    for asked in (start, registered.explain, registered.to_dataframe):
+        with pytest.raises(DataError, match=r"data\.nt, line 2"):
+            asked()
+    file.write_text("".join(f"<urn:b{n}> <urn:r> <urn:c{n}> .\n" for n in range(0, 100_000, 8)))
+    start()
+    registered.awaitTermination()
+    assert {each.bindings["z"] for each in written(tmp_path / "out")} == {IRI("urn:c8")}
+    file.unlink()
+    # What was read stays known.
+    assert "12,500 rows" in registered.explain()
 
 
 def test_static_data_is_read_anew_while_a_query_runs(spark, tmp_path: Path) -> None:
@@ -200,10 +227,7 @@ def test_data_is_read_anew_between_two_batches(spark, tmp_path: Path) -> None:
 def test_two_stages_over_divided_data_read_it_anew_and_so_do_queries_that_feed_them(
     spark, tmp_path: Path, *, is_live: bool
 ) -> None:
-    """A count window is over what was there; what the feeding query told before stays told.
-
-    Over the new data there is a join less, so that the query is cut at an operator of another number.
-    """
+    """A count window is over what was there; what the feeding query told before stays told."""
     made = """CONSTRUCT { ?y <urn:q> ?o } FROM NAMED WINDOW <urn:w> ON <urn:t> [RANGE PT0.02S]
         { WINDOW <urn:w> { ?y <urn:q> ?b } ?b <urn:s> ?o }"""
     text = """SELECT ?z (COUNT(*) AS ?n) (MAX(?o) AS ?m)
@@ -232,9 +256,8 @@ def test_two_stages_over_divided_data_read_it_anew_and_so_do_queries_that_feed_t
         query.start(sink, checkpoint=tmp_path / "checkpoint", reload_static=reload_static)
 
     registered = made_query()
-    cut = registered.plan.key.cut
-    assert cut is not None
-    assert registered.plan.divided
+    assert len(registered.plan.stages) == 2
+    assert any(placed.is_divided for _, placed in registered.plan.placed)
     start(registered)
     try:
         registered.processAllAvailable()
@@ -250,7 +273,6 @@ def test_two_stages_over_divided_data_read_it_anew_and_so_do_queries_that_feed_t
                 start(registered)
             assert "--reload-static" in (refused.value.hint or "")
             start(registered, reload_static=True)
-        assert registered.plan.key.cut not in (None, cut)
         write_batches(tmp_path / "in", [*feed[40:], LAST], 20, first=following)
         registered.processAllAvailable()
         registered.processAllAvailable()
@@ -301,15 +323,6 @@ def test_a_query_keeps_the_data_that_it_runs_over_when_another_reloads_it(
     assert diff_answers(expected, written(out / "other")) == ""
 
 
-BOUND = "<urn:b> <urn:r> <urn:c> .\n<urn:c> <urn:o> <urn:d> .\n"
-UNBOUND = "<urn:b> <urn:r> <urn:c> .\n"
-DISTINCT = """FROM NAMED WINDOW <urn:v> ON <urn:s> [RANGE PT0.02S]
-    { SELECT DISTINCT ?o
-      { WINDOW <urn:v> { ?x <urn:p> ?y } { ?y <urn:r> ?z OPTIONAL { ?z <urn:o> ?o } } } }"""
-"""Only where all static rows bind ?o, the second stage is sharded by it."""
-SWITCHED = """SELECT ?x ?y { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } <urn:b> <urn:r> <urn:c> }
-    ORDER BY ?x LIMIT 2"""
-"""Only where static data does not have the triple there is a join, and with it a first stage."""
 TRIANGLE = """FROM <urn:g> FROM STREAM <urn:s> [RANGE 20ms STEP 10ms]
     WHERE { ?x <urn:p> ?y . ?y <urn:r> ?z . ?z <urn:o> ?x }"""
 """Which of the variables it is sharded by depends on what static data has of it."""
@@ -317,62 +330,6 @@ TRIANGLE = """FROM <urn:g> FROM STREAM <urn:s> [RANGE 20ms STEP 10ms]
 
 def started(query: RegisteredQuery, checkpoint: Path, *, anew: bool = False) -> RegisteredQuery:
     return query.start(MemorySink(), checkpoint=checkpoint, reload_static=anew)
-
-
-def test_new_data_that_would_move_rows_to_other_shards_is_refused(spark, tmp_path: Path) -> None:
-    file, checkpoint = tmp_path / "data.nt", tmp_path / "checkpoint"
-    file.write_text(BOUND)
-    (tmp_path / "in").mkdir()
-    engine = engine_over(spark, tmp_path / "in")
-    registered = engine.query(f"SELECT ?o {DISTINCT}", static=[file])
-    before = registered.plan, registered.fingerprint
-    started(registered, checkpoint)
-    try:
-        file.write_text(UNBOUND)
-        with pytest.raises(UnsupportedError, match="in other shards") as refused:
-            registered.reload_static()
-        detail = refused.value.detail or ""
-        assert "stage by ?o, and would be by ?x, and in a second stage in one piece" in detail
-        assert registered.isActive
-        assert (registered.plan, registered.fingerprint) == before
-    finally:
-        registered.stop()
-    other = engine.query(f"SELECT ?o {DISTINCT}", static=[file])
-    with pytest.raises(StateError) as left:
-        started(other, checkpoint, anew=True)
-    detail = left.value.detail or ""
-    assert "stage by ?o, and now by ?x, and in a second stage in one piece" in detail
-
-
-@pytest.mark.parametrize(
-    ("text", "before", "after"),
-    [(SWITCHED, UNBOUND, ""), (f"SELECT ?o {DISTINCT}", UNBOUND, BOUND)],
-    ids=["all", "a second stage"],
-)
-def test_what_is_in_one_piece_stays_so_over_any_data(
-    spark, tmp_path: Path, text: str, before: str, after: str
-) -> None:
-    file, checkpoint = tmp_path / "data.nt", tmp_path / "checkpoint"
-    file.write_text(before)
-    (tmp_path / "in").mkdir()
-    engine = engine_over(spark, tmp_path / "in")
-
-    def registered() -> RegisteredQuery:
-        return engine.query(text, static=[file])
-
-    query = started(registered(), checkpoint)
-    query.stop()
-    layout = query.plan.key.layout
-    assert layout.endswith("in one piece")
-    file.write_text(after)
-    assert registered().plan.key.layout != layout
-    with pytest.raises(StateError, match="something else"):
-        started(registered(), checkpoint)
-    # From then on it is the checkpoint of the new data.
-    for anew in (True, False):
-        query = started(registered(), checkpoint, anew=anew)
-        query.stop()
-        assert query.plan.key.layout == layout
 
 
 @pytest.mark.parametrize("is_live", [True, False], ids=["while it runs", "from a checkpoint"])
@@ -392,18 +349,18 @@ def test_rows_of_queries_that_feed_it_stay_where_they_are(
         return made, engine.query(text, dialect="cqels")
 
     made, reader = registered()
-    layout = made.plan.key.layout
+    layout = made.plan.layout
     started(reader, checkpoint)
     try:
         file.write_text("<urn:a> <urn:p> <urn:b> <urn:g> .\n")
         other, anew = registered()
-        assert other.plan.key.layout != layout
+        assert other.plan.layout != layout
         if is_live:
             assert reader.reload_static() is True
         else:
             reader.stop()
             made, reader = other, started(anew, checkpoint, anew=True)
-        assert made.plan.key.layout == layout
+        assert made.plan.layout == layout
         assert reader.isActive
     finally:
         reader.stop()
@@ -413,24 +370,23 @@ def test_a_query_is_compared_with_what_it_runs_on_whatever_others_read(
     spark, tmp_path: Path
 ) -> None:
     """Another that reads its answers, and does not run, may have had it planned over any data."""
-    file = tmp_path / "data.nt"
-    file.write_text(BOUND)
+    file = tmp_path / "data.nq"
+    file.write_text("<urn:a> <urn:r> <urn:c> <urn:g> .\n")
     (tmp_path / "in").mkdir()
     engine = engine_over(spark, tmp_path / "in")
-    made = engine.query(f"CONSTRUCT {{ ?o <urn:to> ?o }} {DISTINCT}", static=[file])
+    text = f"CONSTRUCT {{ ?x <urn:to> ?z }} {TRIANGLE}"
+    made = engine.query(text, dialect="csparql", static=[file])
     engine.provide("urn:made", made)
     text = "SELECT ?x ?z { STREAM <urn:made> [RANGE 15ms] { ?x <urn:to> ?z } }"
     reader = engine.query(text, dialect="cqels")
-    layout = made.plan.key.layout
+    layout = made.plan.layout
     started(made, tmp_path / "checkpoint")
     try:
-        file.write_text(UNBOUND)
+        file.write_text("<urn:a> <urn:p> <urn:b> <urn:g> .\n")
         assert reader.reload_static() is True
-        with pytest.raises(UnsupportedError, match="in other shards"):
-            made.reload_static()
-        assert made.isActive
-        file.write_text(BOUND)
+        assert made.plan.layout != layout
+        file.write_text("<urn:a> <urn:r> <urn:c> <urn:g> .\n")
         assert made.reload_static() is False
-        assert made.plan.key.layout == layout
+        assert made.plan.layout == layout
     finally:
         made.stop()

@@ -25,7 +25,8 @@ from quadweir.sinks.memory import MemorySink
 from quadweir.sinks.start import Batch, Call, Split, both, start
 from quadweir.sources.declare import Format, StreamDeclaration, TcpSource
 from quadweir.sources.records import parse_records
-from quadweir.terms import IRI, BlankNode, Literal
+from quadweir.terms import IRI, BlankNode, Literal, TripleTerm
+from quadweir.testing.answers import term_to_json
 from quadweir.vocab import XSD
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ TERMS = [
     Literal('say "hi"\n\t\b\f\r \x00\x7f\ufffe \\u0041 \\\\ é \U0001f600'),
     Literal('"@en', language="de-at"),
     Literal('{"v":"^^<x>"}\\', datatype=IRI(XSD.integer)),
+    TripleTerm(
+        BlankNode("x"), IRI("urn:p"), TripleTerm(IRI("urn:a"), IRI("urn:p"), Literal("<<("))
+    ),
 ]
 
 
@@ -91,7 +95,8 @@ def test_terms_of_answers_are_written_as_json_and_csv_have_them(spark: SparkSess
     frame = spark.createDataFrame(found, kind).coalesce(1)
     lines = to_lines(frame, LineFormat.ANSWERS_JSONL)
     written = [json.loads(row[0])["bindings"] for row in lines.collect()]
-    assert [each["l"].get("value") for each in written] == [term.lexical for term in TERMS]
+    lexical = [term.lexical for term in TERMS if isinstance(term, Literal)]
+    assert [each["l"]["value"] for each in written[: len(lexical)]] == lexical
     # As one expression they are the same.
     at_once = frame.select(line_of(frame, LineFormat.ANSWERS_JSONL)).collect()
     assert [json.loads(row[0])["bindings"] for row in at_once] == written
@@ -102,12 +107,13 @@ def test_terms_of_answers_are_written_as_json_and_csv_have_them(spark: SparkSess
     }
     assert written[2]["l"]["xml:lang"] == "de-at"
     assert written[3]["l"]["datatype"] == XSD.integer
+    assert [each["l"] for each in written] == [term_to_json(term) for term in TERMS]
     # A lambda's variable has another name each time it is written, and Spark compiles it anew.
     classic: Any = lines
     assert "lambda" not in classic._jdf.queryExecution().analyzed().toString()
     table = [row[0] for row in to_lines(frame, LineFormat.ANSWERS_CSV).collect()]
     read = next(csv.reader(io.StringIO(table[1], newline="")))
-    assert read[2:] == ["urn:a", "_:x", "", TERMS[1].lexical]
+    assert read[2:] == ["urn:a", "_:x", "", lexical[1]]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +147,9 @@ def _generated(number: int) -> tuple[str | None, ...]:
         Literal(text),
         Literal(text, language="de-at"),
         Literal(text, datatype=IRI("urn:d")),
+        TripleTerm(BlankNode("b"), IRI(f"urn:$1:{number}"), Literal(text, language="en")),
     ]
+    kinds.append(TripleTerm(IRI("urn:x:é"), IRI("urn:p"), dice.choice(kinds[1:])))  # type: ignore[arg-type]
     return tuple(None if each is None else str(each) for each in dice.choices(kinds, k=3))
 
 

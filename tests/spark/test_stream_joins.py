@@ -18,7 +18,7 @@ from join_model import Model, Record
 from ndw_mappings import kafka, mapping, reading
 from quadweir.commands.maplive import LiveOptions, begin
 from quadweir.errors import MappingError
-from quadweir.kernel.joinwindows import Dynamic, JoinTiming, Tumbling
+from quadweir.kernel.streamjoin.windows import Dynamic, JoinTiming, Tumbling
 from quadweir.mapping.files import Folders
 from quadweir.mapping.joins import Host
 from quadweir.mapping.live import Streams, compile_live

@@ -123,7 +123,9 @@ def test_nobody_there_ends_the_query_with_what_to_do(spark: SparkSession, tmp_pa
     query = start(frame, MemorySink(), checkpoint=tmp_path / "checkpoint")
     with pytest.raises(SourceError, match=f"nobody answers at 127.0.0.1:{port}") as caught:
         wait(query)
-    assert caught.value.hint == "Start the TCP server that sends the lines, or mend host and port."
+    assert (
+        caught.value.hint == "Start the TCP server that sends the lines, or correct host and port."
+    )
 
 
 def test_a_port_that_cannot_be_is_refused(spark: SparkSession, tmp_path: Path) -> None:

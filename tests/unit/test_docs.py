@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere, and the commands that pages show exist."""
+"""Links between pages lead somewhere, lines are short, and the commands that pages show exist."""
 
 import re
 import shlex
@@ -7,17 +7,11 @@ from pathlib import Path
 import pytest
 import typer
 
+from pages import FENCE, PAGES, ROOT, commands, name_of
 from quadweir.cli import VERBS, build
 from quadweir.errors import QuadweirError
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
-
-def name_of(page: Path) -> str:
-    return str(page.relative_to(ROOT))
 
 
 def text_outside_code(page: Path) -> str:
@@ -42,6 +36,16 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(linked), f"{target}: no such heading"
 
 
+# The figures of a benchmark run, written by `quadweir bench report --markdown`.
+GENERATED = ROOT / "docs" / "benchmarks.md"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != GENERATED], ids=name_of)
+def test_no_line_is_longer_than_120_columns(page):
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert [n for n, line in enumerate(lines, start=1) if len(line) > 120] == []
+
+
 def test_every_page_is_reachable_from_the_first():
     seen, todo = set(), [ROOT / "README.md"]
     while todo:
@@ -56,23 +60,9 @@ def test_every_page_is_reachable_from_the_first():
     assert [name_of(page) for page in PAGES if page not in seen] == []
 
 
-def commands() -> list[tuple[str, str]]:
-    """Every command in a block marked `console`, with the page it stands on.
-
-    Where a block has prompts, the lines without one are what the commands print.
-    """
-    found = []
-    for page in PAGES:
-        for language, block in FENCE.findall(page.read_text(encoding="utf-8")):
-            if language == "console":
-                lines = block.replace("\\\n", " ").splitlines()
-                if any(line.startswith("$ ") for line in lines):
-                    lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
-                found += [(name_of(page), line.strip()) for line in lines if line.strip()]
-    return found
-
-
-@pytest.mark.parametrize(("page", "line"), commands())
+@pytest.mark.parametrize(
+    ("page", "line"), [(name_of(page), line) for page in PAGES for line in commands(page)]
+)
 def test_commands_on_pages_exist(page, line, tmp_path, monkeypatch):
     words = shlex.split(line, comments=True)
     match words:

@@ -1,11 +1,18 @@
 """What COUNT, SUM, MIN, MAX, AVG, SAMPLE and GROUP_CONCAT make of a group.
 
+This is the plain form of what `kernel.sums`, `kernel.extremes` and `kernel.concatenation` keep up to
+date as rows come and go; `tests/unit/kernel/test_aggregate.py` holds the two together.
+
 Spec: https://www.w3.org/TR/sparql11-query/#aggregateAlgebra
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
 
 from quadweir.algebra.expressions import AggregateCall, Expression
 from quadweir.algebra.functions import call
@@ -13,7 +20,15 @@ from quadweir.algebra.moments import ExpressionError
 from quadweir.algebra.patterns import is_hidden
 from quadweir.algebra.signatures import Context
 from quadweir.algebra.solutions import Bag, Solution, key_of
-from quadweir.algebra.values import Number, arithmetic, literal_of, order_key, value_of
+from quadweir.algebra.values import (
+    EXACT,
+    Number,
+    NumberKind,
+    arithmetic,
+    literal_of,
+    order_key,
+    value_of,
+)
 from quadweir.terms import Literal, Term
 
 
@@ -68,21 +83,41 @@ def _number(term: Term) -> Number:
     return number
 
 
-def _total(values: Sequence[Term]) -> Number:
-    total = Number.integer(0)
-    for term in values:
-        total = arithmetic("+", total, _number(term))
-    return total
+def total(numbers: Sequence[Number]) -> Number:
+    """Add numbers exactly, and round the total once to the widest of their types.
+
+    So the total depends on the numbers alone, and not on their order (P1). Only a total that does
+    not fit its type is an error; for floats and doubles it is an infinity.
+
+    >>> double = NumberKind.DOUBLE
+    >>> total([Number(double, 1e16), Number(double, 1.0), Number(double, -1e16)]).lexical()
+    '1'
+    """
+    kind = max((number.kind for number in numbers), default=NumberKind.INTEGER)
+    values = [number.value for number in numbers]
+    if kind is NumberKind.INTEGER:
+        return Number.integer(sum(map(int, values)))
+    if kind is NumberKind.DECIMAL:
+        return Number.decimal(reduce(EXACT.add, map(Decimal, values)))
+    special = [each for each in values if isinstance(each, float) and not math.isfinite(each)]
+    if special:
+        return Number.floating(kind, sum(special))
+    exact = sum(map(Fraction, values))
+    try:
+        return Number.floating(kind, float(exact))
+    except OverflowError:
+        return Number.floating(kind, math.inf if exact > 0 else -math.inf)
 
 
 def _sum(values: Sequence[Term], _separator: str) -> Term:
-    return literal_of(_total(values))
+    return literal_of(total([_number(term) for term in values]))
 
 
 def _average(values: Sequence[Term], _separator: str) -> Term:
     if not values:
         return literal_of(Number.integer(0))
-    return literal_of(arithmetic("/", _total(values), Number.integer(len(values))))
+    numbers = [_number(term) for term in values]
+    return literal_of(arithmetic("/", total(numbers), Number.integer(len(numbers))))
 
 
 def _minimum(values: Sequence[Term], _separator: str) -> Term:

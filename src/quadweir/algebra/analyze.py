@@ -8,33 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, assert_never, cast, final
+from typing import assert_never, cast, final
 
+from quadweir.algebra.emptiness import is_closure, needs_triple
 from quadweir.algebra.expressions import AggregateCall, Call, Exists
+from quadweir.algebra.functions import is_volatile
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import (
     Aggregation,
-    Alternative,
     BasicPattern,
     Distinct,
     Graph,
     Group,
-    Inverse,
     LeftJoin,
-    Link,
     Minus,
-    NegatedSet,
-    OneOrMore,
-    Path,
     PathPattern,
     Pattern,
-    Sequence,
     Service,
     Slice,
     Union,
     WindowPattern,
-    ZeroOrMore,
-    ZeroOrOne,
 )
 from quadweir.algebra.query import AskForm, ContinuousQuery, DescribeForm
 from quadweir.algebra.scopes import always_bound, in_scope, visible, windows_of
@@ -54,16 +47,18 @@ from quadweir.errors import PlanError, UnboundedStateError
 from quadweir.spans import Span
 from quadweir.terms import IRI, Variable
 
-# Their value changes from one evaluation to the next although the elements are the same.
-VOLATILE: Final = frozenset({"NOW", "RAND", "UUID", "STRUUID", "BNODE"})
-
-
 # --- walking ----------------------------------------------------------------------------------
 
 
 def subpatterns(node: Node) -> Iterator[Pattern]:
     """Walk the patterns of a tree, the whole before its parts, those inside EXISTS included."""
     return (cast(Pattern, each) for each in walk(node) if isinstance(each, PATTERN_CLASSES))
+
+
+def called_by_iri(query: ContinuousQuery) -> tuple[IRI, ...]:
+    """List the functions that a query calls by IRI, casts included, each once."""
+    calls = (each.function for each in walk(query) if isinstance(each, Call))
+    return tuple(dict.fromkeys(name for name in calls if isinstance(name, IRI)))
 
 
 def inputs(pattern: Pattern) -> tuple[Pattern, ...]:
@@ -91,32 +86,75 @@ def _exists(node: Node) -> Iterator[Exists]:
 # --- windows ----------------------------------------------------------------------------------
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """What a pattern is matched in: the content of windows, of which a WINDOW block may be one.
+
+    Without a block, they are those that make up the default graph.
+    """
+
+    windows: frozenset[IRI]
+    is_block: bool = False
+
+    @staticmethod
+    def all_of(query: ContinuousQuery) -> _Around:
+        """What the pattern of a query is matched in."""
+        return _Around(frozenset(query.default_graph_windows))
+
+    def inside(self, pattern: Pattern, query: ContinuousQuery) -> _Around:
+        """What the parts of a pattern are matched in."""
+        match pattern:
+            case WindowPattern(window=name):
+                return _Around(frozenset(w.name for w in windows_of(name, query)), True)
+            case Graph() if not self.is_block:
+                return _Around(frozenset())  # a graph of static data
+            case Service():
+                return _Around(frozenset())
+            case _:
+                return self
+
+    def is_named_graph(self, pattern: Pattern) -> bool:
+        """Tell whether a pattern looks into the named graphs of windows (W11)."""
+        return self.is_block and isinstance(pattern, Graph)
+
+
 def windows_read(pattern: Pattern, query: ContinuousQuery) -> frozenset[IRI]:
     """Name the windows that a pattern reads where it stands outside of any WINDOW and GRAPH."""
-    return frozenset(_windows_read(pattern, query, frozenset(query.default_graph_windows)))
+    return frozenset(_windows_read(pattern, query, _Around.all_of(query)))
 
 
-def _windows_read(
-    pattern: Pattern, query: ContinuousQuery, active: frozenset[IRI]
-) -> Iterator[IRI]:
+def _windows_read(pattern: Pattern, query: ContinuousQuery, around: _Around) -> Iterator[IRI]:
     if _at_pattern_asks_for_triple_times(pattern):
         yield from (window.name for window in query.windows)
-    match pattern:
-        case BasicPattern():
-            if pattern.patterns:
-                yield from active
-            return
-        case WindowPattern():
-            active = frozenset(window.name for window in windows_of(pattern.window, query))
-            # Even an empty pattern with a variable window says which windows there are.
-        case Graph() | Service():
-            active = frozenset()
-        case _:
-            pass
-    for each in exists_in(pattern):
-        yield from _windows_read(each.pattern, query, active)
-    for each_input in inputs(pattern):
-        yield from _windows_read(each_input, query, active)
+    if around.is_named_graph(pattern) or (isinstance(pattern, BasicPattern) and pattern.patterns):
+        # Even an empty pattern says which graphs there are.
+        yield from around.windows
+    for each, where in _parts(pattern, query, around):
+        yield from _windows_read(each, query, where)
+
+
+def _parts(
+    pattern: Pattern, query: ContinuousQuery, around: _Around
+) -> Iterator[tuple[Pattern, _Around]]:
+    """List the patterns inside a pattern, those of EXISTS included, with what each is matched in."""
+    inside = around.inside(pattern, query)
+    for exists in exists_in(pattern):
+        yield exists.pattern, inside
+    for each in inputs(pattern):
+        yield each, inside
+
+
+def windows_with_graphs(query: ContinuousQuery) -> frozenset[IRI]:
+    """Name the windows whose named graphs the query looks into (W11)."""
+    found: set[IRI] = set()
+    waiting = [(query.pattern, _Around.all_of(query))]
+    while waiting:
+        pattern, around = waiting.pop()
+        if around.is_named_graph(pattern):
+            found |= around.windows
+        waiting += _parts(pattern, query, around)
+    return frozenset(found)
 
 
 def is_static(pattern: Pattern, query: ContinuousQuery) -> bool:
@@ -137,10 +175,6 @@ def _static_parts(pattern: Pattern, query: ContinuousQuery) -> Iterator[Pattern]
             yield pattern
         return
     if isinstance(pattern, WindowPattern):
-        # Inside, only GRAPH leaves the window again.
-        for each in subpatterns(pattern.input):
-            if isinstance(each, Graph) and is_static(each, query):
-                yield each
         return
     for part in exists_in(pattern):
         yield from _static_parts(part.pattern, query)
@@ -181,7 +215,7 @@ def _asks_outside_patterns(node: Node) -> bool:
 
 
 def _is_volatile(node: Node) -> bool:
-    return any(isinstance(each, Call) and each.function in VOLATILE for each in walk(node))
+    return any(isinstance(each, Call) and is_volatile(each.function) for each in walk(node))
 
 
 # --- what is compared (A2) ---------------------------------------------------------------------
@@ -193,38 +227,35 @@ def is_monotonic(pattern: Pattern, query: ContinuousQuery) -> bool:
     OPTIONAL, MINUS and EXISTS whose right side reads no window count as monotonic: what they add
     or take away never changes while the elements of a solution stay.
     """
-    return _is_monotonic(pattern, query, frozenset(query.default_graph_windows))
+    return _is_monotonic(pattern, query, _Around.all_of(query))
 
 
-def _is_monotonic(pattern: Pattern, query: ContinuousQuery, active: frozenset[IRI]) -> bool:
-    if not any(True for _ in _windows_read(pattern, query, active)):
+def _is_monotonic(pattern: Pattern, query: ContinuousQuery, around: _Around) -> bool:
+    def changes(part: Pattern, where: _Around) -> bool:
+        return any(True for _ in _windows_read(part, query, where))
+
+    if not changes(pattern, around):
         return True
     if _at_pattern_asks_for_triple_times(pattern):
         return False
-    for each in exists_in(pattern):
-        if any(True for _ in _windows_read(each.pattern, query, active)):
-            return False
+    inside = around.inside(pattern, query)
+    if any(changes(each.pattern, inside) for each in exists_in(pattern)):
+        return False
     match pattern:
         case LeftJoin() | Minus():
-            return not any(
-                True for _ in _windows_read(pattern.right, query, active)
-            ) and _is_monotonic(pattern.left, query, active)
+            return not changes(pattern.right, inside) and _is_monotonic(pattern.left, query, inside)
         case Group() | Distinct() | Slice():
             return False
-        case WindowPattern():
-            names = frozenset(window.name for window in windows_of(pattern.window, query))
-            return _is_monotonic(pattern.input, query, names)
-        case Graph() | Service():
-            return _is_monotonic(pattern.input, query, frozenset())
         case _:
-            return all(_is_monotonic(each, query, active) for each in inputs(pattern))
+            return all(_is_monotonic(each, query, inside) for each in inputs(pattern))
 
 
 def compares_derivations(query: ContinuousQuery) -> bool:
     """Tell whether ISTREAM and DSTREAM compare derivations rather than solutions (A2).
 
     They do if all windows that are read are bags, the pattern is monotonic, no value in it
-    changes by itself, and every match has elements to name: a path with `*`, `+` or `?` has not.
+    changes by itself, and every match has elements to name: a path with `*`, `+` or `?` has not,
+    nor has a GRAPH of a window in which nothing has to be matched.
     """
     if isinstance(query.form, AskForm | DescribeForm):
         return False
@@ -233,31 +264,21 @@ def compares_derivations(query: ContinuousQuery) -> bool:
         return False
     if _is_volatile(query.pattern):
         return False
-    return is_monotonic(query.pattern, query) and not _has_closure(query.pattern)
+    return is_monotonic(query.pattern, query) and _has_elements(query.pattern, query)
 
 
-def _has_closure(pattern: Pattern) -> bool:
-    return any(
-        isinstance(triple, PathPattern) and is_closure(triple.path)
-        for each in subpatterns(pattern)
-        if isinstance(each, BasicPattern)
-        for triple in each.patterns
-    )
-
-
-def is_closure(path: Path) -> bool:
-    """Tell whether a path repeats or skips steps, so that its matches are pairs, not triples."""
-    match path:
-        case ZeroOrMore() | OneOrMore() | ZeroOrOne():
-            return True
-        case Inverse():
-            return is_closure(path.path)
-        case Sequence() | Alternative():
-            return any(is_closure(each) for each in path.paths)
-        case Link() | NegatedSet():
+def _has_elements(pattern: Pattern, query: ContinuousQuery) -> bool:
+    """Tell whether every match in a window is that of a triple, which elements carry."""
+    waiting = [(pattern, _Around.all_of(query))]
+    while waiting:
+        each, around = waiting.pop()
+        if isinstance(each, BasicPattern):
+            if any(isinstance(p, PathPattern) and is_closure(p.path) for p in each.patterns):
+                return False
+        elif isinstance(each, Graph) and around.is_block and not needs_triple(each.input):
             return False
-        case _:
-            assert_never(path)
+        waiting += _parts(each, query, around)
+    return True
 
 
 def aggregations(query: ContinuousQuery) -> tuple[Aggregation, ...]:
@@ -322,7 +343,7 @@ def _state_bound(window: Window, query: ContinuousQuery) -> StateBound:
     match scope:
         case TimeScope():
             text = f"the elements of the last {duration(scope.range_ms)}"
-            if scope.step_ms is not None:
+            if scope.step_ms is not None and not scope.while_open:
                 # Between two closes the elements of the next content gather while the last
                 # content still counts.
                 text += f", and of up to one step ({duration(scope.step_ms)}) more"
@@ -360,7 +381,7 @@ def _stateless(query: ContinuousQuery) -> bool:
     return (
         query.output is OutputOperator.ISTREAM
         and compares_derivations(query)
-        and _leaves(query.pattern, query, frozenset(query.default_graph_windows)) <= 1
+        and _leaves(query.pattern, query, _Around.all_of(query)) <= 1
     )
 
 
@@ -377,10 +398,10 @@ def _counts_only(query: ContinuousQuery) -> bool:
     return (
         all(_is_total(each.call) for each in group.aggregates)
         and is_monotonic(group.input, query)
-        and not _has_closure(group.input)
+        and _has_elements(group.input, query)
         # In a graph, a triple that comes again must be known again.
         and query.windows[0].content is Content.BAG
-        and _leaves(group.input, query, frozenset(query.default_graph_windows)) <= 1
+        and _leaves(group.input, query, _Around.all_of(query)) <= 1
     )
 
 
@@ -388,20 +409,13 @@ def _is_total(call: AggregateCall) -> bool:
     return not call.distinct and call.function != "GROUP_CONCAT"
 
 
-def _leaves(pattern: Pattern, query: ContinuousQuery, active: frozenset[IRI]) -> int:
+def _leaves(pattern: Pattern, query: ContinuousQuery, around: _Around) -> int:
     """Count the most stream triples that one solution rests on."""
-    match pattern:
-        case BasicPattern():
-            return len(pattern.patterns) if active else 0
-        case WindowPattern():
-            names = frozenset(window.name for window in windows_of(pattern.window, query))
-            return _leaves(pattern.input, query, names)
-        case Graph() | Service():
-            return _leaves(pattern.input, query, frozenset())
-        case Union():
-            return max(_leaves(each, query, active) for each in pattern.inputs)
-        case _:
-            return sum(_leaves(each, query, active) for each in inputs(pattern))
+    if isinstance(pattern, BasicPattern):
+        return len(pattern.patterns) if around.windows else 0
+    inside = around.inside(pattern, query)
+    counts = [_leaves(each, query, inside) for each in inputs(pattern)]
+    return max(counts) if isinstance(pattern, Union) else sum(counts)
 
 
 def duration(ms: int) -> str:

@@ -39,7 +39,7 @@ from quadweir.algebra.values import (
     scientific_text,
     value_of,
 )
-from quadweir.terms import IRI, BlankNode, Literal, Term
+from quadweir.terms import IRI, BlankNode, Literal, Term, TripleTerm
 from quadweir.vocab import XSD
 
 
@@ -66,7 +66,7 @@ def to_string(term: Term) -> str:
     match term:
         case IRI():
             return term.value
-        case BlankNode():
+        case BlankNode() | TripleTerm():
             raise _no_cast(term, "a string")
     match value_of(term):
         case None | LanguageString() | str():

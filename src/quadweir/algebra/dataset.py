@@ -89,17 +89,36 @@ def graph_source(triples: Iterable[Quad]) -> TripleSource:
 
 
 def window_source(elements: Iterable[StreamElement], content: Content) -> TripleSource:
-    """Make the content of a window.
+    """Make the content of a window: all triples of its elements, whatever graph they are in (W11).
 
     In a graph the time of a triple is that of the latest element that carries it.
     """
+    return _source(((element.event_time, element.quads) for element in elements), content)
+
+
+def window_graphs(
+    elements: Iterable[StreamElement], content: Content
+) -> dict[Resource, TripleSource]:
+    """Make the named graphs of a window (W11): those that a quad in it names."""
+    graphs: dict[Resource, list[tuple[int, list[Quad]]]] = {}
+    for element in elements:
+        own: dict[Resource, list[Quad]] = {}
+        for quad in element.quads:
+            if quad.graph is not None:
+                own.setdefault(quad.graph, []).append(quad)
+        for name, quads in own.items():
+            graphs.setdefault(name, []).append((element.event_time, quads))
+    return {name: _source(parts, content) for name, parts in graphs.items()}
+
+
+def _source(parts: Iterable[tuple[int, Iterable[Quad]]], content: Content) -> TripleSource:
+    """Gather what elements carry: of each its time and its triples, which count once."""
     bag: list[Occurrence] = []
     graph: dict[tuple[Term, Term, Term], int] = {}
-    for element in elements:
-        triples = dict.fromkeys((t.subject, t.predicate, t.object) for t in element.quads)
-        for triple in triples:
-            bag.append(Occurrence(*triple, element.event_time))
-            graph[triple] = max(element.event_time, graph.get(triple, element.event_time))
+    for time, quads in parts:
+        for triple in dict.fromkeys((t.subject, t.predicate, t.object) for t in quads):
+            bag.append(Occurrence(*triple, time))
+            graph[triple] = max(time, graph.get(triple, time))
     if content is Content.BAG:
         return TripleSource(bag)
     return TripleSource(Occurrence(*triple, time) for triple, time in graph.items())
@@ -150,6 +169,10 @@ class Dataset:
             default,
             {name: graph_source(each) for name, each in graphs.items() if name is not None},
         )
+
+    def size(self) -> int:
+        """Return how many triples there are in all graphs."""
+        return sum(len(each.occurrences) for each in (self.default, *self.named.values()))
 
     def restricted(self, default: Sequence[IRI], named: Sequence[IRI]) -> Dataset:
         """Make the dataset of FROM and FROM NAMED out of the graphs there are.

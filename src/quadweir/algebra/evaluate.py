@@ -21,6 +21,7 @@ from quadweir.algebra.dataset import (
     StreamElement,
     TripleSource,
     merge_sources,
+    window_graphs,
     window_source,
 )
 from quadweir.algebra.expressions import Call, Expression, VariableExpression
@@ -64,6 +65,7 @@ from quadweir.algebra.signatures import Context
 from quadweir.algebra.solutions import (
     Bag,
     Solution,
+    Spend,
     compatible,
     distinct,
     join,
@@ -76,6 +78,7 @@ from quadweir.algebra.solutions import (
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.values import order_key
 from quadweir.algebra.windows import Content, Window
+from quadweir.algebra.work import Work
 from quadweir.errors import UnsupportedError
 from quadweir.terms import IRI, Quad, Resource, Term, Variable
 
@@ -117,7 +120,7 @@ def evaluate(
         PlanError: FROM names a graph that is not there.
         UnsupportedError: the query asks another endpoint.
     """
-    evaluator, bag = _solve(query, dataset, windows, context)
+    evaluator, bag = _solve(query, static_dataset(query, dataset), windows, context)
     match query.form:
         case SelectForm(variables=variables):
             return Solutions(variables, tuple(_only(row, variables) for row in bag))
@@ -141,7 +144,7 @@ def descriptions(
 ) -> dict[Resource, frozenset[Quad]]:
     """Answer a DESCRIBE resource by resource, as a report puts it out (A5)."""
     assert isinstance(query.form, DescribeForm)
-    evaluator, bag = _solve(query, dataset, windows, context)
+    evaluator, bag = _solve(query, static_dataset(query, dataset), windows, context)
     return describe(query.form.targets, bag, evaluator.described_graph())
 
 
@@ -150,10 +153,28 @@ def solve(
     dataset: Dataset | None = None,
     *,
     windows: WindowContents | None = None,
+    graphs: WindowContents | None = None,
     context: Context | None = None,
 ) -> Bag:
-    """Give the bag of solutions of a query's pattern, whatever its form makes of them."""
-    return _solve(query, dataset, windows, context)[1]
+    """Give the bag of solutions of a query's pattern, whatever its form makes of them.
+
+    Unlike `evaluate`, it takes the static data as the query sees it (`static_dataset`): whoever
+    asks again and again picks the graphs once. `graphs` are the elements that the named graphs of
+    windows are made of (W11), where they are not the same as those in `windows`.
+    """
+    return _solve(query, dataset, windows, context, graphs)[1]
+
+
+def static_dataset(query: ContinuousQuery, dataset: Dataset | None) -> Dataset:
+    """Give the static data that a query sees (A1).
+
+    Raises:
+        PlanError: FROM names a graph that is not there.
+    """
+    data = dataset if dataset is not None else Dataset()
+    if query.default_graphs or query.named_graphs or query.default_graph_windows:
+        return data.restricted(query.default_graphs, query.named_graphs)
+    return data
 
 
 def _solve(
@@ -161,14 +182,21 @@ def _solve(
     dataset: Dataset | None,
     windows: WindowContents | None,
     context: Context | None,
+    graphs: WindowContents | None = None,
 ) -> tuple[_Evaluator, Bag]:
     data = dataset if dataset is not None else Dataset()
-    if query.default_graphs or query.named_graphs or query.default_graph_windows:
-        data = data.restricted(query.default_graphs, query.named_graphs)
     context = context or Context()
     if asks_for_triple_times(query.pattern):
         context.triple_times = _triple_times(query, windows or {})
-    evaluator = _Evaluator(query, data, windows or {}, context, timed=_timed_variables(query))
+    held = windows or {}
+    evaluator = _Evaluator(
+        query,
+        data,
+        held,
+        held if graphs is None else graphs,
+        context,
+        timed=_timed_variables(query),
+    )
     scope = _Scope(evaluator.default_graph())
     return evaluator, evaluator.modified(query.pattern, scope, _selected(query))
 
@@ -178,11 +206,8 @@ def _selected(query: ContinuousQuery) -> tuple[Variable, ...]:
     match query.form:
         case SelectForm(variables=variables):
             return variables
-        case ConstructForm(template=template):
-            terms = (
-                term for each in template for term in (each.subject, each.predicate, each.object)
-            )
-            return tuple(sorted({term for term in terms if isinstance(term, Variable)}))
+        case ConstructForm() as form:
+            return form.variables
         case DescribeForm(targets=targets):
             return tuple(target for target in targets if isinstance(target, Variable))
         case AskForm():
@@ -219,11 +244,24 @@ def _triple_times(
 
 @final
 @dataclass(frozen=True, slots=True)
+class _Part:
+    """A window, or its part over one stream."""
+
+    window: Window
+    stream: IRI | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class _Scope:
-    """Where a pattern stands: the graph or window it is matched in, and what EXISTS put in."""
+    """Where a pattern stands: the graph or window it is matched in, and what EXISTS put in.
+
+    `part` is the window whose named graphs GRAPH looks into; None stands for static data.
+    """
 
     source: TripleSource
     given: Solution = field(default_factory=dict)
+    part: _Part | None = None
 
 
 @final
@@ -233,6 +271,7 @@ class _Evaluator:
         query: ContinuousQuery,
         data: Dataset,
         windows: WindowContents,
+        graphs: WindowContents,
         context: Context,
         *,
         timed: frozenset[Variable],
@@ -240,9 +279,13 @@ class _Evaluator:
         self.query = query
         self.data = data
         self.windows = windows
+        self.graphs = graphs
         self.context = context
         self.timed = timed
-        self._sources: dict[tuple[IRI, IRI | None], TripleSource] = {}
+        held = sum(len(elements) for elements in windows.values())
+        self.work = Work(size=data.size() + held)
+        self._sources: dict[_Part, TripleSource] = {}
+        self._named: dict[_Part, Mapping[Resource, TripleSource]] = {}
 
     # --- what patterns are matched in ---
 
@@ -253,31 +296,38 @@ class _Evaluator:
         parts = [(self.data.default, Content.GRAPH)]
         for name in self.query.default_graph_windows:
             window = self.query.window(name)
-            parts.append((self.window(window, None), window.content))
+            parts.append((self.window(_Part(window, None)), window.content))
         return merge_sources(parts)
 
     def described_graph(self) -> TripleSource:
         """What DESCRIBE looks at: the default graph and what all windows hold, as one graph (A5)."""
-        held = [(self.window(window, None), Content.GRAPH) for window in self.query.windows]
+        held = [(self.window(_Part(each, None)), Content.GRAPH) for each in self.query.windows]
         return merge_sources([(self.default_graph(), Content.GRAPH), *held])
 
-    def window(self, window: Window, stream: IRI | None) -> TripleSource:
+    def window(self, part: _Part) -> TripleSource:
         """The content of a window, or of its part over one stream."""
-        key = (window.name, stream)
-        if key not in self._sources:
-            elements = self.windows.get(window.name, ())
-            chosen = [each for each in elements if stream is None or each.stream == stream.value]
-            self._sources[key] = window_source(chosen, window.content)
-        return self._sources[key]
+        if part not in self._sources:
+            elements = _elements(self.windows, part)
+            self._sources[part] = window_source(elements, part.window.content)
+        return self._sources[part]
 
-    def window_parts(self, window: Window) -> Iterator[tuple[TripleSource, Solution]]:
-        """The contents that a window pattern looks at, with the stream variable's value."""
+    def named(self, part: _Part | None) -> Mapping[Resource, TripleSource]:
+        """The named graphs of a window (W11), or of static data."""
+        if part is None:
+            return self.data.named
+        if part not in self._named:
+            elements = _elements(self.graphs, part)
+            self._named[part] = window_graphs(elements, part.window.content)
+        return self._named[part]
+
+    def window_parts(self, window: Window) -> Iterator[tuple[_Part, Solution]]:
+        """What a window pattern looks at, with the stream variable's value."""
         if isinstance(window.stream, IRI):
-            yield self.window(window, None), {}
+            yield _Part(window, None), {}
             return
         elements = self.windows.get(window.name, ())
         for stream in dict.fromkeys(IRI(element.stream) for element in elements):
-            yield self.window(window, stream), {window.stream: stream}
+            yield _Part(window, stream), {window.stream: stream}
 
     # --- expressions ---
 
@@ -308,18 +358,20 @@ class _Evaluator:
             case Join(inputs=inputs):
                 bag = self.solve(inputs[0], scope)
                 for each in inputs[1:]:
-                    bag = join(bag, self.solve(each, scope))
+                    bag = join(bag, self.solve(each, scope), self.spend("a join", pattern))
                 return bag
             case LeftJoin(left=left, right=right, condition=condition):
                 return left_join(
                     self.solve(left, scope),
                     self.solve(right, scope),
                     lambda both: condition is None or self.holds(condition, both, scope),
+                    self.spend("OPTIONAL", pattern),
                 )
             case Union(inputs=inputs):
                 return [solution for each in inputs for solution in self.solve(each, scope)]
             case Minus(left=left, right=right):
-                return minus(self.solve(left, scope), self.solve(right, scope))
+                both = self.solve(left, scope), self.solve(right, scope)
+                return minus(*both, self.spend("MINUS", pattern))
             case Filter(input=source, condition=condition):
                 found = self.solve(source, scope)
                 return [each for each in found if self.holds(condition, each, scope)]
@@ -343,6 +395,14 @@ class _Evaluator:
             case _:
                 assert_never(pattern)
 
+    def spend(self, what: str, pattern: Pattern) -> Spend:
+        """Count the work of an operator, which errors call `what`."""
+
+        def spend(count: int) -> None:
+            self.work.spend(count, f"{what} looks at solutions", pattern.span)
+
+        return spend
+
     def basic(self, pattern: BasicPattern, scope: _Scope) -> Bag:
         """Match triple and path patterns, those with the most known ends first."""
         bag: Bag = [{}]
@@ -353,9 +413,18 @@ class _Evaluator:
             chosen = waiting.pop(0)
             known.update(_variables(chosen))
             bag = [
-                extended for solution in bag for extended in self.match_one(chosen, solution, scope)
+                extended
+                for solution in bag
+                for extended in self.counted(self.match_one(chosen, solution, scope), chosen)
             ]
         return bag if not waiting else []
+
+    def counted(
+        self, found: Iterator[Solution], pattern: TriplePattern | PathPattern
+    ) -> Iterator[Solution]:
+        for each in found:
+            self.work.spend(1, "a pattern gives solutions", pattern.span)
+            yield each
 
     def match_one(
         self, pattern: TriplePattern | PathPattern, solution: Solution, scope: _Scope
@@ -376,7 +445,7 @@ class _Evaluator:
                 nodes = scope.source.nodes()
                 if any(end is not None and end not in nodes for end in (subject, object_)):
                     return
-            for pair in connected(scope.source, pattern.path, subject, object_):
+            for pair in connected(scope.source, pattern.path, subject, object_, self.work):
                 extended = _bind(solution, ends, pair)
                 if extended is not None:
                     yield extended
@@ -429,14 +498,15 @@ class _Evaluator:
         return bag
 
     def graph(self, pattern: Graph, scope: _Scope) -> Bag:
+        named = self.named(scope.part)
         if isinstance(pattern.graph, IRI):
-            if pattern.graph not in self.data.named:
+            if pattern.graph not in named:
                 return []  # an empty graph has the empty solution, one that is not there none
-            source = self.data.named[pattern.graph]
-            return self.solve(pattern.input, replace(scope, source=source))
+            return self.solve(pattern.input, replace(scope, source=named[pattern.graph]))
         bag: Bag = []
-        for name, source in self.data.named.items():
-            bag += self.within(pattern.input, scope, source, {pattern.graph: name})
+        for name, source in named.items():
+            inside = replace(scope, source=source)
+            bag += self.within(pattern.input, inside, {pattern.graph: name})
         return bag
 
     def window_pattern(self, pattern: WindowPattern, scope: _Scope) -> Bag:
@@ -445,16 +515,18 @@ class _Evaluator:
             name: Solution = {}
             if isinstance(pattern.window, Variable):
                 name = {pattern.window: window.name}
-            for source, stream in self.window_parts(window):
+            for part, stream in self.window_parts(window):
                 if compatible(name, stream):
-                    bag += self.within(pattern.input, scope, source, name | stream)
+                    inside = replace(scope, source=self.window(part), part=part)
+                    bag += self.within(pattern.input, inside, name | stream)
         return bag
 
-    def within(self, pattern: Pattern, scope: _Scope, source: TripleSource, names: Solution) -> Bag:
+    def within(self, pattern: Pattern, inside: _Scope, names: Solution) -> Bag:
         """Match a pattern in another graph, and bind the variables that name it."""
-        if not compatible(names, scope.given):
+        if not compatible(names, inside.given):
             return []
-        return join([names], self.solve(pattern, replace(scope, source=source)))
+        found = self.solve(pattern, inside)
+        return join([names], found, self.spend("a graph or window", pattern))
 
     def group(self, pattern: Group, scope: _Scope) -> Bag:
         groups: dict[tuple[Term | None, ...], Bag] = {}
@@ -529,6 +601,13 @@ class _Evaluator:
         for each in reversed(keys):
             ordered.sort(key=lambda s, e=each.expression: key(e, s), reverse=each.descending)  # type: ignore[misc]
         return ordered
+
+
+def _elements(contents: WindowContents, part: _Part) -> list[StreamElement]:
+    found = contents.get(part.window.name, ())
+    if part.stream is None:
+        return list(found)
+    return [each for each in found if each.stream == part.stream.value]
 
 
 # --- basic patterns ---------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from quadweir.algebra.node import Node, require
-from quadweir.terms import IRI, Literal, Variable
+from quadweir.terms import IRI, Ground, Variable
 
 if TYPE_CHECKING:
     from quadweir.algebra.patterns import Pattern
@@ -29,7 +29,7 @@ class VariableExpression(Node):
 class Constant(Node):
     """A fixed term."""
 
-    term: IRI | Literal
+    term: Ground
 
 
 @final

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quadweir.algebra.dataset import TripleSource
-from quadweir.algebra.query import TemplateTriple
+from quadweir.algebra.query import TemplateTerm, TemplateTriple, TripleTemplate
 from quadweir.algebra.signatures import Context
 from quadweir.algebra.solutions import Bag, Solution
-from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term, Variable
+from quadweir.terms import IRI, BlankNode, Quad, Resource, Term, Variable, triple_of
 
 
 def construct(template: tuple[TemplateTriple, ...], bag: Bag, context: Context) -> Iterator[Quad]:
@@ -17,7 +17,7 @@ def construct(template: tuple[TemplateTriple, ...], bag: Bag, context: Context) 
         made: dict[BlankNode, BlankNode] = {}
 
         def fill(
-            place: IRI | Literal | BlankNode | Variable,
+            place: TemplateTerm,
             solution: Solution = solution,
             made: dict[BlankNode, BlankNode] = made,
         ) -> Term | None:
@@ -27,18 +27,23 @@ def construct(template: tuple[TemplateTriple, ...], bag: Bag, context: Context) 
                 if place not in made:
                     made[place] = context.fresh_blank_node()
                 return made[place]
+            if isinstance(place, TripleTemplate):
+                return triple_of(fill(place.subject), fill(place.predicate), fill(place.object))
             return place
 
         for triple in template:
             subject, predicate = fill(triple.subject), fill(triple.predicate)
             object_ = fill(triple.object)
+            graph = None if triple.graph is None else fill(triple.graph)
             # A triple that is incomplete, or no RDF, is left out.
             if (
                 isinstance(subject, IRI | BlankNode)
                 and isinstance(predicate, IRI)
                 and object_ is not None
+                and (triple.graph is None or isinstance(graph, IRI | BlankNode))
             ):
-                yield Quad(subject, predicate, object_)
+                assert graph is None or isinstance(graph, IRI | BlankNode)
+                yield Quad(subject, predicate, object_, graph)
 
 
 def describe(

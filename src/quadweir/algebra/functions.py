@@ -1,6 +1,6 @@
 """Every strict SPARQL function and operator, defined once: name, types, determinism, meaning.
 
-`FUNCTIONS` is the table. The evaluator calls through it; the compilers to array code and to Spark
+`FUNCTIONS` is the table; `lookup` also finds what users registered by IRI. The evaluator calls through it; the compilers to array code and to Spark
 columns look up the same signatures, and either know the name or fall back on the implementation
 given here. What is not strict (`&&`, `||`, IF, COALESCE, BOUND, IN, EXISTS) decides itself which
 of its parts to look at; it has nodes of its own in `expressions.py`.
@@ -23,7 +23,7 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote
 
-from quadweir.algebra import regex
+from quadweir.algebra import geo, regex
 from quadweir.algebra.casts import CASTS
 from quadweir.algebra.moments import (
     Duration,
@@ -34,6 +34,7 @@ from quadweir.algebra.moments import (
     from_epoch_ms,
     subtract_moments,
 )
+from quadweir.algebra.registered import registered
 from quadweir.algebra.signatures import (
     Context,
     Determinism,
@@ -49,7 +50,7 @@ from quadweir.algebra.values import (
     compare,
     equal,
 )
-from quadweir.terms import IRI, RDF_LANG_STRING, BlankNode, Literal, Term
+from quadweir.terms import IRI, RDF_LANG_STRING, BlankNode, Literal, Term, TripleTerm, triple_of
 
 # A string that one call may make; REPLACE has the same bound.
 _TEXT_LIMIT: Final = regex.RESULT_LIMIT
@@ -125,6 +126,15 @@ def _str(term: Term) -> str:
             return term.lexical
         case BlankNode():
             raise ExpressionError("a blank node has no string form")
+        case TripleTerm():
+            raise ExpressionError("a triple term has no string form")
+
+
+def _triple(subject: Term, predicate: Term, end: Term) -> TripleTerm:
+    made = triple_of(subject, predicate, end)
+    if made is None:
+        raise ExpressionError("no triple term has such a subject or predicate, or nests so deeply")
+    return made
 
 
 def _iri(text: str) -> IRI:
@@ -389,6 +399,11 @@ def _on_terms() -> list[Function]:
         _simple("ISURI", (_TERM,), _BOOLEAN, lambda term: isinstance(term, IRI)),
         _simple("ISBLANK", (_TERM,), _BOOLEAN, lambda term: isinstance(term, BlankNode)),
         _simple("ISLITERAL", (_TERM,), _BOOLEAN, lambda term: isinstance(term, Literal)),
+        _simple("ISTRIPLE", (_TERM,), _BOOLEAN, lambda term: isinstance(term, TripleTerm)),
+        _simple("TRIPLE", (_TERM, _TERM, _TERM), Type.TRIPLE, _triple),
+        _simple("SUBJECT", (Type.TRIPLE,), _TERM, lambda triple: triple.subject),
+        _simple("PREDICATE", (Type.TRIPLE,), _IRI, lambda triple: triple.predicate),
+        _simple("OBJECT", (Type.TRIPLE,), _TERM, lambda triple: triple.object),
         _simple("ISNUMERIC", (_TERM,), _BOOLEAN, Type.NUMERIC.accepts),
         _simple("STR", (_TERM,), _STRING, _str),
         _simple("LANG", (_LITERAL,), _STRING, lambda literal: literal.language or ""),
@@ -499,6 +514,7 @@ FUNCTIONS: Final[Mapping[str | IRI, Function]] = MappingProxyType(
             *_on_numbers(),
             *_on_time(),
             *CASTS,
+            *geo.FUNCTIONS,
         )
     }
 )
@@ -512,6 +528,27 @@ TIMESTAMP: Final = Function(
 )
 
 
+def lookup(name: str | IRI) -> Function | None:
+    """Find a function or operator: in the table, or among those that users registered by IRI.
+
+    >>> lookup("UCASE").name, lookup(IRI("urn:nobody:knows"))
+    ('UCASE', None)
+    """
+    found = FUNCTIONS.get(name)
+    if found is None and isinstance(name, IRI):
+        return registered(name)
+    return TIMESTAMP if name == TIMESTAMP.name else found
+
+
+def is_volatile(name: str | IRI) -> bool:
+    """Tell whether a function's value may change although its arguments do not.
+
+    A function that nobody knows is an error each time.
+    """
+    found = lookup(name)
+    return found is not None and found.determinism is not Determinism.PURE
+
+
 def call(name: str | IRI, arguments: tuple[Term, ...], context: Context) -> Term:
     """Call a function or operator by name.
 
@@ -522,7 +559,7 @@ def call(name: str | IRI, arguments: tuple[Term, ...], context: Context) -> Term
     >>> call("UCASE", (Literal("salut", language="fr"),), Context()).lexical
     'SALUT'
     """
-    function = FUNCTIONS.get(name)
+    function = lookup(name)
     if function is None:
         raise ExpressionError(f"no function {name}")
     return function(arguments, context)

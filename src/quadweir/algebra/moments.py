@@ -24,6 +24,7 @@ _DAY: Final = 24 * _HOUR
 # A value without a time zone may lie this far to either side of where UTC would put it.
 _ZONE_SLACK: Final = 14 * _HOUR
 _YEAR_LIMIT: Final = 10**9
+_DAY_LIMIT: Final = 10**12
 
 
 class ExpressionError(Exception):
@@ -73,10 +74,10 @@ _SHAPES: Final = {
     MomentKind.DAY: re.compile(f"---{_DAY_OF_MONTH}{_ZONE}", re.A),
 }
 _DURATION: Final = re.compile(
-    r"(?P<sign>-)?P(?=[0-9T])(?:(?P<years>[0-9]{1,9})Y)?(?:(?P<months>[0-9]{1,9})M)?"
-    r"(?:(?P<days>[0-9]{1,12})D)?"
-    r"(?:T(?=[0-9])(?:(?P<hours>[0-9]{1,12})H)?(?:(?P<minutes>[0-9]{1,12})M)?"
-    r"(?:(?P<seconds>[0-9]{1,15})(?:\.(?P<fraction>[0-9]{1,18})0*)?S)?)?",
+    r"(?P<sign>-)?P(?=[0-9T])(?:(?P<years>[0-9]{1,18})Y)?(?:(?P<months>[0-9]{1,18})M)?"
+    r"(?:(?P<days>[0-9]{1,18})D)?"
+    r"(?:T(?=[0-9])(?:(?P<hours>[0-9]{1,18})H)?(?:(?P<minutes>[0-9]{1,18})M)?"
+    r"(?:(?P<seconds>[0-9]{1,18})(?:\.(?P<fraction>[0-9]{1,18})0*)?S)?)?",
     re.A,
 )
 
@@ -128,6 +129,8 @@ def days_in_month(year: int, month: int) -> int:
 class Duration:
     """A length of time: whole months and attoseconds, of the same sign.
 
+    One of 10^9 years or 10^12 days is an error.
+
     >>> read_duration("PT90M", DurationKind.DAY_TIME).lexical()
     'PT1H30M'
     """
@@ -135,6 +138,10 @@ class Duration:
     kind: DurationKind
     months: int = 0
     attoseconds: int = 0
+
+    def __post_init__(self) -> None:
+        if abs(self.months) >= 12 * _YEAR_LIMIT or abs(self.attoseconds) >= _DAY_LIMIT * _DAY:
+            raise ExpressionError("the duration is out of range")
 
     def lexical(self) -> str:
         """Spell it canonically."""
@@ -313,7 +320,10 @@ def read_duration(lexical: str, kind: DurationKind) -> Duration | None:
         + int((found["fraction"] or "0").ljust(18, "0"))
     )
     sign = -1 if found["sign"] else 1
-    return Duration(kind, sign * (part["years"] * 12 + part["months"]), sign * attoseconds)
+    try:
+        return Duration(kind, sign * (part["years"] * 12 + part["months"]), sign * attoseconds)
+    except ExpressionError:
+        return None
 
 
 def from_epoch_ms(milliseconds: int) -> Moment:
@@ -380,18 +390,27 @@ def compare_moments(left: Moment, right: Moment) -> int | None:
 
 
 # https://www.w3.org/TR/xmlschema11-2/#facet-duration: four starts that tell any two durations apart
-_REFERENCES: Final = tuple(
-    Moment(MomentKind.DATE_TIME, year, month, 1)
-    for year, month in ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
-)
+_REFERENCES: Final = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
+
+
+def duration_lengths(duration: Duration) -> tuple[int, ...]:
+    """Give the attoseconds that a duration takes from each of XML Schema's four reference months.
+
+    >>> [length // _DAY for length in duration_lengths(Duration(DurationKind.DURATION, months=1))]
+    [30, 28, 31, 31]
+    """
+    lengths = []
+    for year, month in _REFERENCES:
+        years, months = divmod(month - 1 + duration.months, 12)
+        end = days_from_civil(year + years, months + 1, 1)
+        lengths.append((end - days_from_civil(year, month, 1)) * _DAY + duration.attoseconds)
+    return tuple(lengths)
 
 
 def compare_durations(left: Duration, right: Duration) -> int | None:
     """Order two durations: -1, 0, 1, or None where it depends on the month they start in."""
     if (left.months, left.attoseconds) == (right.months, right.attoseconds):
         return 0
-    signs = set()
-    for start in _REFERENCES:
-        difference = add_duration(start, left).local() - add_duration(start, right).local()
-        signs.add((difference > 0) - (difference < 0))
+    pairs = zip(duration_lengths(left), duration_lengths(right), strict=True)
+    signs = {(a > b) - (a < b) for a, b in pairs}
     return signs.pop() if len(signs) == 1 else None

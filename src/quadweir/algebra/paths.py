@@ -1,6 +1,8 @@
 """Property paths: the pairs of nodes that a path connects.
 
-A path without repetition counts every way to walk it; `*`, `+` and `?` give each pair once.
+A path without repetition counts every way to walk it; `*`, `+` and `?` give each pair once. So
+inside of these no way is counted: the nodes that a step leads to are a set, found once for each
+node (`_Walk`), and a path takes no longer than the square of the graph however deep it is nested.
 
 Spec: https://www.w3.org/TR/sparql11-query/#propertypaths
 """
@@ -8,7 +10,7 @@ Spec: https://www.w3.org/TR/sparql11-query/#propertypaths
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never, final
 
 from quadweir.algebra.dataset import TripleSource
 from quadweir.algebra.patterns import (
@@ -22,13 +24,20 @@ from quadweir.algebra.patterns import (
     ZeroOrMore,
     ZeroOrOne,
 )
+from quadweir.algebra.work import Work
 from quadweir.terms import Term
 
 Pair: TypeAlias = tuple[Term, Term]
 
+_WALKS: Final = "a path goes from node to node"
+
 
 def connected(
-    source: TripleSource, path: Path, start: Term | None, end: Term | None
+    source: TripleSource,
+    path: Path,
+    start: Term | None,
+    end: Term | None,
+    work: Work | None = None,
 ) -> Iterator[Pair]:
     """Give the pairs of nodes that the path connects; None for an end that is not fixed.
 
@@ -40,104 +49,168 @@ def connected(
     >>> source = graph_source([Quad(a, p, b), Quad(b, p, c)])
     >>> [str(end) for _, end in connected(source, OneOrMore(path=Link(predicate=p)), a, None)]
     ['<urn:b>', '<urn:c>']
+
+    Raises:
+        LimitError: that is more work than the limit allows.
     """
+    work = work if work is not None else Work(size=len(source.occurrences))
     match path:
-        case Link(predicate=predicate):
-            for occurrence in source.match(start, predicate, end):
-                yield occurrence.subject, occurrence.object
+        case Link() | NegatedSet():
+            for pair in _one_step(source, path, start, end):
+                work.spend(1, _WALKS)
+                yield pair
         case Inverse(path=inner):
-            for left, right in connected(source, inner, end, start):
+            for left, right in connected(source, inner, end, start, work):
                 yield right, left
         case Sequence(paths=paths):
-            yield from _sequence(source, paths, start, end)
+            yield from _sequence(source, paths, start, end, work)
         case Alternative(paths=paths):
             for each in paths:
-                yield from connected(source, each, start, end)
-        case NegatedSet(forward=forward, backward=backward):
-            if forward or not backward:
-                for occurrence in source.match(start, None, end):
-                    if occurrence.predicate not in forward:
-                        yield occurrence.subject, occurrence.object
-            if backward:
-                for occurrence in source.match(end, None, start):
-                    if occurrence.predicate not in backward:
-                        yield occurrence.object, occurrence.subject
-        case ZeroOrOne(path=inner):
-            pairs = dict.fromkeys(connected(source, inner, start, end))
-            pairs.update(dict.fromkeys(_no_steps(source, start, end)))
-            yield from pairs
-        case ZeroOrMore(path=inner):
-            yield from _closure(source, inner, start, end, at_least_one=False)
-        case OneOrMore(path=inner):
-            yield from _closure(source, inner, start, end, at_least_one=True)
+                yield from connected(source, each, start, end, work)
+        case ZeroOrOne() | ZeroOrMore() | OneOrMore():
+            yield from _once(source, path, start, end, work)
         case _:
             assert_never(path)
 
 
-def _no_steps(source: TripleSource, start: Term | None, end: Term | None) -> Iterator[Pair]:
-    """From each node to itself; a fixed end is a node even if the graph does not have it."""
-    if start is not None and end is not None:
-        if start == end:
-            yield start, end
-    elif start is not None:
-        yield start, start
-    elif end is not None:
-        yield end, end
-    else:
-        for node in source.nodes():
-            yield node, node
+def _one_step(
+    source: TripleSource, path: Link | NegatedSet, start: Term | None, end: Term | None
+) -> Iterator[Pair]:
+    if isinstance(path, Link):
+        for occurrence in source.match(start, path.predicate, end):
+            yield occurrence.subject, occurrence.object
+        return
+    if path.forward or not path.backward:
+        for occurrence in source.match(start, None, end):
+            if occurrence.predicate not in path.forward:
+                yield occurrence.subject, occurrence.object
+    if path.backward:
+        for occurrence in source.match(end, None, start):
+            if occurrence.predicate not in path.backward:
+                yield occurrence.object, occurrence.subject
 
 
 def _sequence(
-    source: TripleSource, paths: tuple[Path, ...], start: Term | None, end: Term | None
+    source: TripleSource,
+    paths: tuple[Path, ...],
+    start: Term | None,
+    end: Term | None,
+    work: Work,
 ) -> Iterator[Pair]:
+    if start is None and end is not None:
+        # Walk from the end that is known.
+        back = tuple(Inverse(path=each) for each in reversed(paths))
+        for left, right in _sequence(source, back, end, None, work):
+            yield right, left
+        return
     # What is between two steps is a variable. A step between two variables stays among the nodes
     # of the graph, even where no triple is needed to get from one to the other.
     nodes = source.nodes()
-    first, *rest = paths
-    if not rest:
-        yield from connected(source, first, start, end)
-        return
-    if start is None and end is not None:
-        # Walk from the end that is known.
-        *before, last = paths
-        for middle, right in connected(source, last, None, end):
-            if middle in nodes:
-                for left, _ in _sequence(source, tuple(before), None, middle):
-                    yield left, right
-        return
-    for left, middle in connected(source, first, start, None):
-        if middle in nodes or (end is not None and len(rest) == 1):
-            for _, right in _sequence(source, tuple(rest), middle, end):
-                yield left, right
+    last = len(paths) - 1
+    pairs = list(connected(source, paths[0], start, end if last == 0 else None, work))
+    for place, path in enumerate(paths[1:], 1):
+        goal = end if place == last else None
+        ends: dict[Term, list[Term]] = {}
+        longer: list[Pair] = []
+        for left, middle in pairs:
+            if middle not in nodes and goal is None:
+                continue
+            if middle not in ends:
+                ends[middle] = [right for _, right in connected(source, path, middle, goal, work)]
+            work.spend(len(ends[middle]), _WALKS)
+            longer += [(left, right) for right in ends[middle]]
+        pairs = longer
+    yield from pairs
 
 
-def _closure(
-    source: TripleSource, step: Path, start: Term | None, end: Term | None, *, at_least_one: bool
+def _once(
+    source: TripleSource,
+    path: ZeroOrOne | ZeroOrMore | OneOrMore,
+    start: Term | None,
+    end: Term | None,
+    work: Work,
 ) -> Iterator[Pair]:
+    """The pairs of a path that gives each of them once."""
     if start is None and end is not None:
-        for left, right in _closure(
-            source, Inverse(path=step), end, None, at_least_one=at_least_one
-        ):
+        for left, right in _once(source, type(path)(path=Inverse(path=path.path)), end, None, work):
             yield right, left
         return
-    starts = source.nodes() if start is None else (start,)
-    for node in starts:
-        for reached in _reach(source, step, node, at_least_one=at_least_one):
-            if end is None or reached == end:
-                yield node, reached
+    walk = _Walk(source, work)
+    # A fixed start is a node even if the graph does not have it.
+    for node in source.nodes() if start is None else (start,):
+        reached = walk.from_node(path, node, backward=False)
+        if end is None:
+            for each in reached:
+                yield node, each
+        elif end in reached:
+            yield node, end
 
 
-def _reach(
-    source: TripleSource, step: Path, start: Term, *, at_least_one: bool
-) -> dict[Term, None]:
-    """The nodes that repeated steps lead to, in the order they are found."""
-    reached: dict[Term, None] = {} if at_least_one else {start: None}
-    frontier = [start]
-    while frontier:
-        node = frontier.pop()
-        for _, target in connected(source, step, node, None):
-            if target not in reached:
-                reached[target] = None
-                frontier.append(target)
-    return reached
+@final
+class _Walk:
+    """Finds the nodes that paths lead to from a node, each once, and remembers them.
+
+    Without the memory, what is nested n deep would be walked as often as there are nodes, n times
+    over.
+    """
+
+    def __init__(self, source: TripleSource, work: Work) -> None:
+        self._source = source
+        self._work = work
+        self._known: dict[tuple[int, Term, bool], dict[Term, None]] = {}
+
+    def from_node(self, path: Path, node: Term, *, backward: bool) -> dict[Term, None]:
+        """Give the nodes, in the order they are found."""
+        key = (id(path), node, backward)
+        if key not in self._known:
+            found = self._find(path, node, backward)
+            self._work.spend(1 + len(found), _WALKS)
+            self._known[key] = found
+        return self._known[key]
+
+    def _find(self, path: Path, node: Term, backward: bool) -> dict[Term, None]:
+        match path:
+            case Link() | NegatedSet():
+                if backward:
+                    pairs = _one_step(self._source, path, None, node)
+                    return dict.fromkeys(left for left, _ in pairs)
+                return dict.fromkeys(
+                    right for _, right in _one_step(self._source, path, node, None)
+                )
+            case Inverse(path=inner):
+                return self.from_node(inner, node, backward=not backward)
+            case Sequence(paths=paths):
+                return self._through(paths[::-1] if backward else paths, node, backward)
+            case Alternative(paths=paths):
+                choices = (self.from_node(each, node, backward=backward) for each in paths)
+                return {each: None for choice in choices for each in choice}
+            case ZeroOrOne(path=inner):
+                return {node: None} | self.from_node(inner, node, backward=backward)
+            case ZeroOrMore(path=inner):
+                return self._reach({node: None}, inner, node, backward)
+            case OneOrMore(path=inner):
+                return self._reach({}, inner, node, backward)
+            case _:
+                assert_never(path)
+
+    def _through(self, paths: tuple[Path, ...], node: Term, backward: bool) -> dict[Term, None]:
+        nodes = self._source.nodes()
+        reached: dict[Term, None] = {node: None}
+        for place, path in enumerate(paths):
+            # Between two steps a path stays among the nodes of the graph.
+            between = [each for each in reached if not place or each in nodes]
+            ends = (self.from_node(path, each, backward=backward) for each in between)
+            reached = {each: None for found in ends for each in found}
+        return reached
+
+    def _reach(
+        self, reached: dict[Term, None], step: Path, start: Term, backward: bool
+    ) -> dict[Term, None]:
+        """Add the nodes that repeated steps lead to."""
+        frontier = [start]
+        while frontier:
+            for target in self.from_node(step, frontier.pop(), backward=backward):
+                if target not in reached:
+                    reached[target] = None
+                    frontier.append(target)
+        return reached

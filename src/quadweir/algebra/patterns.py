@@ -9,11 +9,11 @@ middles of property paths are hidden in the same way. Hidden variables are never
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias, assert_never, final
 
 from quadweir.algebra.expressions import AggregateCall, Expression
 from quadweir.algebra.node import Node, require
-from quadweir.terms import IRI, Literal, Variable
+from quadweir.terms import IRI, Ground, Variable
 
 HIDDEN_PREFIX: Final = "_:"
 
@@ -27,7 +27,7 @@ def is_hidden(variable: Variable) -> bool:
     return variable.name.startswith(HIDDEN_PREFIX)
 
 
-PatternTerm: TypeAlias = IRI | Literal | Variable
+PatternTerm: TypeAlias = Ground | Variable
 
 
 # --- property paths ---------------------------------------------------------------------------
@@ -137,6 +137,23 @@ Path: TypeAlias = (
 )
 
 
+def is_nullable(path: Path) -> bool:
+    """Tell whether a path can have no steps."""
+    match path:
+        case ZeroOrMore() | ZeroOrOne():
+            return True
+        case OneOrMore() | Inverse():
+            return is_nullable(path.path)
+        case Sequence():
+            return all(map(is_nullable, path.paths))
+        case Alternative():
+            return any(map(is_nullable, path.paths))
+        case Link() | NegatedSet():
+            return False
+        case _:
+            assert_never(path)
+
+
 # --- leaves -----------------------------------------------------------------------------------
 
 
@@ -195,7 +212,7 @@ class Values(Node):
     """
 
     variables: tuple[Variable, ...]
-    rows: tuple[tuple[IRI | Literal | None, ...], ...]
+    rows: tuple[tuple[Ground | None, ...], ...]
 
     def __post_init__(self) -> None:
         require(
@@ -289,7 +306,10 @@ class Extend(Node):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph(Node):
-    """Match the input in a named static graph; a variable tries, and is bound to, each of them.
+    """Match the input in a named graph; a variable tries, and is bound to, each of them.
+
+    Inside a `WindowPattern` the graphs are those that quads in the window name (W11), elsewhere
+    those of the static data.
 
     Spec: https://www.w3.org/TR/sparql11-query/#defn_evalGraph
     """
@@ -304,7 +324,7 @@ class WindowPattern(Node):
     """Match the input in the content of a declared window; a variable tries, and is bound to, each.
 
     A variable ranges over the names of the query's windows except those that make up its default
-    graph. A `Graph` inside leaves the window for a named static graph.
+    graph. A `Graph` inside looks into the named graphs of the window (W11).
 
     Spec: https://streamreasoning.github.io/RSP-QL/RSP_Requirements_Design_Document/
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
@@ -9,7 +10,7 @@ from quadweir.algebra.node import Node, require
 from quadweir.algebra.patterns import Pattern
 from quadweir.algebra.streams import EVERY_INSTANT, ON_CHANGE, OutputOperator, Report, Tick
 from quadweir.algebra.windows import Window
-from quadweir.terms import IRI, BlankNode, Literal, Variable
+from quadweir.terms import IRI, BlankNode, Ground, Variable
 
 
 @final
@@ -25,12 +26,47 @@ class SelectForm(Node):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateTriple(Node):
-    """One triple of a CONSTRUCT template; a blank node in it is a new one for each solution."""
+class TripleTemplate(Node):
+    """A triple term of a CONSTRUCT template with something to be filled in."""
 
-    subject: IRI | Literal | BlankNode | Variable
+    subject: TemplateTerm
     predicate: IRI | Variable
-    object: IRI | Literal | BlankNode | Variable
+    object: TemplateTerm
+
+
+TemplateTerm: TypeAlias = Ground | BlankNode | Variable | TripleTemplate
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateTriple(Node):
+    """One triple of a CONSTRUCT template; a blank node in it is a new one for each solution.
+
+    `graph` is the named graph that it goes to; None stands for the default graph.
+    """
+
+    subject: TemplateTerm
+    predicate: IRI | Variable
+    object: TemplateTerm
+    graph: IRI | Variable | None = None
+
+    @property
+    def terms(self) -> tuple[TemplateTerm | None, ...]:
+        """Subject, predicate, object and graph."""
+        return (self.subject, self.predicate, self.object, self.graph)
+
+    @property
+    def parts(self) -> tuple[TemplateTerm, ...]:
+        """All terms that are no triple terms to be filled in, those inside such included."""
+        return tuple(_parts(self.terms))
+
+
+def _parts(terms: Iterable[TemplateTerm | None]) -> Iterator[TemplateTerm]:
+    for term in terms:
+        if isinstance(term, TripleTemplate):
+            yield from _parts((term.subject, term.predicate, term.object))
+        elif term is not None:
+            yield term
 
 
 @final
@@ -38,10 +74,18 @@ class TemplateTriple(Node):
 class ConstructForm(Node):
     """Answers are graphs, the template filled in for every solution.
 
+    GRAPH in a template is an extension: the answer then is a dataset.
+
     Spec: https://www.w3.org/TR/sparql11-query/#construct
     """
 
     template: tuple[TemplateTriple, ...]
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables of the template, sorted by name."""
+        terms = (term for each in self.template for term in each.parts)
+        return tuple(sorted({term for term in terms if isinstance(term, Variable)}))
 
 
 @final

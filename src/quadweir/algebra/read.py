@@ -67,7 +67,9 @@ from quadweir.algebra.query import (
     ContinuousQuery,
     DescribeForm,
     SelectForm,
+    TemplateTerm,
     TemplateTriple,
+    TripleTemplate,
 )
 from quadweir.algebra.query import Form as QueryForm
 from quadweir.algebra.sexpr import Form, flat, parse_form
@@ -84,11 +86,11 @@ from quadweir.algebra.windows import (
     Window,
 )
 from quadweir.errors import DataError, InternalError, LimitError, QuerySyntaxError
-from quadweir.terms import IRI, BlankNode, Literal, Variable, unescape
+from quadweir.terms import IRI, BlankNode, Ground, Literal, TripleTerm, Variable, unescape
 from quadweir.vocab import XSD
 
 _T = TypeVar("_T")
-AnyTerm: TypeAlias = IRI | Literal | BlankNode | Variable
+AnyTerm: TypeAlias = TemplateTerm
 
 _LITERAL: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
@@ -153,6 +155,8 @@ def _head(form: Form) -> str:
 
 
 def _term(form: Form) -> AnyTerm:
+    if not isinstance(form, str):
+        return _triple_term(form)
     atom = _atom(form)
     if atom.startswith("<") and atom.endswith(">"):
         return IRI(atom[1:-1])
@@ -175,6 +179,20 @@ def _term(form: Form) -> AnyTerm:
     if match[2] is not None:
         return Literal(lexical, language=match[2])
     return Literal(lexical, datatype=IRI(match[3])) if match[3] is not None else Literal(lexical)
+
+
+def _triple_term(form: list[Form]) -> AnyTerm:
+    head, *parts = form
+    if head != "triple-term" or len(parts) != 3:
+        raise ValueError(f"{flat(form)[:40]} is no term")
+    subject, predicate, end = _term(parts[0]), _name(parts[1]), _term(parts[2])
+    if (
+        isinstance(subject, IRI)
+        and isinstance(predicate, IRI)
+        and isinstance(end, IRI | Literal | TripleTerm)
+    ):
+        return TripleTerm(subject, predicate, end)
+    return TripleTemplate(subject=subject, predicate=predicate, object=end)
 
 
 def _iri(form: Form) -> IRI:
@@ -200,14 +218,14 @@ def _name(form: Form) -> IRI | Variable:
 
 def _pattern_term(form: Form) -> PatternTerm:
     value = _term(form)
-    if isinstance(value, BlankNode):
-        raise ValueError(f"{value} is a blank node in a pattern")
+    if isinstance(value, BlankNode | TripleTemplate):
+        raise ValueError(f"{flat(form)} cannot stand in a pattern")
     return value
 
 
-def _value(form: Form) -> IRI | Literal:
+def _value(form: Form) -> Ground:
     value = _term(form)
-    if not isinstance(value, IRI | Literal):
+    if not isinstance(value, IRI | Literal | TripleTerm):
         raise ValueError(f"{value} is no value")
     return value
 
@@ -264,8 +282,13 @@ def _query_form(kind: str, parts: list[Form]) -> QueryForm:
 
 
 def _template(form: Form) -> TemplateTriple:
-    _, subject, predicate, object_ = _list(form)
-    return TemplateTriple(subject=_term(subject), predicate=_name(predicate), object=_term(object_))
+    _, subject, predicate, object_, *graph = _list(form)
+    return TemplateTriple(
+        subject=_term(subject),
+        predicate=_name(predicate),
+        object=_term(object_),
+        graph=_name(graph[0]) if graph else None,
+    )
 
 
 def _window(form: Form) -> Window:
@@ -283,11 +306,14 @@ def _scope(form: list[Form]) -> Scope:
     head, *rest = map(_atom, form)
     match head:
         case "range":
-            options = _options(rest[1:])
+            flags = {"full", "while-open"} & set(rest)
+            options = _options([each for each in rest[1:] if each not in flags])
             return TimeScope(
                 range_ms=_ms(rest[0]),
                 step_ms=options.get("step"),
                 origin_ms=options.get("origin", 0),
+                full="full" in flags,
+                while_open="while-open" in flags,
             )
         case "past":
             options = _options(rest[2:])
@@ -443,7 +469,7 @@ def _aggregation(form: Form) -> Aggregation:
 
 
 def _expression(form: Form) -> Expression:
-    if isinstance(form, str):
+    if isinstance(form, str) or form[:1] == ["triple-term"]:
         value = _term(form)
         if isinstance(value, Variable):
             return VariableExpression(variable=value)

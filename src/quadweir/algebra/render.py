@@ -59,7 +59,15 @@ from quadweir.algebra.patterns import (
     ZeroOrMore,
     ZeroOrOne,
 )
-from quadweir.algebra.query import AskForm, ConstructForm, ContinuousQuery, DescribeForm, SelectForm
+from quadweir.algebra.query import (
+    AskForm,
+    ConstructForm,
+    ContinuousQuery,
+    DescribeForm,
+    SelectForm,
+    TemplateTerm,
+    TripleTemplate,
+)
 from quadweir.algebra.query import Form as QueryForm
 from quadweir.algebra.sexpr import Form, layout
 from quadweir.algebra.windows import (
@@ -71,7 +79,7 @@ from quadweir.algebra.windows import (
     TimeScope,
     Window,
 )
-from quadweir.terms import IRI, BlankNode, Literal, Variable, escape
+from quadweir.terms import IRI, Literal, TripleTerm, escape
 from quadweir.vocab import XSD
 
 _BARE: Final = {
@@ -130,23 +138,31 @@ def render(node: ContinuousQuery | Pattern) -> str:
 def render_expression(expression: Expression) -> str:
     """Write an expression.
 
+    >>> from quadweir.terms import Variable
     >>> render_expression(Not(operand=Bound(variable=Variable("x"))))
     '(! (BOUND ?x))'
     """
     return layout(expression_form(expression), BLOCKS)
 
 
-def render_window(window: Window) -> str:
-    """Write a window's declaration in one line."""
-    return layout(window_form(window), BLOCKS)
+def render_aggregate(call: AggregateCall) -> str:
+    """Write an aggregate on its own."""
+    return layout(aggregate_form(call), BLOCKS)
 
 
-def term(value: IRI | Literal | BlankNode | Variable) -> str:
-    """Spell a term; a plain number or boolean stands without quotes.
+def render_path(path: Path) -> str:
+    """Write a property path on its own."""
+    return layout(path_form(path), BLOCKS)
+
+
+def term(value: TemplateTerm) -> Form:
+    """Spell a term; a plain number or boolean stands without quotes, a triple term is a form.
 
     >>> term(Literal("5", datatype=IRI(XSD.integer))), term(Literal("a b"))
     ('5', '"a b"')
     """
+    if isinstance(value, TripleTerm | TripleTemplate):
+        return ["triple-term", term(value.subject), term(value.predicate), term(value.object)]
     if isinstance(value, Literal) and value.language is None:
         bare = _BARE.get(value.datatype)
         if bare is not None and bare.fullmatch(value.lexical):
@@ -191,7 +207,7 @@ def _form(form: QueryForm) -> Form:
             return ["select", *map(term, variables)]
         case ConstructForm(template=template):
             triples: list[Form] = [
-                ["make", term(each.subject), term(each.predicate), term(each.object)]
+                ["make", *(term(part) for part in each.terms if part is not None)]
                 for each in template
             ]
             return ["construct", *triples]
@@ -220,7 +236,11 @@ def window_form(window: Window) -> Form:
 def _scope(scope: Scope) -> Form:
     match scope:
         case TimeScope():
-            return ["range", _ms(scope.range_ms), *_step(scope)]
+            flags = [
+                *(["full"] if scope.full else []),
+                *(["while-open"] if scope.while_open else []),
+            ]
+            return ["range", _ms(scope.range_ms), *_step(scope), *flags]
         case PastScope():
             return ["past", _ms(scope.from_ms), _ms(scope.to_ms), *_step(scope)]
         case CountScope():
@@ -275,7 +295,7 @@ def pattern_form(pattern: Pattern) -> Form:
             return [head, term(endpoint), pattern_form(source)]
         case Group(input=source, keys=keys, aggregates=aggregates):
             calls: list[Form] = [
-                [term(each.variable), _aggregate(each.call)] for each in aggregates
+                [term(each.variable), aggregate_form(each.call)] for each in aggregates
             ]
             return ["group", [*map(term, keys)], calls, pattern_form(source)]
         case Project(input=source, variables=variables):
@@ -372,7 +392,8 @@ def expression_form(expression: Expression) -> Form:
             assert_never(expression)
 
 
-def _aggregate(call: AggregateCall) -> Form:
+def aggregate_form(call: AggregateCall) -> Form:
+    """Give an aggregate as a form."""
     parts: list[Form] = [call.function]
     if call.distinct:
         parts.append("distinct")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import TypeAlias, assert_never
 
-from quadweir.algebra.expressions import Bound, Constant, Exists, Expression, VariableExpression
+from quadweir.algebra.expressions import (
+    And,
+    Bound,
+    Constant,
+    Exists,
+    Expression,
+    VariableExpression,
+)
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import (
     BasicPattern,
@@ -128,10 +135,27 @@ def always_bound(pattern: Pattern, query: ContinuousQuery | None = None) -> Vari
             return keys | frozenset(counts)
         case Project():
             return always_bound(pattern.input, query) & frozenset(pattern.variables)
-        case Filter() | Distinct() | Reduced() | OrderBy() | Slice():
+        case Filter(input=source, condition=condition):
+            return always_bound(source, query) | bound_by(condition)
+        case Distinct() | Reduced() | OrderBy() | Slice():
             return always_bound(pattern.input, query)
         case _:
             assert_never(pattern)
+
+
+def bound_by(condition: Expression) -> Variables:
+    """Tell which variables a condition says to be bound wherever it is true.
+
+    >>> bound_by(Bound(variable=Variable("x")))
+    frozenset({Variable(name='x')})
+    """
+    match condition:
+        case Bound(variable=variable):
+            return frozenset((variable,))
+        case And(parts=parts):
+            return frozenset().union(*map(bound_by, parts))
+        case _:
+            return frozenset()
 
 
 def visible(variables: Variables) -> tuple[Variable, ...]:

@@ -30,7 +30,7 @@ from quadweir.algebra.values import (
     literal_of,
     value_of,
 )
-from quadweir.terms import IRI, BlankNode, Literal, Term
+from quadweir.terms import IRI, BlankNode, Literal, Term, TripleTerm
 
 _MISSING: Final = object()
 
@@ -42,6 +42,7 @@ class Type(Enum):
     IRI = "IRI"
     BLANK_NODE = "blank node"
     LITERAL = "literal"
+    TRIPLE = "triple term"
     TEXT = "string literal"  # xsd:string or with a language; handed over as the literal
     STRING = "xsd:string"
     TRUTH = "effective boolean value"
@@ -109,6 +110,8 @@ def _unpack(kind: Type, term: Term) -> Any:
             return term if isinstance(term, BlankNode) else _MISSING
         case Type.LITERAL:
             return term if isinstance(term, Literal) else _MISSING
+        case Type.TRIPLE:
+            return term if isinstance(term, TripleTerm) else _MISSING
         case Type.TRUTH:
             return effective_boolean_value(term)
         case _:
@@ -198,10 +201,6 @@ class Function:
     signatures: tuple[Signature, ...]
     determinism: Determinism = Determinism.PURE
 
-    def accepts_count(self, count: int) -> bool:
-        """Tell whether a call may have so many arguments."""
-        return any(each.types_for(count) is not None for each in self.signatures)
-
     def result_type(self, arguments: tuple[Type, ...]) -> Type:
         """The type of the result, as far as the arguments' types tell; `Type.TERM` if they do not.
 
@@ -263,14 +262,14 @@ def _may_be(given: Type, wanted: Type) -> bool:
         return True
     if Type.LITERAL in (given, wanted):
         other = wanted if given is Type.LITERAL else given
-        return other not in (Type.IRI, Type.BLANK_NODE)
+        return other not in (Type.IRI, Type.BLANK_NODE, Type.TRIPLE)
     return given in _BROADER.get(wanted, ()) or wanted in _BROADER.get(given, ())
 
 
 def term_of(value: Any) -> Term:
     """Spell what an implementation returns as a term."""
     match value:
-        case IRI() | BlankNode() | Literal():
+        case IRI() | BlankNode() | Literal() | TripleTerm():
             return value
         case bool():
             return literal_of(value)

@@ -67,7 +67,11 @@ def _milliseconds(time: Term) -> int:
     return int(time.lexical)
 
 
-def _partners(bag: Bag, others: Bag) -> Iterator[tuple[Solution, Iterable[Solution]]]:
+Spend: TypeAlias = Callable[[int], None]
+"""Told how many solutions are about to be looked at; stops the evaluation if that is too much."""
+
+
+def _partners(bag: Bag, others: Bag, spend: Spend) -> Iterator[tuple[Solution, Iterable[Solution]]]:
     """Give each solution of `bag` with all those of `others` it is compatible with."""
     # Variables that are bound everywhere on both sides make a hash join; the rest is checked.
     shared = [variable for variable in _always(bag) & _always(others) if not is_time(variable)]
@@ -76,6 +80,7 @@ def _partners(bag: Bag, others: Bag) -> Iterator[tuple[Solution, Iterable[Soluti
         buckets.setdefault(tuple(other[variable] for variable in shared), []).append(other)
     for solution in bag:
         bucket = buckets.get(tuple(solution[variable] for variable in shared), ())
+        spend(1 + len(bucket))
         yield solution, (other for other in bucket if compatible(solution, other))
 
 
@@ -85,25 +90,25 @@ def _always(bag: Bag) -> set[Variable]:
     return set(bag[0]).intersection(*bag[1:])
 
 
-def join(left: Bag, right: Bag) -> Bag:
+def join(left: Bag, right: Bag, spend: Spend) -> Bag:
     """Every way to put a left and a right solution together."""
-    return [merge(a, b) for a, partners in _partners(left, right) for b in partners]
+    return [merge(a, b) for a, partners in _partners(left, right, spend) for b in partners]
 
 
-def left_join(left: Bag, right: Bag, condition: Callable[[Solution], bool]) -> Bag:
+def left_join(left: Bag, right: Bag, condition: Callable[[Solution], bool], spend: Spend) -> Bag:
     """The join where the condition holds, and each left solution that found no such partner."""
     result: Bag = []
-    for solution, partners in _partners(left, right):
+    for solution, partners in _partners(left, right, spend):
         joined = [both for other in partners if condition(both := merge(solution, other))]
         result.extend(joined or [solution])
     return result
 
 
-def minus(left: Bag, right: Bag) -> Bag:
+def minus(left: Bag, right: Bag, spend: Spend) -> Bag:
     """The left solutions that share a variable, and agree, with no right one."""
     return [
         solution
-        for solution, partners in _partners(left, right)
+        for solution, partners in _partners(left, right, spend)
         if not any(_share(solution, other) for other in partners)
     ]
 

@@ -13,7 +13,15 @@ import math
 import re
 import struct
 from dataclasses import dataclass
-from decimal import ROUND_DOWN, Context, Decimal, DecimalException, InvalidOperation
+from decimal import (
+    ROUND_DOWN,
+    ROUND_HALF_EVEN,
+    ROUND_UP,
+    Context,
+    Decimal,
+    DecimalException,
+    InvalidOperation,
+)
 from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, final
@@ -26,10 +34,11 @@ from quadweir.algebra.moments import (
     MomentKind,
     compare_durations,
     compare_moments,
+    duration_lengths,
     read_duration,
     read_moment,
 )
-from quadweir.terms import IRI, XSD_STRING, BlankNode, Literal, Term
+from quadweir.terms import IRI, XSD_STRING, BlankNode, Literal, Term, TripleTerm
 from quadweir.vocab import XSD
 
 __all__ = [
@@ -125,10 +134,11 @@ class Number:
     @staticmethod
     def decimal(value: Decimal) -> Number:
         """Make a decimal, cut after 18 digits; one of more than 20 before the point is an error."""
-        if not value.is_finite() or abs(value) >= _DECIMAL_LIMIT:
+        # Comparing is exact; abs() would round to the digits of the thread's context.
+        if not value.is_finite() or not -_DECIMAL_LIMIT < value < _DECIMAL_LIMIT:
             raise ExpressionError("the decimal does not fit 38 digits")
         cut = value.quantize(_DECIMAL_STEP, context=EXACT)
-        return Number(NumberKind.DECIMAL, cut if cut else abs(cut))
+        return Number(NumberKind.DECIMAL, cut if cut else cut.copy_abs())
 
     @staticmethod
     def floating(kind: NumberKind, value: float) -> Number:
@@ -195,11 +205,13 @@ def floating_digits(value: float, *, single: bool) -> str:
     """The shortest digits that read back as the same number of the same precision."""
     if not single:
         return repr(value)
-    # Nine significant digits always tell two 32-bit floats apart.
+    # Nine significant digits always tell two 32-bit floats apart. Above a power of two floats lie
+    # further apart than below it: there digits may be right though they are not the nearest.
     for precision in range(1, 10):
-        text = f"{value:.{precision}g}"
-        if single_precision(float(text)) == value:
-            return text
+        for rounding in (ROUND_HALF_EVEN, ROUND_UP):
+            digits = Context(prec=precision, rounding=rounding).create_decimal(Decimal(value))
+            if single_precision(float(digits)) == value:
+                return str(digits)
     return repr(value)
 
 
@@ -324,13 +336,17 @@ def compare_numbers(left: Number, right: Number) -> int | None:
 def equal(left: Term, right: Term) -> bool:
     """SPARQL's `=`: by value where both values are known, else by term.
 
-    Two different literals of which one has no known value might still be equal: an error.
+    Two different literals of which one has no known value might still be equal: an error. So might
+    two dates of which only one has a time zone. A string with a language tag equals nothing without
+    one, whatever its datatype: no datatype has such values.
     Spec: https://www.w3.org/TR/sparql11-query/#func-RDFterm-equal
 
     >>> integer, decimal = IRI(XSD.integer), IRI(XSD.decimal)
     >>> equal(Literal("1", integer), Literal("1.0", decimal))
     True
     """
+    if isinstance(left, TripleTerm) and isinstance(right, TripleTerm):
+        return _equal_triples(left, right)
     if not isinstance(left, Literal) or not isinstance(right, Literal):
         return left == right
     a, b = value_of(left), value_of(right)
@@ -338,13 +354,28 @@ def equal(left: Term, right: Term) -> bool:
         return compare_numbers(a, b) == 0
     if left == right:
         return True
+    if (left.language is None) != (right.language is None):
+        return False
     if a is None or b is None:
         raise ExpressionError(f"cannot tell whether {left} equals {right}")
     if isinstance(a, Moment) and isinstance(b, Moment):
-        return compare_moments(a, b) == 0
+        order = compare_moments(a, b)
+        if order is None and a.kind is b.kind:
+            raise ExpressionError(f"only one of {left} and {right} has a time zone")
+        return order == 0
     if isinstance(a, Duration) and isinstance(b, Duration):
         return compare_durations(a, b) == 0
     return type(a) is type(b) and a == b
+
+
+def _equal_triples(left: TripleTerm, right: TripleTerm) -> bool:
+    """Triple terms are equal if all their parts are; one that differs decides even beside an error.
+
+    Spec: https://www.w3.org/TR/sparql12-query/#func-sameValue
+    """
+    if left.subject != right.subject or left.predicate != right.predicate:
+        return False
+    return equal(left.object, right.object)
 
 
 def compare(left: Term, right: Term) -> int | None:
@@ -401,7 +432,9 @@ _HAS_TRUTH: Final = {XSD.boolean, XSD.decimal, XSD.float, XSD.double, *DERIVED_I
 
 
 def order_key(term: Term | None) -> tuple[Any, ...]:
-    """A key that puts terms in the order of ORDER BY: unbound, blank nodes, IRIs, literals.
+    """A key that puts terms in the order of ORDER BY.
+
+    Unbound comes first, then blank nodes, IRIs, literals, triple terms.
 
     The order is total, and agrees with `compare` wherever that has an answer; between literals of
     different types it is by type, which the specification leaves open.
@@ -420,6 +453,8 @@ def order_key(term: Term | None) -> tuple[Any, ...]:
             return (1, term.label)
         case IRI():
             return (2, term.value)
+        case TripleTerm(subject=subject, predicate=predicate, object=end):
+            return (4, order_key(subject), order_key(predicate), order_key(end))
     match value_of(term):
         case Number() as number:
             return (3, 0, not number.is_nan(), 0 if number.is_nan() else number.value)
@@ -432,8 +467,8 @@ def order_key(term: Term | None) -> tuple[Any, ...]:
         case Moment() as value:
             return (3, 4, value.kind.value, value.timeline())
         case Duration() as value:
-            # Thirty days to the month only breaks ties that the partial order leaves open.
-            return (3, 5, value.months * 30 * 86_400 * 10**18 + value.attoseconds)
+            # Where the partial order has an answer, all four lengths and so their sum have it too.
+            return (3, 5, sum(duration_lengths(value)))
         case None:
             return (3, 6, term.datatype.value, term.lexical)
 

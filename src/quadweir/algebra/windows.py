@@ -1,6 +1,6 @@
 """Stream to relation: which elements of a stream a query sees at an instant.
 
-Times are milliseconds since 1970-01-01T00:00:00Z. The rules named W1 to W8 are those of the
+Times are milliseconds since 1970-01-01T00:00:00Z. The rules named W1 to W10 are those of the
 semantics page.
 """
 
@@ -36,7 +36,9 @@ class TimeScope(Node):
     """The elements with t - range < time <= t (W1).
 
     With a step, the scope is looked at only at the close instants origin + k * step, k >= 1 (W2);
-    a tumbling window has a step equal to its range (W3).
+    a tumbling window has a step equal to its range (W3). With `full`, the first window opens at
+    the origin, so that the first close is origin + range (W9). With `while_open`, the window that
+    closes next is looked at at every instant, as far as it is filled (W10).
 
     Spec: https://streamreasoning.github.io/RSP-QL/RSP_Requirements_Design_Document/
     """
@@ -44,10 +46,19 @@ class TimeScope(Node):
     range_ms: int
     step_ms: int | None = None
     origin_ms: int = 0
+    full: bool = False
+    while_open: bool = False
 
     def __post_init__(self) -> None:
         require(self.range_ms > 0, "a window range must be positive")
         require(self.step_ms is None or self.step_ms > 0, "a window step must be positive")
+        require(self.step_ms is not None or not self.full, "a window without a step never closes")
+        require(self.step_ms is not None or not self.while_open, "only steps open windows")
+
+    @property
+    def first_close_ms(self) -> int:
+        """The first close instant; the origin if there is no step."""
+        return self.origin_ms + (self.range_ms if self.full else self.step_ms or 0)
 
 
 @final
@@ -93,6 +104,11 @@ class PastScope(Node):
         require(self.from_ms > self.to_ms >= 0, "a past window must start before it ends")
         require(self.step_ms is None or self.step_ms > 0, "a window step must be positive")
 
+    @property
+    def first_close_ms(self) -> int:
+        """The first close instant; the origin if there is no step."""
+        return self.origin_ms + (self.step_ms or 0)
+
 
 Scope: TypeAlias = TimeScope | CountScope | NowScope | AllScope | PastScope
 
@@ -102,9 +118,13 @@ def is_stepped(scope: Scope) -> bool:
 
     >>> is_stepped(TimeScope(range_ms=1000)), is_stepped(TimeScope(range_ms=1000, step_ms=500))
     (False, True)
+    >>> is_stepped(TimeScope(range_ms=1000, step_ms=500, while_open=True))
+    False
     """
     match scope:
-        case TimeScope(step_ms=step) | PastScope(step_ms=step) | CountScope(step=step):
+        case TimeScope():
+            return scope.step_ms is not None and not scope.while_open
+        case PastScope(step_ms=step) | CountScope(step=step):
             return step is not None
         case _:
             return False

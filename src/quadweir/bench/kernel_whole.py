@@ -212,7 +212,7 @@ def soak(
 ) -> Iterator[Figure]:
     """Take so many posts, each with a name of its own, and watch what is held."""
     for name, text in (("Q4", _Q4), ("Q10", _Q10)):
-        shard = Shard(_parsed(text), records=False)
+        shard = Shard.of(_parsed(text), records=False)
         samples = []
         taken = answers = 0
         start = time.process_time()

@@ -122,7 +122,7 @@ def _kernel(question: Question, given: Data, step: int) -> list[Answer]:
     """The answers of one shard that is fed so many events at a time."""
     query = parse(question.text, allow=("FROM",))
     static = Dataset.of(scoped_static(_static(given)))
-    shard = Shard(optimize(query).query, static=static, streams=question.streams)
+    shard = Shard.of(optimize(query).query, static=static, streams=question.streams)
     feed, found = ShardFeed(shard), []
     elements = as_elements(given.streams)
     for start in range(0, len(elements), step):

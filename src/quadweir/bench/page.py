@@ -12,29 +12,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, assert_never, final
+from typing import Any, final
 
-from quadweir.bench.chart_style import PATTERNS, STYLE
-from quadweir.bench.charts import Chart
-from quadweir.bench.markup import Markup, element, joined
+from quadweir.bench.charts import Chart, clean
+from quadweir.errors import EnvironmentProblem
 
-_STYLE: Final = Markup(
-    "html{background:var(--qw-ground);color:var(--qw-ink);color-scheme:light dark}"
-    "body{font:16px/1.5 system-ui,-apple-system,'Segoe UI',Arial,sans-serif;max-width:60rem;"
-    "margin:0 auto;padding:1.5rem 1rem 4rem}"
-    "h1{font-size:1.7rem;line-height:1.2}h2{margin-top:2.5rem;border-bottom:1px solid var(--qw-faint)}"
-    ".wide{overflow-x:auto}table{border-collapse:collapse;margin:.5rem 0;font-size:.9rem}"
-    "caption{text-align:left;font-weight:600;padding:.3rem 0}"
-    "th,td{padding:.25rem .7rem;border-bottom:1px solid var(--qw-faint);text-align:left;vertical-align:top}"
-    "td.number,th.number{text-align:right;font-variant-numeric:tabular-nums}"
-    ".published{font-style:italic}.reached::before{content:'\\2713\\a0'}"
-    ".missed{font-weight:700}.missed::before{content:'\\2717\\a0'}"
-    "figure{margin:1rem 0}figcaption{font-size:.9rem}"
-    "pre{overflow-x:auto;padding:.7rem;border:1px solid var(--qw-faint);font-size:.85rem}"
-    "a{color:inherit}nav ul{columns:2;padding-left:1.2rem}"
-    "@media print{body{max-width:none}h2{break-after:avoid}figure,tr{break-inside:avoid}"
-    "details:not([open]){display:none}nav{display:none}pre{white-space:pre-wrap}}"
-)
+# A long measurement must not end without its report, so what the report needs is loaded before it.
+try:
+    import matplotlib  # noqa: F401
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+except ImportError as error:
+    raise EnvironmentProblem(
+        "a report needs the packages matplotlib and jinja2", hint="pip install 'quadweir[bench]'"
+    ) from error
 
 
 @final
@@ -128,114 +119,34 @@ def write(report: Report, result: Mapping[str, Any], folder: Path, stem: str) ->
 
 
 def render(report: Report) -> str:
-    """Write a report as HTML."""
-    numbered = list(enumerate(report.sections, 1))
-    links = [
-        element("li", element("a", section.title, href=f"#s{number}"))
-        for number, section in numbered
-    ]
-    facts = [
-        element(
-            "tr", element("th", key.replace("_", " "), scope="row"), element("td", as_text(value))
-        )
-        for key, value in report.facts.items()
-    ]
-    body = element(
-        "body",
-        element("svg", PATTERNS, width=0, height=0, aria_hidden="true", style="position:absolute"),
-        element(
-            "main",
-            element("h1", report.title),
-            element("p", report.summary),
-            element("nav", element("ul", *links), aria_label="Sections"),
-            *(_section(number, section) for number, section in numbered),
-            element(
-                "section",
-                element("h2", "Machine, versions and how to repeat it"),
-                element("div", element("table", element("tbody", *facts)), class_="wide"),
-                element("pre", "\n".join(map(shlex.join, report.commands)))
-                if report.commands
-                else Markup(),
-            ),
-        ),
+    """Write a report as HTML, with the template `report.html.j2`."""
+
+    def cleaned(value: object) -> object:
+        is_text = isinstance(value, str) and not isinstance(value, Markup)
+        return clean(str(value)) if is_text else value
+
+    pages = Environment(
+        loader=PackageLoader("quadweir.bench", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=cleaned,
     )
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element(
-            "meta",
-            http_equiv="Content-Security-Policy",
-            content="default-src 'none'; style-src 'unsafe-inline'; img-src data:",
-        ),
-        element("title", report.title),
-        # Else a browser asks the server for an icon.
-        element("link", rel="icon", href="data:,"),
-        element("style", STYLE, _STYLE),
+    pages.filters["text"] = as_text
+    pages.globals.update(
+        kind_of=lambda value: type(value).__name__.lower(),
+        sides_of=_sides,
+        shell=shlex.join,
+        drawn=lambda chart: Markup(chart.svg()),  # noqa: S704, what is text in it is escaped
     )
-    return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
+    return f"{pages.get_template('report.html.j2').render(report=report)}\n"
 
 
-def _section(number: int, section: Section) -> Markup:
-    heading = element("h2", section.title)
-    return element("section", heading, *map(_part, section.parts), id=f"s{number}")
-
-
-def _part(part: Part) -> Markup:
-    match part:
-        case Note():
-            return element("p", part.text)
-        case Table():
-            note = element("p", part.note) if part.note else Markup()
-            return joined(element("div", _table(part), class_="wide"), note)
-        case Figure():
-            return _figure(part)
-        case _:
-            assert_never(part)
-
-
-def _figure(figure: Figure) -> Markup:
-    heading, rows = figure.chart.table()
-    unfolded = Markup()
-    if rows:
-        table = _table(Table(title="", heading=heading, rows=rows))
-        unfolded = element(
-            "details", element("summary", "The figures"), element("div", table, class_="wide")
-        )
-    caption = element("figcaption", figure.caption) if figure.caption else Markup()
-    return element("figure", element("div", figure.chart.svg(), class_="wide"), caption, unfolded)
-
-
-def _table(table: Table) -> Markup:
-    numeric = [
-        all(_is_number(row[column]) for row in table.rows if row[column] is not None)
-        for column in range(len(table.heading))
+def _sides(heading: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[bool]:
+    """Say of each column whether all its cells are numbers."""
+    return [
+        all(_is_number(row[column]) for row in rows if row[column] is not None)
+        for column in range(len(heading))
     ]
-    sides = ["number" if each else None for each in numeric]
-    caption = element("caption", table.title) if table.title else Markup()
-    heading = [
-        element("th", name, scope="col", class_=side)
-        for name, side in zip(table.heading, sides, strict=True)
-    ]
-    rows = [
-        element("tr", *(_cell(cell, side) for cell, side in zip(row, sides, strict=True)))
-        for row in table.rows
-    ]
-    return element(
-        "table", caption, element("thead", element("tr", *heading)), element("tbody", *rows)
-    )
-
-
-def _cell(cell: Cell, side: str | None) -> Markup:
-    match cell:
-        case Published(value=value):
-            shown = element("span", f"{as_text(value)} (published)", class_="published")
-        case Verdict(value=value, reached=reached):
-            words = f"{as_text(value)}, {'reached' if reached else 'missed'}"
-            shown = element("span", words, class_="reached" if reached else "missed")
-        case _:
-            return element("td", as_text(cell), class_=side)
-    return element("td", shown, class_=side)
 
 
 def _is_number(cell: Cell) -> bool:

@@ -197,7 +197,7 @@ def _grouped(text: str, count: int, span: Range) -> Callable[[Workbench], Any]:
             found |= {"triples_per_second": rate, "answers": answers}
             if count <= span.apart:
                 shards = [
-                    Shard(query, static=static, streams=question.streams, records=False)
+                    Shard.of(query, static=static, streams=question.streams, records=False)
                     for query in queries
                 ]
                 rate, again = feed_posts(shards, table)

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from quadweir.bench.chart_frame import Mark
-from quadweir.bench.charts import BarChart, Bars, LineChart, Series
+from quadweir.bench.charts import BarChart, Bars, LineChart, Mark, Series
 from quadweir.bench.page import Figure, Note, Part, Report, Section, Table, Verdict
 from quadweir.bench.sparkwave import ENTAILED, IN_PLACE, WAYS
 

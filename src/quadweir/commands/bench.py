@@ -16,7 +16,7 @@ from quadweir.errors import SourceError
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Measure, beside a baseline in the same run. Ratios count; absolute figures are the machine's.",
+    help="Measure performance, next to a baseline in the same run. Ratios count; absolute figures are the machine's.",
 )
 
 app.add_typer(lsbench.app, name="lsbench")
@@ -25,7 +25,7 @@ app.command()(benchreport.report)
 
 @app.callback()
 def _root() -> None:
-    """Measure, beside a baseline in the same run."""
+    """Measure performance, next to a baseline in the same run."""
 
 
 @app.command()
@@ -34,7 +34,7 @@ def ntriples(
     rounds: Annotated[int, typer.Option(min=1, help="How many measured rounds.")] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """N-Triples to quad rows, beside a plain scan and beside pyoxigraph."""
+    """N-Triples to quad rows, next to a plain scan and pyoxigraph."""
     from quadweir.bench.ntriples import run
     from quadweir.runtime.session import build
 
@@ -65,7 +65,7 @@ def mapping(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Records to triples by RML, beside Spark jobs written by hand and beside Morph-KGC."""
+    """Records to triples by RML, next to Spark jobs written by hand and Morph-KGC."""
     from quadweir.bench.mapping import SECTIONS, report, run
     from quadweir.runtime.session import build
 
@@ -95,11 +95,11 @@ def mapping(
 @app.command("mapping-latency")
 def mapping_latency(
     kafka: Annotated[str, typer.Option(metavar="HOST:PORT", help="A broker; see `make kafka`.")],
-    rate: Annotated[int, typer.Option(min=1, help="Records a second.")] = 1000,
+    rate: Annotated[int, typer.Option(min=1, help="Records per second.")] = 1000,
     seconds: Annotated[int, typer.Option(min=1, help="How long to measure.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """From Kafka to Kafka through a mapping: real-time mode beside micro-batches."""
+    """From Kafka to Kafka through a mapping: real-time mode and micro-batches."""
     from quadweir.bench.latency import SLOTS, run
     from quadweir.runtime.session import build
     from quadweir.sources.kafka import check_broker
@@ -208,7 +208,7 @@ def sparkwave(
     windows: Annotated[
         list[int] | None,
         typer.Option(
-            "--window", min=1, help="Measure windows of so many seconds; may be repeated."
+            "--window", min=1, help="Measure windows of this many seconds; may be repeated."
         ),
     ] = None,
     report: Annotated[
@@ -231,9 +231,14 @@ def sparkwave(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Entailment inside matching, beside a stream that has the consequences in it already."""
+    """Entailment inside matching, next to a stream that contains the consequences."""
     from quadweir.bench import sparkwave as bench
     from quadweir.bench.kernel import as_text
+
+    if report is not None:
+        # What the page needs must be there before anything is measured.
+        from quadweir.bench.page import write
+        from quadweir.bench.sparkwave_report import report as page
 
     if generate is not None:
         for file in bench.generate(generate, offers=offers or 10_000):
@@ -265,9 +270,6 @@ def sparkwave(
         results = [{**measured, "commands": [words]}]
     result = bench.merged(results)
     if report is not None:
-        from quadweir.bench.page import write
-        from quadweir.bench.sparkwave_report import report as page
-
         write(page(result), result, report, "sparkwave")
     if as_json:
         print_json(result)
@@ -285,7 +287,9 @@ def ndw(
     ] = Path("out"),
     kafka: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Feed live runs by this broker; see `make kafka`."),
+        typer.Option(
+            metavar="HOST:PORT", help="Feed live runs through this broker; see `make kafka`."
+        ),
     ] = None,
     data: Annotated[
         Path | None,
@@ -362,7 +366,7 @@ def read_result(file: Path, name: str) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict) or found.get("benchmark") != name:
         raise SourceError(
-            f"{file} is no result of bench {name}",
+            f"{file} is not a result of bench {name}",
             hint=f"Write one with: quadweir bench {name} --json > FILE",
         )
     return found

@@ -45,12 +45,12 @@ def report(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """LSBench and its kin: which queries run, whether answers are right, how fast, beside others.
+    """LSBench and related workloads: which queries run, whether answers are right, and how fast.
 
-    A wrong answer, or a piece that fails, ends with exit code 4 once the page is written.
+    The exit code is 4 if an answer is wrong or a piece fails; the page is written all the same.
 
-    Results are kept in OUT piece by piece: a run that was interrupted goes on where it stopped, as
-    long as the commit and the machine are the same.
+    Each result is kept in OUT: an interrupted run continues where it stopped, as long as the commit
+    and the machine are the same.
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -100,7 +100,7 @@ def report(
     if problems := wrong(result):
         raise DataError(
             f"{len(problems)} of the pieces failed or gave wrong answers: {problems[0]}",
-            hint=f"{page} tells all of them.",
+            hint=f"{page} lists all of them.",
         )
 
 

@@ -14,9 +14,10 @@ import typer
 
 from quadweir.commands.output import print_json, printable, stderr_console
 from quadweir.errors import DataError, UsageError
+from quadweir.private import make_folder
 
 if TYPE_CHECKING:
-    from quadweir.sources.conversion import Outcome
+    from quadweir.commands.conversion import Outcome
     from quadweir.sources.rdfdocuments import BadQuad
 
 
@@ -38,10 +39,10 @@ def convert(
         str, typer.Argument(metavar="OUT", help="The file to write; - is standard output.")
     ],
     source_format: Annotated[
-        Format | None, typer.Option("--from", help="The format of IN, if its name does not say.")
+        Format | None, typer.Option("--from", help="The format of IN, if its name does not tell.")
     ] = None,
     target_format: Annotated[
-        Format | None, typer.Option("--to", help="The format of OUT, if its name does not say.")
+        Format | None, typer.Option("--to", help="The format of OUT, if its name does not tell.")
     ] = None,
     base: Annotated[
         str | None, typer.Option(metavar="IRI", help="Resolve relative IRIs against this one.")
@@ -51,21 +52,22 @@ def convert(
     ] = False,
     dead_letters: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Keep what cannot be read here, as JSON Lines."),
+        typer.Option(metavar="FILE", help="Keep unreadable records here, as JSON Lines."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Write nothing and end with 4 if a line is wrong.")
+        bool, typer.Option("--strict", help="Write nothing and exit with 4 if a line is wrong.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Convert RDF files between N-Triples, N-Quads, Turtle, TriG, RDF/XML, JSON-LD and N3.
 
-    The ends of the names say the formats; .gz packs and unpacks. A line of N-Triples or N-Quads
-    that does not parse is left out and counted; an error in another format ends the file there and
+    The extensions determine the formats; .gz means gzip. A line of N-Triples or N-Quads
+    that does not parse is skipped and counted. An error in another format ends the file there and
     the command with exit code 4.
     """
-    from quadweir.sources.conversion import Conversion, format_of
-    from quadweir.sources.conversion import convert as run
+    from quadweir.commands.conversion import Conversion
+    from quadweir.commands.conversion import convert as run
+    from quadweir.fileformats import format_of
 
     to_stdout = target == "-"
     if to_stdout and target_format is None:
@@ -85,7 +87,7 @@ def convert(
     with ExitStack() as stack:
         letters: TextIO | None = None
         if dead_letters is not None:
-            dead_letters.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(dead_letters.parent)
             letters = stack.enter_context(dead_letters.open("w", encoding="utf-8"))
 
         def on_bad(item: BadQuad) -> None:
@@ -100,7 +102,7 @@ def convert(
             if strict:
                 raise DataError(
                     f"{source}, {item.place}: {item.reason}",
-                    hint="Mend it, or convert without --strict to leave it out.",
+                    hint="Fix it, or convert without --strict to skip it.",
                 )
 
         outcome = run(job, on_bad=on_bad, on_bytes=_progress(source, stack))
@@ -151,5 +153,5 @@ def _finish(source_format: str, outcome: Outcome, source: Path, target: str, as_
     if outcome.bad and source_format not in ("ntriples", "nquads"):
         raise DataError(
             f"{source} could not be read to its end",
-            hint=f"What stands before {outcome.first_bad[0].place} was converted.",
+            hint=f"Everything before {outcome.first_bad[0].place} was converted.",
         )

@@ -64,7 +64,7 @@ class Meter:
         if watermark and watermark != _NO_WATERMARK:
             self.watermark = watermark
         if not any(rows):
-            return  # Spark repeats the number of the last batch while nothing arrives
+            return  # While nothing arrives, Spark reports the number of the batch that is still to come.
         self._last_batch = progress["batchId"]
         self.batch_ms.append(progress["durationMs"]["triggerExecution"])
         for name, count in zip(self.names, rows, strict=True):

@@ -77,19 +77,22 @@ def demo(
         float, typer.Option(min=1, max=3600, help="How long the sensors play.")
     ] = 40.0,
     rate: Annotated[
-        int, typer.Option(min=100, max=50_000, help="Sensor records a second, of both streams.")
+        int,
+        typer.Option(
+            min=100, max=50_000, help="Sensor records per second, of both streams together."
+        ),
     ] = 2_000,
     output: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the RDF goes; a former run is replaced.")
+        Path, typer.Option(metavar="DIR", help="Where the RDF goes; replaces an earlier run.")
     ] = Path("out/demo"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Watch motorway sensors become an RDF stream, live.
 
-    Sensors along a made-up motorway measure flow and speed, lane by lane; their readings are played
-    as two live streams, many times faster than they would come. An RML mapping turns each into an
-    RDF observation; the observations go to files, each exactly once. A continuous query asks all the
-    while where cars crawl. Needs no network.
+    Sensors along a made-up motorway measure flow and speed on each lane. The demo plays their
+    readings as two live streams, many times faster than real time. An RML mapping turns each reading
+    into an RDF observation, and files hold every observation exactly once. A continuous query
+    reports where cars crawl. The demo needs no network.
     """
     from quadweir.bench.motorway import write_recording
     from quadweir.runtime.session import build
@@ -244,18 +247,17 @@ def observe_streams(flow: DataFrame, speed: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     from quadweir import rows
-    from quadweir.mapping.apply import compile_frames
+    from quadweir.mapping.apply import apply
     from quadweir.mapping.read import parse_mapping
 
     frames = {
-        BASE + name: records.withColumn(rows.STREAM, F.lit(BASE + name))
-        .withColumn("at", F.timestamp_millis(rows.EVENT_TIME))
-        .withWatermark("at", _DELAY)
+        BASE + name: records.withColumn("at", F.timestamp_millis(rows.EVENT_TIME)).withWatermark(
+            "at", _DELAY
+        )
         for name, records in zip(QUANTITIES, (flow, speed), strict=True)
     }
     text = files("quadweir.bench").joinpath("motorway.ttl").read_text(encoding="utf-8")
-    compiled = compile_frames(parse_mapping(text, source="motorway.ttl"), frames)
-    return rows.select_statements(compiled.quads(carry=rows.ELEMENT))
+    return apply(parse_mapping(text, source="motorway.ttl"), frames)
 
 
 def _play(spark: SparkSession, path: Path, quantity: str, rate: int) -> DataFrame:
@@ -334,7 +336,7 @@ def _clear(output: Path) -> None:
         raise UsageError(f"{output} is not a folder")
     if output.is_dir() and any(output.iterdir()) and not (output / _MARKER).is_file():
         raise UsageError(
-            f"{output} is not empty, and no former run of the demo made it",
+            f"{output} is not empty, and no earlier run of the demo made it",
             hint="Name another folder with --output.",
         )
     for part in (_RECORDING, _RDF, _CHECKPOINT, _WARM_UP, _ANSWERS, _QUERY_STATE):

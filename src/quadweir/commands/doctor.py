@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from quadweir.addresses import read_addresses
 from quadweir.commands.output import print_json, stderr_console
-from quadweir.errors import QuadweirError, UsageError
+from quadweir.errors import QuadweirError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,13 +62,13 @@ def doctor(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Check what Quadweir needs of this machine, and say what to do.
+    """Check this machine for what Quadweir needs, and say how to fix it.
 
-    Ends with exit code 1 if something that Quadweir cannot do without is broken. What is marked
+    The exit code is 1 if something that Quadweir always needs is broken. What is marked
     optional is needed for some sources or tests only.
     """
     if kafka is not None:
-        _check_addresses(kafka)
+        read_addresses(kafka)
     findings = []
     for finding in _run_checks(quick, kafka):
         findings.append(finding)
@@ -79,7 +80,7 @@ def doctor(
     elif broken:
         print(f"\n{broken} of {len(findings)} checks failed; start with the first.")
     else:
-        print("\nAll that Quadweir cannot do without is there.")
+        print("\nEverything that Quadweir always needs is there.")
     if broken:
         raise typer.Exit(1)
 
@@ -262,9 +263,16 @@ def _describe_worker(batches: Iterator[object]) -> Iterator[object]:
 
 
 def check_kafka_jars() -> Finding:
-    """Look for Spark's Kafka connector, which pyspark does not bring."""
+    """Look for the Kafka client, and for Spark's connector, which pyspark does not bring."""
     from quadweir.sources.kafka import connector_folder, connector_jars, connector_note
 
+    if importlib.util.find_spec("kafka") is None:
+        return Finding(
+            "kafka connector",
+            Status.OPTIONAL,
+            "kafka-python is not installed",
+            "For Kafka sources and sinks: pip install 'quadweir[kafka]'.",
+        )
     if connector_jars():
         found = f"{connector_note() or 'a connector'} in {connector_folder()}"
         return Finding("kafka connector", Status.OK, found)
@@ -329,15 +337,6 @@ def _run(command: list[str]) -> str | None:
         return None
     said = done.stderr.decode(errors="replace").strip().splitlines()
     return said[-1] if said else f"exit code {done.returncode}"
-
-
-def _check_addresses(brokers: str) -> None:
-    for address in brokers.split(","):
-        host, _, port = address.strip().rpartition(":")
-        if not (host and port.isdecimal() and 0 < int(port) < 65536):
-            raise UsageError(
-                f"not HOST:PORT: {address}", hint="For example: --kafka localhost:9092"
-            )
 
 
 def _print(finding: Finding) -> None:

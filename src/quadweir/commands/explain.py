@@ -10,13 +10,18 @@ import typer
 
 from quadweir.commands.output import print_json
 from quadweir.commands.querytext import (
+    BaseOption,
     ContentOption,
     DialectOption,
+    FullWindowsOption,
     QueryArgument,
+    ReportOption,
+    StartOption,
     read_query,
     read_text,
+    windowing_of,
 )
-from quadweir.commands.schemas import SchemaOption, schema_of
+from quadweir.commands.schemas import SchemaOption, schema_of, tell_of
 from quadweir.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
@@ -29,13 +34,17 @@ def explain(
     query: QueryArgument,
     dialect: DialectOption = None,
     content: ContentOption = None,
+    base: BaseOption = None,
+    start: StartOption = None,
+    full_windows: FullWindowsOption = False,
+    report: ReportOption = None,
     steps: Annotated[
         bool, typer.Option("--steps", help="Also show the tree after every rule that changed it.")
     ] = False,
     plan: Annotated[
         bool,
         typer.Option(
-            "--plan", help="Also show how it is run: what is matched, how it is sharded and why."
+            "--plan", help="Also show how it runs: what is matched, how it is sharded and why."
         ),
     ] = False,
     spark: Annotated[
@@ -49,19 +58,20 @@ def explain(
         bool,
         typer.Option(
             "--entailment",
-            help="With --schema: also show the network of the schema, full and as far as used.",
+            help="With --schema: also show the network of the schema, full and reduced.",
         ),
     ] = False,
     svg: Annotated[
         Path | None,
         typer.Option("--svg", metavar="FILE", help="With --entailment: draw the networks, too."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Show what a query means: dialect, windows, reports, algebra, static parts, state, plan.
 
     Nothing is run or fetched.
     """
+    from quadweir.algebra.warn import warnings_of
     from quadweir.entailment.close import refuse_transitive
 
     if spark and not plan:
@@ -71,7 +81,16 @@ def explain(
     if svg is not None and not entailment:
         raise UsageError("--svg goes with --entailment", hint="Add --entailment.")
     text, source = read_text(query)
-    read = read_query(text, source, dialect=dialect, content=content, allow=("FROM", "SERVICE"))
+    read = read_query(
+        text,
+        source,
+        dialect=dialect,
+        content=content,
+        base=base,
+        allow=("FROM", "SERVICE"),
+        windowing=windowing_of(start, full_windows, report),
+    )
+    tell_of(warnings_of(read))
     facts = explanation(read, dialect or _detected(text), steps=steps)
     axioms = schema_of(schema or ())
     if axioms is not None:
@@ -114,17 +133,14 @@ def _networks(schema: Schema, query: ContinuousQuery, svg: Path | None) -> str:
 
 def planned(query: ContinuousQuery, shards: int | None = None, schema: Schema | None = None) -> str:
     """Say how a query is run, as far as that can be told without its streams and static data."""
-    from quadweir.algebra.dataset import Dataset
     from quadweir.entailment.needs import needs_of
     from quadweir.entailment.table import Table
     from quadweir.optimize.pipeline import optimize
     from quadweir.plan.describe import describe
     from quadweir.plan.query import plan_query
 
-    named = (*query.default_graphs, *query.named_graphs)
     found = plan_query(
         optimize(query).query,
-        static=Dataset.of([], named=named),
         streams=(),
         table=Table.of(schema, needs_of(query)) if schema is not None else None,
     )
@@ -251,7 +267,15 @@ def scope_in_words(scope: Scope) -> str:
             return "the present instant"
         case _:
             return "everything so far"
-    return text if step is None else f"{text}, looked at every {duration(step)}"
+    if step is None:
+        return text
+    if isinstance(scope, TimeScope) and scope.while_open:
+        return (
+            f"the window of {duration(scope.range_ms)} that closes next, one every {duration(step)}"
+        )
+    first = ", full ones only" if isinstance(scope, TimeScope) and scope.full else ""
+    start = f", from {scope.origin_ms} on" if scope.origin_ms else ""
+    return f"{text}, looked at every {duration(step)}{start}{first}"
 
 
 def as_text(facts: dict[str, Any]) -> str:

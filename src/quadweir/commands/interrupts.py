@@ -1,4 +1,4 @@
-"""Ctrl-C as a question that a loop can ask, instead of an exception in the middle of a call to Spark.
+"""Ctrl-C and SIGTERM as a question that a loop can ask, not an exception in the middle of a call to Spark.
 
 A KeyboardInterrupt that lands inside Spark's Python gateway leaves its connection broken: the query
 can then not be stopped in order, and what the user sees is a traceback.
@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import logging
 import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
+
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 @final
 class Interrupts:
-    """While open, the first Ctrl-C is noted in `seen`; a second one interrupts at once.
+    """While open, the first Ctrl-C or SIGTERM is noted in `seen`; a second one interrupts at once.
 
     Open it once the Spark session runs: pyspark sets a handler of its own when one starts.
 
@@ -27,10 +32,10 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.seen = False
-        self._former: Any = None
+        self._former: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        self._former = signal.signal(signal.SIGINT, self._note)
+        self._former = {each: signal.signal(each, self._note) for each in _ENDING}
         return self
 
     def __exit__(
@@ -39,13 +44,41 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        signal.signal(signal.SIGINT, self._former)
+        for each, former in self._former.items():
+            signal.signal(each, former)
+        # A signal to the whole process group ends Spark too, in the middle of what was asked of it.
+        if self.seen and error is not None and _is_lost_connection(error):
+            raise KeyboardInterrupt from error
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         del number, frame
         if self.seen:
             raise KeyboardInterrupt
         self.seen = True
+
+
+def _is_lost_connection(error: BaseException) -> bool:
+    from py4j.protocol import Py4JNetworkError
+
+    return isinstance(error, (ConnectionError, EOFError, Py4JNetworkError))
+
+
+@contextmanager
+def terminated_in_order() -> Iterator[None]:
+    """Have SIGTERM end what runs meanwhile as Ctrl-C does, so that scratch files and processes go."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    former = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)
 
 
 def quieten_gateway() -> None:

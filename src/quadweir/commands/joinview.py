@@ -1,25 +1,20 @@
-"""Watch the windows of stream joins: a live table on a terminal, or a plain line now and then."""
+"""The windows of stream joins, as tables for a terminal and as lines for a log."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, final
 
-from quadweir.commands.output import printable, stderr_console
+from quadweir.commands.output import printable
 from quadweir.sources.times import format_time
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
     from rich.console import RenderableType
-    from rich.live import Live
 
 METRICS: Final = "quadweir_join_"
 """As in `runtime.joins`, which brings Spark along."""
-_SECONDS_BETWEEN_LINES: Final = 10.0
 _MOST_KEYS: Final = 10
 # As in the kernel: nothing is known yet.
 _EDGE: Final = 2**59
@@ -73,61 +68,8 @@ def read_reports(progress: Mapping[str, Any]) -> list[JoinReport]:
     return found
 
 
-class JoinView:
-    """Shows how the joins of a mapping fare, on standard error, until told to stop.
-
-    Args:
-        clock: seconds that only grow; tests pass their own.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._console = stderr_console()
-        self._live: Live | None = None
-        self._next_line = clock()
-        self._shown: list[str] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
-
-    def update(self, query: StreamingQuery) -> None:
-        """Take in the query's newest progress and show it."""
-        progress = query.lastProgress
-        reports = read_reports(json.loads(progress.json)) if progress is not None else []
-        if reports:
-            self.show(reports)
-
-    def show(self, reports: list[JoinReport]) -> None:
-        """Show reports, one for each join."""
-        if self._console.is_terminal:
-            if self._live is None:
-                from rich.live import Live
-
-                self._live = Live(console=self._console, auto_refresh=False)
-                self._live.start()
-            self._live.update(render(reports), refresh=True)
-            return
-        lines = [report.line() for report in reports]
-        if lines != self._shown and self._clock() >= self._next_line:
-            self._next_line = self._clock() + _SECONDS_BETWEEN_LINES
-            self._shown = lines
-            for line in lines:
-                self._console.print(line, markup=False)
-
-
-def render(reports: list[JoinReport]) -> RenderableType:
+def tables_of(reports: list[JoinReport]) -> list[RenderableType]:
     """Make a table of each join: its windows, and how full they are."""
-    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
@@ -146,7 +88,7 @@ def render(reports: list[JoinReport]) -> RenderableType:
                 f"{window['evictions']:,}" if window["evictions"] is not None else "",
             )
         parts.append(table)
-    return Group(*parts)
+    return parts
 
 
 def _fill(count: int, limit: int | None) -> str:

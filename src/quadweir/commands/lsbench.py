@@ -30,7 +30,7 @@ def _root() -> None:
 
 @app.command()
 def generate(
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="A folder that is not there yet.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A folder that does not exist yet.")],
     users: Annotated[int, typer.Option(min=2, help="How many users.")] = 1000,
     days: Annotated[int, typer.Option(min=1, help="How long.")] = 30,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same bytes.")] = 1,
@@ -51,7 +51,9 @@ def generate(
     friend_probability: Annotated[
         float, typer.Option(help="P of a friendship is P times D to the power of the distance.")
     ] = 0.8,
-    friend_decay: Annotated[float, typer.Option(help="The D of it.")] = 0.8,
+    friend_decay: Annotated[
+        float, typer.Option(help="D in the probability of a friendship.")
+    ] = 0.8,
     friend_window: Annotated[
         int, typer.Option(min=1, help="How far apart in the order of a pass friends may be.")
     ] = 32,
@@ -78,11 +80,13 @@ def generate(
     lone_trackers: Annotated[float, typer.Option(help="Part of users tracked alone.")] = 0.1,
     with_spark: Annotated[
         bool | None,
-        typer.Option("--spark/--no-spark", help="Write in parallel; by default if it is much."),
+        typer.Option(
+            "--spark/--no-spark", help="Write in parallel; default: if the network is large."
+        ),
     ] = None,
     rate: Annotated[
         float | None,
-        typer.Option(metavar="R", help="Then play it live, R triples a second over all streams."),
+        typer.Option(metavar="R", help="Then play it live, R triples per second over all streams."),
     ] = None,
     to: Annotated[
         str | None,
@@ -92,7 +96,7 @@ def generate(
             "for each stream; by default OUT/live.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was made as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Make a social network: five streams in the order of time, and its static data.
 
@@ -178,7 +182,7 @@ def _outlet(to: str, number: int, stream: str) -> Outlet:
 
     if to == "-":
         raise UsageError(
-            "five streams do not go to one standard output",
+            "standard output cannot take five streams",
             hint="Name a folder, a first TCP port or a prefix of Kafka topics.",
         )
     return outlet_for(_target(to, number, stream), ".stream")

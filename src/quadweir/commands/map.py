@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quadweir.commands.board import STARTING, Board
+from quadweir.commands.mappingtimes import TimeOption, parse_times
 from quadweir.commands.output import print_json, printable, stderr_console
+from quadweir.commands.preflight import check_file
 from quadweir.errors import MappingError, UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +29,14 @@ class Format(StrEnum):
     TURTLE = "turtle"
     TRIG = "trig"
     JSONLD = "jsonld"
+    TIMED_LINES = "timed-lines"
+
+
+class Rules(StrEnum):
+    """The rules for values as the command line names them; see `quadweir.mapping.sources`."""
+
+    CURRENT = "current"
+    OLDER = "older"
 
 
 def map(  # noqa: A001 - the verb's own name
@@ -40,40 +51,43 @@ def map(  # noqa: A001 - the verb's own name
             "Default: standard output.",
         ),
     ] = None,
-    form: Annotated[Format | None, typer.Option("--format", help="How to write.")] = None,
+    form: Annotated[Format | None, typer.Option("--format", help="The output format.")] = None,
     distinct: Annotated[
         bool, typer.Option("--distinct", help="Write every quad only once.")
     ] = False,
     base: Annotated[
-        str | None, typer.Option(metavar="IRI", help="Put relative IRIs after this one.")
+        str | None, typer.Option(metavar="IRI", help="Resolve relative IRIs against this one.")
     ] = None,
     live: Annotated[
-        bool, typer.Option("--live", help="Go on as records arrive, until Ctrl-C.")
+        bool, typer.Option("--live", help="Continue as records arrive, until Ctrl-C.")
     ] = False,
     realtime: Annotated[
         bool,
         typer.Option("--realtime", help="From Kafka to Kafka in Spark's real-time mode."),
     ] = False,
+    time: TimeOption = None,
     streams: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The TOML file that declares streams named by IRI."),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Where a live run keeps its progress, to go on from."),
+        typer.Option(metavar="FOLDER", help="Where a live run keeps its progress for a restart."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="End with 4 if a record cannot be used.")
+        bool, typer.Option("--strict", help="Exit with 4 if a record cannot be used.")
     ] = False,
     validate: Annotated[
-        bool, typer.Option("--validate", help="Only say what is wrong or doubtful.")
+        bool, typer.Option("--validate", help="Only list errors and doubtful places.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Say what is read how, on standard error.")
+        bool, typer.Option("--explain", help="Say on standard error how each source is read.")
     ] = False,
     allow_dir: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FOLDER", help="Let the mapping touch files there; repeatable."),
+        typer.Option(
+            metavar="FOLDER", help="Let the mapping use files in this folder; repeatable."
+        ),
     ] = None,
     allow_net: Annotated[
         list[str] | None,
@@ -83,17 +97,27 @@ def map(  # noqa: A001 - the verb's own name
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Keep what cannot be used here, as JSON Lines: a file; with --live a folder, or "
+            help="Keep unusable records here, as JSON Lines: a file; with --live a folder, or "
             "kafka:BROKERS/TOPIC.",
         ),
     ] = None,
+    value_rules: Annotated[
+        Rules | None,
+        typer.Option(
+            help="How values become terms where vocabularies differ. "
+            "Default: by the vocabulary of each source."
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Let logical targets replace files.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Turn records into RDF with an RML mapping.
 
-    Without --live everything is read, written once, and the command ends. Files that the mapping
-    names are looked for in its own folder and may not lie outside of it. A record that cannot be
-    used is left out, counted, and kept with its reason if --dead-letters names a file.
+    Without --live, the command reads everything, writes once, and ends. Files that the mapping names
+    must be in its own folder, unless --allow-dir allows another. A record that cannot be used
+    is skipped, counted, and kept with its reason if --dead-letters is given.
     """
     from quadweir.mapping.files import Folders
     from quadweir.mapping.model import Mapping
@@ -103,12 +127,23 @@ def map(  # noqa: A001 - the verb's own name
         raise UsageError(f"there is no mapping file {mapping}", hint="Check the path.")
     if base is not None and not IRI(base).is_valid():
         raise UsageError(f"--base {base} is not an absolute IRI", hint="Write http://.../.")
-    model = Mapping.read(mapping)
+    model = Mapping.read(mapping, rules=value_rules)
     folders = Folders(mapping=mapping.resolve().parent, allowed=tuple(allow_dir or ()))
     if validate:
         _validate(model, folders, as_json)
         return
-    _check_together(live or realtime, output, form, dead_letters, checkpoint, as_json)
+    _warn(model)
+    _check_together(live or realtime, output, dead_letters, checkpoint, as_json)
+    written = str(form or (Format.NQUADS if live or realtime else _format_of(output)))
+    is_timed = written == Format.TIMED_LINES
+    times = parse_times(time or [], [model])
+    if times and not is_timed:
+        raise UsageError("--time goes with --format timed-lines", hint="Add it, or drop --time.")
+    if is_timed and distinct:
+        raise UsageError(
+            "--distinct would take quads out of the elements that they belong to",
+            hint="Leave it out, or write nquads.",
+        )
     if live or realtime:
         from quadweir.commands.maplive import LiveOptions, run
 
@@ -116,7 +151,8 @@ def map(  # noqa: A001 - the verb's own name
             model,
             LiveOptions(
                 output=output,
-                form=str(form or Format.NQUADS),
+                form=written,
+                times=times,
                 distinct=distinct,
                 base=base,
                 realtime=realtime,
@@ -127,6 +163,7 @@ def map(  # noqa: A001 - the verb's own name
                 hosts=tuple(allow_net or ()),
                 dead_letters=dead_letters,
                 folders=folders,
+                overwrite=overwrite,
             ),
         )
         return
@@ -138,21 +175,34 @@ def map(  # noqa: A001 - the verb's own name
     job = Job(
         folders=folders,
         output=path,
-        syntax=Syntax(str(form or _format_of(path))),
+        syntax=Syntax.NQUADS if is_timed else Syntax(written),
+        is_timed=is_timed,
+        times=times,
         distinct=distinct,
         base=base,
         strict=strict,
         dead_letters=Path(dead_letters) if dead_letters is not None else None,
         declarations=load(streams) if streams is not None else {},
         hosts=tuple(allow_net or ()),
+        mapping_file=mapping,
+        overwrite=overwrite,
     )
     _bounded(model, job, explain, as_json)
+
+
+def _warn(model: Mapping) -> None:
+    """Tell on standard error what is doubtful in the text of a mapping."""
+    from quadweir.mapping.findings import Level
+
+    console = stderr_console()
+    for one in model.findings:
+        if one.level is Level.WARNING:
+            console.print(printable(str(one)), markup=False, highlight=False)
 
 
 def _check_together(
     live: bool,
     output: str | None,
-    form: Format | None,
     dead_letters: str | None,
     checkpoint: Path | None,
     as_json: bool,
@@ -171,20 +221,25 @@ def _check_together(
         raise UsageError(
             "a run to the end has no checkpoint", hint="Drop --checkpoint, or add --live."
         )
-    if form is None and output not in (None, "-"):
-        _format_of(Path(str(output)))
 
 
 def _bounded(model: Mapping, job: Job, explain: bool, as_json: bool) -> None:
     from quadweir.mapping.check import check_mapping
-    from quadweir.mapping.run import run_bounded
+    from quadweir.mapping.live import check_sources
+    from quadweir.mapping.run import check_graphs, run_bounded
     from quadweir.runtime.session import build
 
     check_mapping(model)
+    check_graphs(model, job.syntax)
+    check_sources(model, job.folders, job.declarations, job.hosts)
+    for path in (job.output, job.dead_letters, *job.target_paths(model)):
+        if path is not None:
+            check_file(path)
     console = stderr_console()
-    with console.status("starting Spark") as status:
+    with Board.of_bounded(prints=job.output is None) as board:
+        board.start(STARTING)
         spark = build(app_name="quadweir-map")
-        status.update("mapping")
+        board.start("mapping")
         try:
             outcome = run_bounded(model, spark, job)
         finally:
@@ -212,20 +267,24 @@ def _bounded(model: Mapping, job: Job, explain: bool, as_json: bool) -> None:
         )
 
 
-def _format_of(path: Path | None) -> str:
+def _format_of(output: str | None) -> str:
     """What the name of a file says about its format; N-Quads if it says nothing."""
-    if path is None:
+    if output in (None, "-"):
         return Format.NQUADS
-    from quadweir.sources.conversion import format_of
+    from quadweir.fileformats import format_of
 
+    name = Path(str(output)).name
+    if name.lower().removesuffix(".gz").endswith(".stream"):
+        return Format.TIMED_LINES
     try:
-        found = format_of(path.name)
+        found = format_of(name)
     except UsageError:
         return Format.NQUADS
     if found not in list(Format):
         raise UsageError(
             f"{found} is not a format of `quadweir map`",
-            hint="Write nquads, ntriples, turtle, trig or jsonld; `quadweir convert` does the rest.",
+            hint="Write nquads, ntriples, turtle, trig, jsonld or timed-lines; `quadweir convert` does "
+            "the rest.",
         )
     return found
 

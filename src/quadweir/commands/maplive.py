@@ -5,26 +5,25 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, TextIO, final
 
+from quadweir.commands.board import STARTING, Board
 from quadweir.commands.interrupts import Interrupts, quieten_gateway
-from quadweir.commands.joinview import JoinView
 from quadweir.commands.letters import KAFKA, kafka_sink, letter_sink
-from quadweir.commands.output import printable, stderr_console
+from quadweir.commands.mapview import MapView
 from quadweir.errors import EnvironmentProblem, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping as Declarations
-
     from pyspark.sql import SparkSession
 
     from quadweir.mapping.files import Folders
     from quadweir.mapping.live_run import Run
-    from quadweir.mapping.model import Mapping
+    from quadweir.mapping.model import Mapping as RmlMapping
     from quadweir.sinks.kafka import KafkaSink
     from quadweir.sinks.start import Sink
     from quadweir.sources.declare import StreamDeclaration
@@ -42,6 +41,7 @@ class LiveOptions:
     folders: Folders
     output: str | None = None
     form: str = "nquads"
+    times: Mapping[str, str] = field(default_factory=dict)
     distinct: bool = False
     base: str | None = None
     realtime: bool = False
@@ -51,12 +51,18 @@ class LiveOptions:
     explain: bool = False
     hosts: tuple[str, ...] = ()
     dead_letters: str | None = None
+    overwrite: bool = False
 
 
-def run(mapping: Mapping, options: LiveOptions) -> None:
+def run(mapping: RmlMapping, options: LiveOptions) -> None:
     """Map until Ctrl-C, or until a source fails."""
     from quadweir.mapping.check import check_mapping
+    from quadweir.mapping.live import check_realtime_sources, check_sources, reads_streams
+    from quadweir.mapping.run import check_graphs
+    from quadweir.runtime.claims import Claim
     from quadweir.runtime.session import build
+    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.rdf_documents import Syntax
     from quadweir.sources.declare import load
 
     check_options(options)
@@ -66,34 +72,52 @@ def run(mapping: Mapping, options: LiveOptions) -> None:
         checkpoint = options.checkpoint or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="quadweir-map-"))
         )
+        stack.enter_context(Claim(checkpoint))
+        if options.form != LineFormat.TIMED_LINES:
+            check_graphs(mapping, Syntax(options.form))
+        check_sources(mapping, options.folders, declarations, options.hosts)
+        if not reads_streams(mapping, declarations):
+            raise _no_stream()
+        own, letters = _sink(options), letter_sink(options.dead_letters, name="map")
+        if options.realtime:
+            check_realtime_sources(mapping, declarations)
+            _topics(own, options)
+        for sink in (own, letters):
+            if sink is not None:
+                sink.prepare()
         master = _master(mapping, declarations) if options.realtime else None
+        board = stack.enter_context(Board())
+        board.start(STARTING)
         spark = build(app_name="quadweir-map", master=master)
         stack.callback(spark.stop)
         quieten_gateway()
         interrupts = stack.enter_context(Interrupts())
-        begun = begin(spark, mapping, options, checkpoint, declarations)
-        view = stack.enter_context(JoinView())
+        board.start("compiling the mapping and starting it")
+        begun = begin(spark, mapping, options, checkpoint, declarations, board)
+        view = MapView(board)
+        board.start("running; the first batch is not done yet")
         try:
             while not interrupts.seen:
                 if begun.wait(_POLL):
                     break
-                view.update(begun.query)
+                bad = begun.letters.count if begun.letters is not None else 0
+                view.update(begun.query.recentProgress, bad)
         finally:
             begun.query.stop()
 
 
 def check_options(options: LiveOptions) -> None:
     """Refuse what a live run cannot do."""
-    if options.form not in ("nquads", "ntriples"):
+    if options.form not in ("nquads", "ntriples", "timed-lines"):
         raise UsageError(
             f"a live run cannot write {options.form}, whose documents have an end",
-            hint="Write nquads or ntriples; logical targets can have any format, a document for "
+            hint="Write nquads, ntriples or timed-lines; logical targets can have any format, a document for "
             "each batch.",
         )
     if options.distinct:
         raise UsageError(
-            "--distinct would have to remember every quad of a stream for ever",
-            hint="Leave it out; RDF takes no notice of repetition.",
+            "--distinct would have to remember every quad of a stream forever",
+            hint="Leave it out; repeated quads do not change an RDF graph.",
         )
     if options.realtime and options.strict:
         raise UsageError(
@@ -104,54 +128,74 @@ def check_options(options: LiveOptions) -> None:
 
 def begin(
     spark: SparkSession,
-    mapping: Mapping,
+    mapping: RmlMapping,
     options: LiveOptions,
     checkpoint: Path,
-    declarations: Declarations[str, StreamDeclaration],
+    declarations: Mapping[str, StreamDeclaration],
+    board: Board | None = None,
 ) -> Run:
-    """Start mapping in a session."""
+    """Start mapping in a session; what there is to say is said on a board."""
+    from quadweir.mapping.elements import Elements
     from quadweir.mapping.live import Streams, check_realtime, compile_live
     from quadweir.mapping.live_run import Letters, Run, start_batches, start_realtime
-    from quadweir.mapping.run import check_graphs
     from quadweir.runtime.joins import host_join
-    from quadweir.sinks.rdf_documents import Syntax
+    from quadweir.sinks.lines import LineFormat
 
-    check_graphs(mapping, Syntax(options.form))
+    board = board if board is not None else Board()
+    is_timed = options.form == LineFormat.TIMED_LINES
     streams = Streams(
         spark=spark,
         folders=options.folders,
         spool=checkpoint / "spool",
         declarations=declarations,
         hosts=options.hosts,
+        times=options.times,
     )
     compiled = compile_live(
-        mapping, streams, base=options.base, host=host_join, run=str(checkpoint.absolute())
+        mapping,
+        streams,
+        base=options.base,
+        host=host_join,
+        elements=Elements(lambda _: "") if is_timed else None,
+        run=str(checkpoint.absolute()),
     )
     if options.explain:
-        stderr_console().print(printable(compiled.explain()), markup=False)
+        board.say(compiled.explain())
     if not compiled.is_streaming:
-        raise UsageError(
-            "the mapping reads no stream", hint="Run it without --live, or name a stream."
-        )
-    own = _sink(options)
+        raise _no_stream()
+    own = _sink(options, board.output())
     if options.realtime:
         check_realtime(mapping, compiled, declarations)
         _check_slots(spark, mapping, declarations)
-        return Run(start_realtime(compiled, *_topics(own, options), checkpoint))
-    letters = Letters(letter_sink(options.dead_letters, name="map"), options.strict, _tell)
-    return start_batches(compiled, own, checkpoint, folders=options.folders, letters=letters)
+        quads, dead = _topics(own, options)
+        if options.dead_letters is None:
+            board.say(f"records that cannot be used go to the topic {dead}")
+        return Run(start_realtime(compiled, quads, dead, checkpoint))
+
+    def tell(count: int, told: str) -> None:
+        board.say(f"{count} records could not be used so far; one of them: {told}")
+
+    letters = Letters(letter_sink(options.dead_letters, name="map"), options.strict, tell)
+    return start_batches(
+        compiled,
+        own,
+        checkpoint,
+        folders=options.folders,
+        letters=letters,
+        overwrite=options.overwrite,
+    )
 
 
-def _tell(count: int, told: str) -> None:
-    stderr_console().print(
-        printable(f"{count} records could not be used so far; one of them: {told}"), markup=False
+def _no_stream() -> UsageError:
+    return UsageError(
+        "the mapping reads no stream", hint="Run it without --live, or name a stream."
     )
 
 
 # -- where to write ---------------------------------------------------------------------------
 
 
-def _sink(options: LiveOptions) -> Sink:
+def _sink(options: LiveOptions, out: TextIO | None = None) -> Sink:
     from quadweir.sinks.console import ConsoleSink
     from quadweir.sinks.files import FileSink
     from quadweir.sinks.lines import LineFormat
@@ -159,7 +203,7 @@ def _sink(options: LiveOptions) -> Sink:
     form = LineFormat(options.form)
     target = options.output
     if target is None or target == "-":
-        return ConsoleSink(form, _ALL_ROWS, sys.stdout)
+        return ConsoleSink(form, _ALL_ROWS, out or sys.stdout)
     if target.startswith(KAFKA):
         return kafka_sink(target, options.form, name="map")
     return FileSink(Path(target), form, compress=False)
@@ -172,11 +216,7 @@ def _topics(own: Sink, options: LiveOptions) -> tuple[KafkaSink, str]:
     if not isinstance(own, KafkaSink):
         raise UsageError("real-time mode writes to Kafka only", hint="Add -o kafka:BROKERS/TOPIC.")
     if options.dead_letters is None:
-        topic = own.topic + _DEAD
-        stderr_console().print(
-            printable(f"records that cannot be used go to the topic {topic}"), markup=False
-        )
-        return own, topic
+        return own, own.topic + _DEAD
     dead = letter_sink(options.dead_letters, name="map")
     if not isinstance(dead, KafkaSink) or dead.servers != own.servers:
         raise UsageError(
@@ -186,7 +226,7 @@ def _topics(own: Sink, options: LiveOptions) -> tuple[KafkaSink, str]:
     return own, dead.topic
 
 
-def _partitions(mapping: Mapping, declarations: Declarations[str, StreamDeclaration]) -> int:
+def _partitions(mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]) -> int:
     from quadweir.mapping.live import kafka_topics
     from quadweir.sources.kafka import check_broker
 
@@ -194,7 +234,7 @@ def _partitions(mapping: Mapping, declarations: Declarations[str, StreamDeclarat
     return sum(check_broker(servers, topic=topic) or 1 for servers, topic in topics)
 
 
-def _master(mapping: Mapping, declarations: Declarations[str, StreamDeclaration]) -> str | None:
+def _master(mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]) -> str | None:
     """A local master with a slot for every partition: real-time tasks never make room."""
     if os.environ.get("QUADWEIR_MASTER"):
         return None
@@ -202,7 +242,7 @@ def _master(mapping: Mapping, declarations: Declarations[str, StreamDeclaration]
 
 
 def _check_slots(
-    spark: SparkSession, mapping: Mapping, declarations: Declarations[str, StreamDeclaration]
+    spark: SparkSession, mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]
 ) -> None:
     """Refuse to start where some partitions would wait for ever, which Spark does not say."""
     context = spark.sparkContext

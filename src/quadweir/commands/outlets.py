@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import selectors
 import socket
 import sys
@@ -10,7 +9,9 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from quadweir.addresses import read_addresses, spell
 from quadweir.errors import SourceError, UsageError
+from quadweir.private import make_folder, replaced
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -152,7 +153,7 @@ class FolderOutlet(Outlet):
 
     def open(self) -> None:
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder)
         except OSError as error:
             raise SourceError(
                 f"cannot write to {self._folder}: {error.strerror or error}"
@@ -162,10 +163,9 @@ class FolderOutlet(Outlet):
 
     def send(self, units: list[str]) -> None:
         name = f"{self._number:0{_FILE_DIGITS}}{self._suffix}"
-        hidden = self._folder / f".{name}.{os.getpid()}"
         try:
-            hidden.write_text("\n".join(units) + "\n", encoding="utf-8", newline="")
-            hidden.rename(self._folder / name)
+            with replaced(self._folder / name) as hidden:
+                hidden.write_text("\n".join(units) + "\n", encoding="utf-8", newline="")
         except OSError as error:
             raise SourceError(
                 f"cannot write to {self._folder}: {error.strerror or error}"
@@ -179,7 +179,7 @@ class KafkaOutlet(Outlet):
     tick_ms = 1000
 
     def __init__(self, servers: str, topic: str) -> None:
-        self._servers = servers
+        self._servers = spell(read_addresses(servers))
         self._topic = topic
         self._spark: SparkSession | None = None
         self._found_running = False

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from quadweir import errors
+from quadweir.commands.faults import known_fault
 from quadweir.errors import InternalError, QuadweirError
 from quadweir.spans import Span, excerpt
 
@@ -80,6 +81,10 @@ def report_unexpected(error: Exception) -> int:
             ours = kind(message.strip())
             report(ours)
             return ours.exit_code
+    fault = known_fault(error)
+    if fault is not None:
+        report(fault)
+        return fault.exit_code
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     first_line = (str(error).strip().splitlines() or [""])[0][:500]

@@ -5,20 +5,30 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO, final
 
 import typer
 
+from quadweir.commands.board import STARTING, Board
 from quadweir.commands.letters import KAFKA
+from quadweir.commands.mappingtimes import TimeOption, parse_times
+from quadweir.commands.preflight import check_file, check_query_inputs
+from quadweir.commands.querymappings import AllowDirOption, AllowNetOption, MappingOption
 from quadweir.commands.querytext import (
+    BaseOption,
     ContentOption,
     DialectOption,
+    FullWindowsOption,
     QueryArgument,
+    ReportOption,
+    StartOption,
     read_query,
     read_text,
+    windowing_of,
 )
 from quadweir.commands.schemas import SchemaOption, schema_of, tell_of
 from quadweir.errors import DataError, SourceError, UsageError
@@ -26,10 +36,15 @@ from quadweir.errors import DataError, SourceError, UsageError
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from pyspark.sql import SparkSession
+
     from quadweir.algebra.query import ContinuousQuery
+    from quadweir.algebra.windowing import Windowing
+    from quadweir.commands.querymappings import Mappings
     from quadweir.commands.queryoutput import Target
     from quadweir.commands.querystreams import Named
     from quadweir.commands.why import Reasons
+    from quadweir.engine import Engine
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.sources.streamfiles import DeadLetter, Element
@@ -38,6 +53,13 @@ if TYPE_CHECKING:
 
 # How many bad records and late elements are named one by one.
 _MOST_NAMED = 5
+
+
+class ShardsIn(StrEnum):
+    """Where a live run has its shards, as the command line names it."""
+
+    DRIVER = "driver"
+    EXECUTORS = "executors"
 
 
 def query(
@@ -54,6 +76,8 @@ def query(
         Path | None,
         typer.Option(metavar="FILE", help="Declarations of streams, in TOML."),
     ] = None,
+    mapping: MappingOption = None,
+    time: TimeOption = None,
     static: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,31 +103,29 @@ def query(
         ),
     ] = "jsonl",
     shards: Annotated[
-        int | None, typer.Option(min=1, max=10_000, help="Into how many parts state is cut.")
+        int | None,
+        typer.Option(min=1, max=10_000, help="The number of parts into which state is divided."),
     ] = None,
     shards_in: Annotated[
-        str | None,
+        ShardsIn | None,
         typer.Option(
-            metavar="WHERE",
-            help="driver: in processes beside it, for soon answers; executors: in Spark's own, as a "
-            "cluster needs. Default: driver, if Spark runs on this machine alone.",
+            help="driver: in local worker processes (lowest latency); executors: in Spark's "
+            "executors, as a cluster needs. Default: driver, if all of Spark runs on this machine.",
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Where a live run keeps its state, to go on after a stop."
-        ),
+        typer.Option(metavar="DIR", help="Where a live run keeps its state for a restart."),
     ] = None,
     reload_static: Annotated[
         bool,
         typer.Option(
             "--reload-static",
-            help="Go on with static data as it is now, if the checkpoint was left over other data.",
+            help="Accept a checkpoint made with other static data; continue with the current data.",
         ),
     ] = False,
     live: Annotated[
-        bool, typer.Option("--live", help="Go on as elements arrive, until Ctrl-C.")
+        bool, typer.Option("--live", help="Continue as elements arrive, until Ctrl-C.")
     ] = False,
     every: Annotated[
         str | None,
@@ -113,14 +135,22 @@ def query(
         str | None,
         typer.Option(
             metavar="DURATION",
-            help="How late an element may come, such as 10s, which is the default of --live.",
+            help="How late an element of a live stream may be. Default: 10s.",
         ),
     ] = None,
     idle: Annotated[
         str | None,
         typer.Option(
             metavar="DURATION",
-            help="After which time without elements a live stream is no longer waited for.",
+            help="After how long without elements a live stream no longer holds back the others.",
+        ),
+    ] = None,
+    ahead: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How far ahead of the clock an element of a live stream may be; others are dead "
+            "letters. Default: 1h.",
         ),
     ] = None,
     master: Annotated[
@@ -137,30 +167,34 @@ def query(
     ] = None,
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Compare answers with the oracle's; of a live run, samples."),
+        typer.Option("--verify", help="Compare answers with the oracle's; in a live run, samples."),
     ] = False,
     oracle: Annotated[
         bool,
         typer.Option(
-            "--oracle", help="Recompute every report from scratch: slow, and right by definition."
+            "--oracle", help="Recompute every report from scratch: slow, but right by definition."
         ),
     ] = False,
     why: Annotated[
         bool,
-        typer.Option(
-            "--why", help="Say with each answer which elements and static triples it rests on."
-        ),
+        typer.Option("--why", help="Add to each answer the elements and static triples behind it."),
     ] = False,
     dialect: DialectOption = None,
     content: ContentOption = None,
+    base: BaseOption = None,
+    start: StartOption = None,
+    full_windows: FullWindowsOption = False,
+    report: ReportOption = None,
     allow_unbounded: Annotated[
         list[str] | None,
         typer.Option(
             metavar="IRI", help="A window or stream that may be kept whole (ALL); repeatable."
         ),
     ] = None,
+    allow_dir: AllowDirOption = None,
+    allow_net: AllowNetOption = None,
     max_reports: Annotated[
-        int, typer.Option(min=1, help="The oracle gives up after this many reports.")
+        int, typer.Option(min=1, help="The oracle stops after this many reports.")
     ] = 100_000,
     strict: Annotated[
         bool, typer.Option("--strict", help="Fail if a record cannot be read.")
@@ -169,35 +203,46 @@ def query(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Keep what cannot be read, and of a live run what is late, as JSON Lines: a file; "
+            help="Keep unreadable and late records as JSON Lines: a file; "
             "with --live a folder, or kafka:BROKERS/TOPIC.",
         ),
     ] = None,
 ) -> None:
     """Answer a continuous query over RDF streams.
 
-    Without --live, files are read to their end and drained. Each answer is a line of JSON: its report
-    instant t in milliseconds, + or - as its sign, and its bindings as in SPARQL's JSON results, or
-    the triples of a CONSTRUCT.
+    Without --live, the command reads files to their end and exits. Each answer is a line of JSON. It
+    has the report instant t in milliseconds, the sign (+ or -), and the bindings as in SPARQL's JSON
+    results, or the triples of a CONSTRUCT.
     """
     from quadweir.algebra.analyze import analyze, refuse_unbounded
+    from quadweir.algebra.warn import warnings_of
     from quadweir.commands.queryoutput import Target
     from quadweir.commands.querystreams import parse_option, parse_streams
     from quadweir.terms import IRI
 
     text, source = read_text(query)
-    read = read_query(text, source, dialect=dialect, content=content)
+    windowing = windowing_of(start, full_windows, report)
+    read = read_query(
+        text, source, dialect=dialect, content=content, base=base, windowing=windowing
+    )
     analyze(read)
+    tell_of(warnings_of(read))
     refuse_unbounded(read, allowed=frozenset(map(IRI, allow_unbounded or ())))
     target = Target(output, output_format)
     target.check(read)
+    named = tuple(parse_streams(stream or [], base))
     asked = _Asked(
         text=text,
         dialect=dialect,
         content=content,
+        base=base,
+        windowing=windowing,
         query=read,
-        streams=tuple(parse_streams(stream or [])),
+        streams=named,
         streams_file=streams,
+        mappings=_mappings(
+            mapping or [], read, named, streams, base, time or [], allow_dir or [], allow_net or []
+        ),
         static=tuple(static or ()),
         schema=tuple(schema or ()),
         target=target,
@@ -205,6 +250,7 @@ def query(
         master=master,
         delay=parse_option("--delay", delay) if delay is not None else None,
         idle=parse_option("--idle", idle) if idle is not None else None,
+        ahead=parse_option("--ahead", ahead) if ahead is not None else None,
         allow_unbounded=tuple(allow_unbounded or ()),
         max_reports=max_reports,
         strict=strict,
@@ -222,7 +268,7 @@ def query(
             )
         if verify and target.statements:
             raise UsageError(
-                f"answers written as {target.form} cannot be checked while they go on",
+                f"answers written as {target.form} cannot be checked in a live run",
                 hint="Write them as jsonl.",
             )
         if reload_static and (verify or why):
@@ -234,11 +280,18 @@ def query(
 
         querylive.run(
             querylive.LiveQuery(
+                query=read,
                 text=text,
                 dialect=dialect,
                 content=content,
+                base=base,
+                windowing=windowing,
                 declarations=tuple(asked.declarations(live=True)),
                 streams_file=streams,
+                mappings=asked.mappings,
+                delay=asked.delay,
+                idle=asked.idle,
+                ahead=asked.ahead,
                 static=asked.static,
                 schema=asked.schema,
                 target=target,
@@ -250,7 +303,7 @@ def query(
                 master=master,
                 metrics_port=metrics_port,
                 dead_letters=dead_letters,
-                oracle=_oracle(asked, None, tell=False) if verify else None,
+                oracle=_oracle(asked, tell=False) if verify else None,
                 reasons=_reasons(asked, ()) if why else None,
                 reload_static=reload_static,
             )
@@ -260,12 +313,14 @@ def query(
         (checkpoint, "--checkpoint"),
         (shards_in, "--shards-in"),
         (every, "--every"),
+        (delay, "--delay"),
         (idle, "--idle"),
+        (ahead, "--ahead"),
         (metrics_port, "--metrics-port"),
         (reload_static or None, "--reload-static"),
     ):
         if given is not None:
-            raise UsageError(f"{name} is of use to a run that goes on", hint="Add --live.")
+            raise UsageError(f"{name} needs --live", hint="Add --live.")
     if dead_letters is not None and dead_letters.startswith(KAFKA):
         raise UsageError(
             "dead letters of a run that has an end go to a file",
@@ -289,9 +344,12 @@ class _Asked:
     text: str
     dialect: str | None
     content: str | None
+    base: str | None
+    windowing: Windowing
     query: ContinuousQuery
     streams: tuple[Named, ...]
     streams_file: Path | None
+    mappings: Mappings
     static: tuple[str, ...]
     schema: tuple[str, ...]
     target: Target
@@ -299,6 +357,7 @@ class _Asked:
     master: str | None
     delay: timedelta | None
     idle: timedelta | None
+    ahead: timedelta | None
     allow_unbounded: tuple[str, ...]
     max_reports: int
     strict: bool
@@ -310,9 +369,38 @@ class _Asked:
 
         timed_by = predicates(self.query)
         return [
-            declare(each, timed_by, live=live, delay=self.delay, idle=self.idle)
+            declare(each, timed_by, live=live, delay=self.delay, idle=self.idle, ahead=self.ahead)
             for each in self.streams
         ]
+
+    def streams_read(self) -> dict[str, StreamDeclaration | None]:
+        """The streams that the query reads to their ends; None for those that mappings make."""
+        from quadweir.commands.queryelements import streams_read
+        from quadweir.sources.declare import load
+
+        declared = dict(load(self.streams_file)) if self.streams_file is not None else {}
+        declared.update({one.iri: one for one in self.declarations(live=False)})
+        return streams_read(self.query, declared, self.mappings.iris)
+
+    def elements(
+        self, bad: list[DeadLetter] | None, engine: Engine | None = None
+    ) -> Iterator[Element]:
+        """Read the elements of the streams one by one; see `queryelements.read_streams`."""
+        from quadweir.commands.queryelements import read_streams
+        from quadweir.commands.querystreams import predicates
+
+        return read_streams(self.streams_read(), predicates(self.query), engine, bad)
+
+    def engine(self, spark: SparkSession) -> Engine:
+        """Make an engine that knows all streams, read to their ends."""
+        from quadweir.engine import Engine
+
+        engine = Engine(spark)
+        if self.streams_file is not None:
+            engine.load_streams(self.streams_file)
+        engine.declare(*self.declarations(live=False))
+        self.mappings.provide(engine, bounded=True)
+        return engine
 
     @property
     def schemas(self) -> tuple[str, ...]:
@@ -328,6 +416,38 @@ class _Asked:
         return read_static([StaticFile.of(each) for each in self.static])
 
 
+def _mappings(
+    given: list[str],
+    query: ContinuousQuery,
+    named: Iterable[Named],
+    streams_file: Path | None,
+    base: str | None,
+    times: list[str],
+    allow_dirs: list[Path],
+    allow_hosts: list[str],
+) -> Mappings:
+    from quadweir.commands.querymappings import Mappings, read_mappings
+    from quadweir.sources.declare import load
+
+    if not given:
+        if times or allow_dirs or allow_hosts:
+            raise UsageError(
+                "--time, --allow-dir and --allow-net are about mappings", hint="Add --mapping FILE."
+            )
+        return Mappings()
+    declared = load(streams_file) if streams_file is not None else {}
+    mapped = read_mappings(given, query, [each.iri for each in named], declared, base)
+    found = Mappings(
+        mapped=mapped,
+        times=parse_times(times, [each.mapping for each in mapped]),
+        base=base,
+        allow_dirs=tuple(allow_dirs),
+        allow_hosts=tuple(allow_hosts),
+    )
+    found.check(declared)
+    return found
+
+
 def _check_why(asked: _Asked, *, live: bool, verify: bool) -> None:
     """Refuse to explain what cannot be explained."""
     from quadweir.algebra.query import AskForm, SelectForm
@@ -341,8 +461,6 @@ def _check_why(asked: _Asked, *, live: bool, verify: bool) -> None:
             "a live run either checks its answers or explains them",
             hint="Leave --verify or --why out.",
         )
-    if asked.streams_file is not None and not live:
-        raise UsageError("--why takes its streams from --stream", hint="Write --stream IRI=FILE.")
 
 
 def _reasons(asked: _Asked, feed: Iterable[Element]) -> Reasons:
@@ -351,13 +469,8 @@ def _reasons(asked: _Asked, feed: Iterable[Element]) -> Reasons:
     return Reasons(asked.query, feed, asked.quads(), schema_of(asked.schemas, tell=False))
 
 
-def _write_answers(asked: _Asked, answers: Iterable[Answer]) -> None:
-    reasons = None
-    if asked.why:
-        from quadweir.commands.querystreams import predicates, read_elements_of
-
-        feed = read_elements_of(asked.streams, predicates(asked.query), bad=[])
-        reasons = _reasons(asked, feed)
+def _write_answers(asked: _Asked, answers: Iterable[Answer], engine: Engine | None) -> None:
+    reasons = _reasons(asked, asked.elements([], engine)) if asked.why else None
     with _opened(asked.target.output) as out:
         for answer in answers:
             line = answer.to_json()
@@ -372,7 +485,7 @@ def _check_streams(asked: _Asked) -> None:
 
     if asked.streams_file is not None:
         return
-    given = {each.iri for each in asked.streams}
+    given = {each.iri for each in asked.streams} | asked.mappings.iris
     read = {w.stream.value: w for w in asked.query.windows if isinstance(w.stream, IRI)}
     for iri, window in read.items():
         if iri not in given:
@@ -381,6 +494,13 @@ def _check_streams(asked: _Asked) -> None:
                 hint=f"Add --stream {iri}=FILE",
                 span=window.span,
             )
+    if any(not isinstance(window.stream, IRI) for window in asked.query.windows):
+        for iri in given:
+            if not IRI(iri).is_valid():
+                raise UsageError(
+                    f"the query binds a variable to the names of streams, and {iri} is relative",
+                    hint="Write whole IRIs with --stream, or give a --base.",
+                )
     if not read and asked.query.windows:
         return  # over a stream variable: all that are given
     unread = sorted(given - set(read))
@@ -394,7 +514,8 @@ def _check_streams(asked: _Asked) -> None:
 # --- by the oracle ---
 
 
-def _oracle(asked: _Asked, delay_ms: int | None, *, tell: bool) -> Oracle:
+def _oracle(asked: _Asked, *, tell: bool) -> Oracle:
+    """Make an oracle to which no element is late: it has all of them before time goes on."""
     from quadweir.testing.oracle import Oracle
     from quadweir.testing.reasoner import Reasoner
 
@@ -402,41 +523,63 @@ def _oracle(asked: _Asked, delay_ms: int | None, *, tell: bool) -> Oracle:
     return Oracle(
         asked.query,
         static=asked.quads(),
-        delay_ms=delay_ms,
         max_reports=asked.max_reports,
         entail=Reasoner(schema) if schema is not None else None,
     )
 
 
 def _run_oracle(
-    asked: _Asked, bad: list[DeadLetter] | None, delay_ms: int | None, *, tell: bool
+    asked: _Asked, bad: list[DeadLetter] | None, engine: Engine | None, *, tell: bool
 ) -> Run:
-    from quadweir.commands.querystreams import predicates, read_elements_of
+    feed = asked.elements(bad, engine)
+    return _oracle(asked, tell=tell).run(_with_doubts(feed) if tell else feed)
 
-    if asked.streams_file is not None:
-        raise UsageError(
-            "the oracle takes its streams from --stream", hint="Write --stream IRI=FILE."
-        )
-    feed = read_elements_of(asked.streams, predicates(asked.query), bad=bad)
-    return _oracle(asked, delay_ms, tell=tell).run(feed)
+
+def _with_doubts(feed: Iterable[Element]) -> Iterator[Element]:
+    for number, element in enumerate(feed):
+        if number == 0:
+            _doubt_time(element.event_time)
+        yield element
+
+
+def _doubt_time(earliest: int | None) -> None:
+    from quadweir.sources.times import doubt_of_time
+
+    doubt = doubt_of_time(earliest)
+    if doubt is not None:
+        print(f"quadweir: warning: {doubt}", file=sys.stderr)
+
+
+@contextmanager
+def _reader(asked: _Asked) -> Iterator[Engine | None]:
+    """Start Spark if the oracle cannot read some stream without it, such as what a mapping makes."""
+    from quadweir.commands.queryelements import needs_spark
+
+    if not needs_spark(asked.streams_read()):
+        yield None
+        return
+    from quadweir.commands.interrupts import quieten_gateway
+    from quadweir.runtime.session import build
+
+    spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
+    quieten_gateway()
+    try:
+        yield asked.engine(spark)
+    finally:
+        spark.stop()
 
 
 def _answer_by_oracle(asked: _Asked) -> None:
-    from datetime import timedelta
-
     if asked.target.form != "jsonl" or asked.target.is_kafka:
         raise UsageError("the oracle writes jsonl to files only", hint="Leave --oracle out.")
     bad: list[DeadLetter] = []
-    delay = asked.delay if asked.delay is not None else timedelta(0)
-    run = _run_oracle(
-        asked, None if asked.strict else bad, delay // timedelta(milliseconds=1), tell=True
-    )
-    _write_answers(asked, run.answers)
+    with _reader(asked) as engine:
+        run = _run_oracle(asked, None if asked.strict else bad, engine, tell=True)
+        _write_answers(asked, run.answers, engine)
     _summarise("record could not be read", [f"{x.source} {x.place}: {x.reason}" for x in bad])
     _summarise(
         "element without an event time", [f"{e.stream} {e.position}: {why}" for e, why in run.dead]
     )
-    _summarise("late element", [f"{e.stream} {e.position}" for e in run.late])
 
 
 # --- on Spark, to the end of the streams ---
@@ -446,55 +589,85 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
     """Answer by the engine; tells whether the oracle, if asked, agrees."""
     from quadweir.commands.interrupts import quieten_gateway
     from quadweir.commands.queryoutput import write_bounded
-    from quadweir.engine import Engine
     from quadweir.runtime.session import build
     from quadweir.testing.frames import answers_from_rows
 
     declarations = asked.declarations(live=False)
-    spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
-    quieten_gateway()
-    try:
-        engine = Engine(spark)
-        if asked.streams_file is not None:
-            engine.load_streams(asked.streams_file)
-        engine.declare(*declarations)
+    check_query_inputs(
+        asked.query,
+        declared=declarations,
+        streams_file=asked.streams_file,
+        static=asked.static,
+        schema=asked.schema,
+        mapped=asked.mappings.iris,
+        live=False,
+    )
+    asked.target.check_place()
+    if asked.dead_letters is not None:
+        check_file(Path(asked.dead_letters))
+    with ExitStack() as stack:
+        board = stack.enter_context(Board.of_bounded(prints=asked.target.output == "-"))
+        board.start(STARTING)
+        spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
+        stack.callback(spark.stop)
+        quieten_gateway()
+        board.start("answering")
+        engine = asked.engine(spark)
         engine.schema(*asked.schema)
         tell_of(engine.schema_warnings)
         registered = engine.query(
             asked.text,
             dialect=asked.dialect,
             content=asked.content,
+            base=asked.base,
+            windowing=asked.windowing,
             static=asked.static,
             shards=asked.shards,
             allow_unbounded=asked.allow_unbounded,
         )
         answers = registered.to_dataframe()
-        if answers.isStreaming:
-            raise UsageError("some stream goes on for ever", hint="Add --live.")
         if verify:
             answers = answers.persist()
         if asked.why:
             # Sorted, so that each report's windows are looked at once.
             given = sorted(answers_from_rows(answers.toLocalIterator()), key=lambda each: each.t)
             _tell_of_letters(registered, asked)
-            _write_answers(asked, given)
+            _write_answers(asked, given, engine)
+            is_empty = not given
         else:
             written = write_bounded(asked.target, registered, answers=answers)
             try:
                 _tell_of_letters(registered, asked)
+                is_empty = written.is_empty
                 written.publish()
             finally:
                 written.discard()
+        if is_empty:
+            _tell_of_nothing(registered)
         if not verify:
             return True
-        return _agrees(asked, answers_from_rows(answers.toLocalIterator()))
-    finally:
-        spark.stop()
+        board.start("asking the oracle")
+        return _agrees(asked, answers_from_rows(answers.toLocalIterator()), engine)
+
+
+def _tell_of_nothing(registered: RegisteredQuery) -> None:
+    """Say why there are no answers, as far as that can be known."""
+    found = registered.unmatched()
+    for each in found:
+        print(f"quadweir: no answers: {each}", file=sys.stderr)
+    if not found:
+        print(
+            "quadweir: no answers, though each pattern matches some statement: nothing passes the joins, "
+            "FILTER and HAVING",
+            file=sys.stderr,
+        )
 
 
 def _tell_of_letters(registered: RegisteredQuery, asked: _Asked) -> None:
     """Count what could not be read, name some of it, and keep all of it where that is wanted."""
-    count = registered.input_counts()["dead_letters"]
+    counts = registered.input_counts()
+    count = counts["dead_letters"] or 0
+    _doubt_time(counts["earliest"])
     # The streams are read once more for them, and only if there is something to be found.
     letters = registered.dead_letters() if count else None
     if asked.dead_letters is not None:
@@ -510,11 +683,10 @@ def _tell_of_letters(registered: RegisteredQuery, asked: _Asked) -> None:
     _summarise("record could not be read", named, count)
 
 
-def _agrees(asked: _Asked, actual: list[Answer]) -> bool:
+def _agrees(asked: _Asked, actual: list[Answer], engine: Engine) -> bool:
     from quadweir.testing import diff_answers
 
-    # All elements are there before time goes on: none of them is late.
-    expected = _run_oracle(asked, [], None, tell=False).answers
+    expected = _run_oracle(asked, [], engine, tell=False).answers
     difference = diff_answers(expected, actual)
     if not difference:
         print(f"quadweir: the oracle gives the same {len(expected)} answers", file=sys.stderr)

@@ -2,52 +2,50 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self, final
+from typing import TYPE_CHECKING, Any, Final, final
 
-from quadweir.commands.output import printable, stderr_console
+from quadweir.commands.output import printable
+from quadweir.sources.times import doubt_of_time, format_time
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.live import Live
 
-_COUNTS: Final = (("late", "late matches"), ("dead_letters", "dead letters"))
+    from quadweir.commands.board import Board
+
+_COUNTS: Final = (
+    ("late", "late matches"),
+    ("dead_letters", "dead letters"),
+    ("ahead", "of them too far ahead"),
+)
 _SPLIT: Final = (("spark_ms", "Spark"), ("kernel_ms", "Python"), ("state_ms", "state"))
+# A stream whose times are further from the clock is a recording; the distance says nothing.
+_LIVE_MS: Final = 3_600_000
 
 
 @final
 class QueryDashboard:
-    """Shows the metrics of a query on standard error until it is closed."""
+    """Shows the metrics of a query on a board."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, board: Board) -> None:
         self._title = title
-        self._console = stderr_console()
-        self._live: Live | None = None
+        self._board = board
         self._told = 0
-
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            from rich.live import Live
-
-            self._live = Live(console=self._console, auto_refresh=False)
-            self._live.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        self._knows_time = False
 
     def show(self, found: dict[str, Any]) -> None:
         """Show metrics; off a terminal only if there was a batch since."""
-        if self._live is not None:
-            self._live.update(panel_of(self._title, found), refresh=True)
+        if not self._knows_time and found["through"] is not None:
+            self._knows_time = True
+            doubt = doubt_of_time(found["through"])
+            if doubt is not None:
+                self._board.say(f"quadweir: warning: {doubt}")
+        if not found["batches"]:
+            return
+        if self._board.is_drawn:
+            self._board.draw(panel_of(self._title, found))
         elif found["batches"] != self._told:
             self._told = found["batches"]
-            self._console.print(printable(line_of(found)), markup=False, style="dim")
-
-    def say(self, text: str) -> None:
-        """Say something above the panel."""
-        self._console.print(printable(text), markup=False)
+            self._board.say(line_of(found), style="dim")
 
 
 def panel_of(title: str, found: dict[str, Any]) -> RenderableType:
@@ -67,30 +65,21 @@ def panel_of(title: str, found: dict[str, Any]) -> RenderableType:
 def rows_of(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Word metrics, a line for each kind.
 
-    >>> rows_of({"statements": 1200, "answers": 3, "late": 0, "dead_letters": 1, "held": 40,
-    ...     "lag_ms": 1500, "batches": 7, "batch_ms": 300, "kernel_ms": 20, "state_ms": 30,
-    ...     "spark_ms": 250, "input_rate": 400.0, "answer_rate": 1.0, "state_rows": 6,
-    ...     "state_bytes": 2_000_000})[-1]
-    ('set aside', '0 late matches, 1 dead letters')
+    >>> rows_of({"statements": 1200, "answers": 3, "late": 0, "dead_letters": 1, "ahead": 1, "held": 40,
+    ...     "through": 1000, "lag_ms": 1500, "batches": 7, "batch_ms": 300, "kernel_ms": 20,
+    ...     "state_ms": 30, "spark_ms": 250, "input_rate": 400.0, "answer_rate": 1.0,
+    ...     "state_rows": 6, "state_bytes": 2_000_000})[-1]
+    ('set aside', '0 late matches, 1 dead letters, 1 of them too far ahead')
     """
-    lag = found["lag_ms"]
-    split = ", ".join(f"{name} {found[key] or 0:,}" for key, name in _SPLIT)
     return [
         (
             "statements in",
             f"{found['input_rate']:,.0f} a second   ({found['statements']:,} so far)",
         ),
         ("answers out", f"{found['answer_rate']:,.0f} a second   ({found['answers']:,} so far)"),
-        ("watermark", "not yet" if lag is None else f"{lag / 1000:,.1f} s behind the clock"),
-        (
-            "state",
-            f"{found['held']:,} mappings; {found['state_rows']:,} rows, "
-            f"{found['state_bytes'] / 1e6:,.1f} MB in Spark's store",
-        ),
-        (
-            "batches",
-            f"{found['batches']:,}, the last took {found['batch_ms'] or 0:,} ms ({split})",
-        ),
+        ("watermark", watermark(found["through"], found["lag_ms"]) or "not yet"),
+        ("state", _state(found)),
+        ("batches", f"{found['batches']:,}, the last took {_batch(found)}"),
         ("set aside", ", ".join(f"{found[key]:,} {name}" for key, name in _COUNTS)),
     ]
 
@@ -98,10 +87,10 @@ def rows_of(found: dict[str, Any]) -> list[tuple[str, str]]:
 def line_of(found: dict[str, Any]) -> str:
     """Say in one line how a run fares.
 
-    >>> line_of({"statements": 1200, "answers": 3, "late": 0, "dead_letters": 1, "held": 40,
-    ...     "lag_ms": 1500, "batch_ms": 300, "kernel_ms": 20, "state_ms": 30, "spark_ms": 250,
-    ...     "input_rate": 4000.0, "state_bytes": 2_000_000})
-    '1,200 statements (4,000/s), 3 answers, 1 dead letters, watermark 1.5 s behind, 40 mappings in 2.0 MB of state, batch 300 ms (Spark 250, Python 20, state 30)'
+    >>> line_of({"statements": 1200, "answers": 3, "late": 0, "dead_letters": 1, "ahead": 1, "held": 40,
+    ...     "through": 1000, "lag_ms": 1500, "batch_ms": 300, "kernel_ms": 20, "state_ms": 30,
+    ...     "spark_ms": 250, "input_rate": 4000.0, "state_rows": 6, "state_bytes": 2_000_000})
+    '1,200 statements (4,000/s), 3 answers, 1 dead letters, 1 of them too far ahead, watermark 1.5 s behind the clock, 40 mappings held, 2.0 MB of state, batch 300 ms (Spark 250, Python 20, state 30)'
     """
     rate = found["input_rate"]
     parts = [
@@ -109,9 +98,34 @@ def line_of(found: dict[str, Any]) -> str:
         f"{found['answers']:,} answers",
     ]
     parts += [f"{found[key]:,} {name}" for key, name in _COUNTS if found[key]]
-    if found["lag_ms"] is not None:
-        parts.append(f"watermark {found['lag_ms'] / 1000:,.1f} s behind")
-    parts.append(f"{found['held']:,} mappings in {found['state_bytes'] / 1e6:.1f} MB of state")
-    split = ", ".join(f"{name} {found[key] or 0}" for key, name in _SPLIT)
-    parts.append(f"batch {found['batch_ms']} ms ({split})")
+    at = watermark(found["through"], found["lag_ms"])
+    if at is not None:
+        parts.append(f"watermark {at}")
+    parts += [_state(found), f"batch {_batch(found)}"]
     return ", ".join(parts)
+
+
+def watermark(through: int | None, lag_ms: int | None) -> str | None:
+    """Say how far time has come: by the clock in a live stream, as an instant in a recording.
+
+    >>> watermark(1_000, 1_500), watermark(1_000, -2_000), watermark(1_000, 10**12)
+    ('1.5 s behind the clock', '2.0 s ahead of the clock', 'at 1970-01-01T00:00:01.000Z')
+    """
+    if through is None or lag_ms is None:
+        return None
+    if abs(lag_ms) > _LIVE_MS:
+        return f"at {format_time(through)}"
+    return f"{abs(lag_ms) / 1000:,.1f} s {'behind' if lag_ms >= 0 else 'ahead of'} the clock"
+
+
+def _state(found: dict[str, Any]) -> str:
+    """Say what is remembered, as far as it is known: after a restart it is read with the first batch."""
+    if found["held"] is None:
+        return "state not read yet"
+    size = f", {found['state_bytes'] / 1e6:,.1f} MB of state" if found["state_bytes"] else ""
+    return f"{found['held']:,} mappings held{size}"
+
+
+def _batch(found: dict[str, Any]) -> str:
+    split = ", ".join(f"{name} {found[key]:,}" for key, name in _SPLIT if found[key] is not None)
+    return f"{found['batch_ms'] or 0:,} ms" + (f" ({split})" if split else "")

@@ -13,14 +13,19 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 
 import typer
 
+from quadweir.commands.board import STARTING, Board
 from quadweir.commands.interrupts import Interrupts, quieten_gateway
 from quadweir.commands.letters import letter_sink
+from quadweir.commands.preflight import check_checkpoint, check_port, check_query_inputs
 from quadweir.commands.querydashboard import QueryDashboard
 from quadweir.commands.schemas import tell_of
 from quadweir.commands.whylive import WhySink, record_folder
 from quadweir.errors import DataError, PlanError, SourceError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
+    from quadweir.algebra.query import ContinuousQuery
+    from quadweir.algebra.windowing import Windowing
+    from quadweir.commands.querymappings import Mappings
     from quadweir.commands.queryoutput import Target
     from quadweir.commands.why import Reasons
     from quadweir.runtime.query import RegisteredQuery
@@ -36,17 +41,24 @@ _POLL: Final = timedelta(seconds=1)
 class LiveQuery:
     """What the command line asked for."""
 
+    query: ContinuousQuery
     text: str
     dialect: str | None
     content: str | None
+    base: str | None
+    windowing: Windowing
     declarations: tuple[StreamDeclaration, ...]
     streams_file: Path | None
+    mappings: Mappings
     static: tuple[str, ...]
     schema: tuple[str, ...]
     target: Target
     shards: int | None
     checkpoint: Path | None
     allow_unbounded: tuple[str, ...]
+    delay: timedelta | None = None
+    idle: timedelta | None = None
+    ahead: timedelta | None = None
     every: timedelta | None = None
     master: str | None = None
     metrics_port: int | None = None
@@ -60,7 +72,7 @@ class LiveQuery:
 def run(asked: LiveQuery) -> None:
     """Answer until Ctrl-C, or until a source fails."""
     from quadweir.engine import Engine
-    from quadweir.runtime.metrics import MetricsServer
+    from quadweir.runtime.claims import Claim
     from quadweir.runtime.query import ANSWERS
     from quadweir.runtime.session import build
     from quadweir.sinks.start import wait
@@ -71,27 +83,36 @@ def run(asked: LiveQuery) -> None:
         checkpoint = asked.checkpoint or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="quadweir-query-"))
         )
+        stack.enter_context(Claim(checkpoint))
+        _check(asked, checkpoint)
+        board = stack.enter_context(Board())
+        board.start(STARTING)
         spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
         stack.callback(spark.stop)
         quieten_gateway()
         interrupts = stack.enter_context(Interrupts())
+        board.start("planning the query and starting it")
         engine = Engine(spark)
         if asked.streams_file is not None:
             engine.load_streams(asked.streams_file)
         engine.declare(*asked.declarations)
+        asked.mappings.provide(
+            engine, bounded=False, delay=asked.delay, idle=asked.idle, ahead=asked.ahead
+        )
         engine.schema(*asked.schema)
         tell_of(engine.schema_warnings)
         registered = engine.query(
             asked.text,
             dialect=asked.dialect,
             content=asked.content,
+            base=asked.base,
+            windowing=asked.windowing,
             static=asked.static,
             shards=asked.shards,
             allow_unbounded=asked.allow_unbounded,
         )
-        if not registered.plan.sources:
-            raise UsageError("the query reads no stream", hint="Run it without --live.")
-        sink = asked.target.sink(registered.query.name or "query")
+        name = registered.query.name or "query"
+        sink = asked.target.sink(name, board.output())
         record = record_folder(checkpoint, why=asked.reasons is not None)
 
         def through() -> int | None:
@@ -111,17 +132,20 @@ def run(asked: LiveQuery) -> None:
             checkpoint=checkpoint,
             every=asked.every,
             statements=ANSWERS if asked.target.statements else None,
+            name_elements=asked.target.timed,
             record=record,
             dead_letters=letter_sink(asked.dead_letters, name="query"),
             reload_static=asked.reload_static,
             shards_in=asked.shards_in,
         )
         stack.callback(registered.stop)
-        name = registered.query.name or "query"
         if asked.metrics_port is not None:
+            from quadweir.runtime.prometheus import MetricsServer
+
             server = MetricsServer(lambda: {name: registered.metrics()}, asked.metrics_port)
             stack.callback(server.close)
-        board = stack.enter_context(QueryDashboard(name))
+        dashboard = QueryDashboard(name, board)
+        board.start("running; the first batch is not done yet")
         # Without static data a hang-up ends the run, as it would any program.
         reloads = stack.enter_context(Reloads()) if asked.static else None
         while not interrupts.seen:
@@ -134,14 +158,36 @@ def run(asked: LiveQuery) -> None:
             if wait(registered.streaming, _POLL):
                 break
             found = registered.metrics()
-            board.show(found)
+            dashboard.show(found)
             if sampled is not None:
-                _check(sampled, found["through"], board)
+                _compare(sampled, found["through"], board)
         if sampled is not None:
             _conclude(sampled, board)
 
 
-def _check(sampled: Sampled, through: int | None, board: QueryDashboard) -> None:
+def _check(asked: LiveQuery, checkpoint: Path) -> None:
+    """Find out what can be found out before Spark starts."""
+    if not asked.query.windows:
+        raise UsageError("the query reads no stream", hint="Run it without --live.")
+    check_checkpoint(checkpoint, asked.query)
+    check_query_inputs(
+        asked.query,
+        declared=asked.declarations,
+        streams_file=asked.streams_file,
+        static=asked.static,
+        schema=asked.schema,
+        mapped=asked.mappings.iris,
+        live=True,
+    )
+    asked.target.sink("query").prepare()
+    letters = letter_sink(asked.dead_letters, name="query")
+    if letters is not None:
+        letters.prepare()
+    if asked.metrics_port is not None:
+        check_port(asked.metrics_port)
+
+
+def _compare(sampled: Sampled, through: int | None, board: Board) -> None:
     """Compare some reports with the oracle's, and tell of those that differ."""
     before = len(sampled.different)
     sampled.check(through)
@@ -149,7 +195,7 @@ def _check(sampled: Sampled, through: int | None, board: QueryDashboard) -> None
         board.say(f"quadweir: the oracle answers otherwise: {difference}")
 
 
-def _conclude(sampled: Sampled, board: QueryDashboard) -> None:
+def _conclude(sampled: Sampled, board: Board) -> None:
     if sampled.different:
         count = f"{len(sampled.different)} of {sampled.reports}"
         board.say(f"quadweir: the oracle answers otherwise in {count} reports that were compared")
@@ -157,7 +203,7 @@ def _conclude(sampled: Sampled, board: QueryDashboard) -> None:
     board.say(f"quadweir: the oracle gives the same answers in {sampled.reports} reports")
 
 
-def _reload(registered: RegisteredQuery, board: QueryDashboard) -> None:
+def _reload(registered: RegisteredQuery, board: Board) -> None:
     """Read static data anew; if that fails, go on with what there is."""
     try:
         changed = registered.reload_static()

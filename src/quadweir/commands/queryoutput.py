@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, final
+from typing import TYPE_CHECKING, BinaryIO, Final, TextIO, final
 
+from quadweir.commands.preflight import check_file
 from quadweir.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
@@ -56,6 +57,17 @@ class Target:
                 hint=f"Choose {_either(allowed)}.",
             )
 
+    def check_place(self) -> None:
+        """Make sure that the answers of a bounded run can be written.
+
+        Raises:
+            SourceError: they cannot.
+        """
+        if self.is_kafka:
+            self.kafka("query").prepare()
+        elif self.output != "-":
+            check_file(Path(self.output))
+
     @property
     def is_kafka(self) -> bool:
         return self.output.startswith(_KAFKA)
@@ -66,6 +78,11 @@ class Target:
         return self.form in ("nquads", "timed-lines", "trig")
 
     @property
+    def timed(self) -> bool:
+        """Whether what is written can be read as a stream again."""
+        return self.form == "timed-lines"
+
+    @property
     def line_format(self) -> LineFormat:
         from quadweir.sinks.lines import LineFormat
 
@@ -74,7 +91,7 @@ class Target:
             "csv": LineFormat.ANSWERS_CSV,
             "tsv": LineFormat.ANSWERS_TSV,
             "timed-lines": LineFormat.TIMED_LINES,
-        }.get(self.form, LineFormat.NTRIPLES)  # triples of the default graph are N-Quads too
+        }.get(self.form, LineFormat.NQUADS)  # a TriG document is made of N-Quads
 
     def kafka(self, name: str) -> KafkaSink:
         """The topic as a sink.
@@ -86,7 +103,9 @@ class Target:
         from quadweir.sinks.kafka import KafkaSink
 
         if self.form == "trig":
-            raise UsageError("a TriG document is no message", hint="Choose jsonl or nquads.")
+            raise UsageError(
+                "a TriG document cannot be one message", hint="Choose jsonl or nquads."
+            )
         servers, _, topic = self.output.removeprefix(_KAFKA).rpartition("/")
         if not servers or not topic:
             raise UsageError(
@@ -95,8 +114,8 @@ class Target:
         time = rows.EVENT_TIME if self.statements else rows.REPORT
         return KafkaSink(servers, topic, self.line_format, name=name, time=time)
 
-    def sink(self, name: str) -> Sink:
-        """The sink of a run that goes on."""
+    def sink(self, name: str, out: TextIO | None = None) -> Sink:
+        """The sink of a run that goes on; `out` stands for standard output."""
         from quadweir.sinks.console import ConsoleSink
         from quadweir.sinks.files import FileSink
         from quadweir.sinks.rdf_batches import DocumentSink
@@ -112,7 +131,7 @@ class Target:
                 )
             return DocumentSink(Path(self.output), Syntax.TRIG)
         if self.output == "-":
-            return ConsoleSink(self.line_format, _ALL_ROWS, sys.stdout)
+            return ConsoleSink(self.line_format, _ALL_ROWS, out or sys.stdout)
         return FileSink(Path(self.output), self.line_format)
 
 
@@ -127,22 +146,24 @@ def write_bounded(target: Target, registered: RegisteredQuery, *, answers: DataF
     from quadweir.sinks.start import Batch
 
     frame = answers
-    time = rows.REPORT
+    order = [rows.REPORT, rows.LINE]
     if target.statements:
         from quadweir.runtime.answers import as_statements
         from quadweir.runtime.query import ANSWERS
 
-        frame, time = as_statements(answers, ANSWERS), rows.EVENT_TIME
+        frame = as_statements(answers, ANSWERS, named=target.timed)
+        # Lines of one graph are one element only where they follow one another.
+        order = [rows.EVENT_TIME, rows.GRAPH, rows.LINE]
     if target.is_kafka:
         sink = target.kafka(registered.query.name or "query")
         sink.prepare()
         sink.write(frame, Batch(0, ""))
         return Written(target, None, None)
     scratch = Path(tempfile.mkdtemp(prefix="quadweir-query-"))
-    lines = with_line(frame, target.line_format).select(time, rows.LINE).repartition(1)
+    lines = with_line(frame, target.line_format).select(*order).repartition(1)
     if not is_ordered(registered.query):
         # The order of one report's answers means nothing; the same run gives the same file.
-        lines = lines.sortWithinPartitions(time, rows.LINE)
+        lines = lines.sortWithinPartitions(*order)
     lines.select(rows.LINE).write.mode("overwrite").text(str(scratch / "lines"))
     first = header(frame, tabs=target.form == "tsv") if target.form in ("csv", "tsv") else None
     return Written(target, scratch, first)
@@ -186,6 +207,11 @@ class Written:
             for chunk in self._chunks():
                 out.write(chunk)
             out.flush()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no answers; of those that went to Kafka nobody knows."""
+        return self.scratch is not None and next(self._chunks(), None) is None
 
     def discard(self) -> None:
         """Drop them."""

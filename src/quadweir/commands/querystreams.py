@@ -1,10 +1,9 @@
-"""`--stream IRI=...` as a stream declaration, or as elements for the oracle."""
+"""`--stream IRI=...` as a stream declaration."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, final
@@ -14,7 +13,6 @@ from quadweir.errors import DataError, UsageError
 if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.sources.declare import Format, Source, StreamDeclaration
-    from quadweir.sources.streamfiles import DeadLetter, Element
 
 _LIVE = ("kafka:", "tcp:", "mqtt:")
 
@@ -33,22 +31,25 @@ class Named:
         return self.target.startswith(_LIVE)
 
 
-def parse_streams(given: Sequence[str]) -> list[Named]:
-    """Read `--stream` options.
+def parse_streams(given: Sequence[str], base: str | None = None) -> list[Named]:
+    """Read `--stream` options; names that are relative mean what they do in the query.
 
     Raises:
         UsageError: one is not IRI=PATH, or two name the same stream.
     """
     from quadweir.sources.staticfiles import cut_assignment
+    from quadweir.syntax.iris import resolve
 
     found: dict[str, Named] = {}
     for each in given:
-        iri, target = cut_assignment(each)
+        iri, target = cut_assignment(each, relative=True)
         if iri is None or not target:
             raise UsageError(
                 f"--stream {each} is not IRI=PATH",
                 hint="Write --stream http://example.org/s=s.stream",
             )
+        if base is not None:
+            iri = resolve(iri, base)
         if iri in found:
             raise UsageError(f"--stream <{iri}> is given twice", hint="Put its files in a folder.")
         found[iri] = Named(iri, target)
@@ -73,6 +74,7 @@ def declare(
     live: bool,
     delay: timedelta | None,
     idle: timedelta | None,
+    ahead: timedelta | None = None,
 ) -> StreamDeclaration:
     """Declare a stream of the command line.
 
@@ -94,7 +96,7 @@ def declare(
     else:
         form = _guess(Path(named.target))
     inside = predicate is not None and form is not Format.TIMED_LINES
-    return StreamDeclaration(
+    declared = StreamDeclaration(
         iri=named.iri,
         source=source,
         format=form,
@@ -102,6 +104,7 @@ def declare(
         delay=delay if delay is not None else LIVE_DELAY if live else timedelta(0),
         idle=idle,
     )
+    return declared if ahead is None else replace(declared, ahead=ahead)
 
 
 def _guess(path: Path) -> Format:
@@ -160,29 +163,6 @@ def _port(text: str, whole: str) -> int:
     if not text.isdecimal() or not 0 < int(text) < 65536:
         raise UsageError(f"no port in {whole}", hint="Write HOST:PORT.")
     return int(text)
-
-
-def read_elements_of(
-    streams: Sequence[Named], timed_by: Mapping[str, str], *, bad: list[DeadLetter] | None
-) -> Iterator[Element]:
-    """Read streams side by side: by event time, as far as the order of each file allows."""
-    from quadweir.sources.streamfiles import Form, guess_form, read_elements
-
-    found = []
-    for each in streams:
-        if each.is_live:
-            raise UsageError(f"the oracle reads files, not {each.target}")
-        path = Path(each.target)
-        inside = each.iri in timed_by and guess_form(path) is not Form.TIMED_LINES
-        found.append(
-            read_elements(
-                path,
-                stream=each.iri,
-                predicate=timed_by[each.iri] if inside else None,
-                on_bad=bad.append if bad is not None else None,
-            )
-        )
-    return heapq.merge(*found, key=lambda element: element.event_time)
 
 
 def parse_option(name: str, text: str) -> timedelta:

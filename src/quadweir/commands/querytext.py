@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from quadweir.errors import LimitError, QuerySyntaxError, SourceError, UsageError
+from quadweir.errors import DataError, LimitError, QuerySyntaxError, SourceError, UsageError
 
 if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
+    from quadweir.algebra.windowing import Windowing
 
 # The parser has its own, lower limit; this one keeps a wrong file from being read at all.
 _MOST_BYTES: Final = 16_000_000
@@ -23,15 +24,60 @@ DialectOption = Annotated[
     str | None,
     typer.Option(
         metavar="DIALECT",
-        help="sparql, rspql, csparql, cqels or cqels2; by default it is told from the text.",
+        help="sparql, rspql, csparql, cqels, cqels2 or sparqlstream; default: recognised from the text.",
     ),
 ]
 ContentOption = Annotated[
     str | None,
+    typer.Option(metavar="bag|graph", help="What windows hold. Default: by dialect."),
+]
+BaseOption = Annotated[
+    str | None,
+    typer.Option(metavar="IRI", help="Resolves relative IRIs, unless the query has BASE."),
+]
+StartOption = Annotated[
+    str | None,
     typer.Option(
-        metavar="bag|graph", help="What windows hold, in place of the dialect's own choice."
+        "--start",
+        metavar="INSTANT",
+        help="t0 of windows with a step: milliseconds since 1970, or 2026-03-03T05:30:00Z.",
     ),
 ]
+FullWindowsOption = Annotated[
+    bool,
+    typer.Option("--full-windows", help="Count only full windows: the first one opens at --start."),
+]
+ReportOption = Annotated[
+    str | None,
+    typer.Option(
+        "--report",
+        metavar="content-change|window-close",
+        help="When to report. Default: by dialect.",
+    ),
+]
+
+
+def windowing_of(start: str | None, full: bool, report: str | None) -> Windowing:
+    """Give what the options say of windows.
+
+    Raises:
+        UsageError: a value is none.
+    """
+    from quadweir.algebra.windowing import ReportOn, Windowing
+    from quadweir.sources.times import parse_time
+
+    if report is not None and report not in list(ReportOn):
+        raise UsageError(f"there is no report {report}", hint=f"Choose {' or '.join(ReportOn)}.")
+    try:
+        start_ms = parse_time(start) if start is not None else None
+    except DataError as error:
+        raise UsageError(
+            f"--start: {error.message}",
+            hint="Write milliseconds since 1970, or 2026-03-03T05:30:00Z.",
+        ) from None
+    return Windowing(
+        start_ms=start_ms, full=full, report=ReportOn(report) if report is not None else None
+    )
 
 
 def read_text(query: str) -> tuple[str, str]:
@@ -69,19 +115,24 @@ def read_query(
     *,
     dialect: str | None = None,
     content: str | None = None,
+    base: str | None = None,
     allow: tuple[str, ...] = ("FROM",),
+    windowing: Windowing | None = None,
 ) -> ContinuousQuery:
     """Read a query; FROM may name any graph, since names are only looked up in static data."""
+    from quadweir.algebra.windowing import AS_WRITTEN, with_windowing
     from quadweir.algebra.windows import Content
     from quadweir.syntax.read import parse
 
     kinds = {each.value: each for each in Content}
     if content is not None and content not in kinds:
         raise UsageError(f"windows hold no {content}", hint="Choose bag or graph.")
-    return parse(
+    found = parse(
         text,
         dialect=dialect,
+        base=base,
         source=source,
         content=kinds[content] if content is not None else None,
         allow=allow,
     )
+    return with_windowing(found, windowing or AS_WRITTEN)

@@ -55,19 +55,19 @@ def replay(
         typer.Option(metavar="X", help="Play X times as fast as the event times; default 1."),
     ] = None,
     rate: Annotated[
-        float | None, typer.Option(metavar="R", help="Play R elements a second, evenly.")
+        float | None, typer.Option(metavar="R", help="Play R elements per second, evenly.")
     ] = None,
     burst: Annotated[
         str | None,
         typer.Option(metavar="N/S", help="Play N elements at once, every S seconds."),
     ] = None,
     loop: Annotated[
-        bool, typer.Option("--loop", help="Begin again at the end, with later times.")
+        bool, typer.Option("--loop", help="Start again at the end, with later times.")
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=0, help="Stop after so many elements.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Stop after this many elements.")] = None,
     written: Annotated[
         Written | None,
-        typer.Option("--format", help="How IN is written, if its name does not say."),
+        typer.Option("--format", help="The format of IN, if its name does not tell."),
     ] = None,
     pattern: Annotated[str, typer.Option(help="Which files of a folder.")] = "*",
     start: Annotated[
@@ -75,25 +75,25 @@ def replay(
     ] = "0",
     step: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="timed-files: the time from file to file, as 10s."),
+        typer.Option(metavar="DURATION", help="timed-files: the time between files, such as 10s."),
     ] = None,
     predicate: Annotated[
         str | None,
-        typer.Option(metavar="IRI", help="timed-graphs, timed-files: the time's predicate."),
+        typer.Option(metavar="IRI", help="timed-graphs, timed-files: the predicate of the time."),
     ] = None,
     time_column: Annotated[
         str | None, typer.Option(metavar="NAME", help="jsonl, csv: the field with the event time.")
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Only read IN and say what it holds and what is wrong.")
+        bool, typer.Option("--check", help="Only read IN, and report its content and its faults.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Play recorded files as a live stream.
 
     Stream files (timed lines, timed graphs, timed files) are played as timed lines; JSON Lines, CSV
-    and N-Triples record by record. What cannot be read is left out and counted. With --check nothing
-    is played; exit code 4 says that something in IN cannot be used.
+    and N-Triples record by record. Unreadable records are skipped and counted. With --check nothing
+    is played; the exit code is 4 if something in IN cannot be used.
     """
     from quadweir.sources.declare import Format
     from quadweir.sources.replay import Play, Recording

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 if TYPE_CHECKING:
+    from quadweir.algebra.warn import QueryWarning
     from quadweir.entailment.schema import Schema, SchemaWarning
 
 _MOST_TOLD: Final = 20
@@ -37,9 +38,9 @@ def schema_of(files: Iterable[str], *, tell: bool = True) -> Schema | None:
     return schema
 
 
-def tell_of(warnings: Sequence[SchemaWarning]) -> None:
-    """Say on standard error what is odd in a schema."""
+def tell_of(warnings: Sequence[SchemaWarning | QueryWarning]) -> None:
+    """Say on standard error what is odd in a schema or in a query."""
     for each in warnings[:_MOST_TOLD]:
-        print(f"quadweir: {each}", file=sys.stderr)
+        print(f"quadweir: warning: {each}", file=sys.stderr)
     if len(warnings) > _MOST_TOLD:
         print(f"quadweir: and {len(warnings) - _MOST_TOLD} more warnings", file=sys.stderr)

@@ -9,6 +9,7 @@ import typer
 
 from quadweir.commands.output import print_json
 from quadweir.commands.querytext import (
+    BaseOption,
     ContentOption,
     DialectOption,
     QueryArgument,
@@ -19,26 +20,31 @@ from quadweir.commands.querytext import (
 
 def translate(
     query: QueryArgument,
-    to: Annotated[str, typer.Option("--to", metavar="DIALECT", help="rspql, csparql or cqels.")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="DIALECT", help="rspql, csparql, cqels or sparqlstream.")
+    ],
     dialect: DialectOption = None,
     content: ContentOption = None,
+    base: BaseOption = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="End with exit code 3 if something is lost.")
+        bool, typer.Option("--strict", help="Exit with 3 if meaning is lost.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the text and the warnings as JSON.")
     ] = False,
 ) -> None:
-    """Rewrite a query from one dialect in another.
+    """Rewrite a query in another dialect.
 
-    The new text goes to standard output. What it cannot say of the old one's meaning, such as when
-    the query reports or what counts as new, goes to standard error, one warning a line.
+    The new text goes to standard output. If it cannot express a part of the meaning, such as when
+    the query reports, a warning on standard error says so.
     """
     from quadweir.errors import UnsupportedError
     from quadweir.syntax.write import declared_prefixes, write
 
     text, source = read_text(query)
-    read = read_query(text, source, dialect=dialect, content=content, allow=("FROM", "SERVICE"))
+    read = read_query(
+        text, source, dialect=dialect, content=content, base=base, allow=("FROM", "SERVICE")
+    )
     written = write(read, to, prefixes=declared_prefixes(text))
     if as_json:
         warnings = [

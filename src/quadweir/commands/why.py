@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.algebra.dataset import Dataset
-from quadweir.algebra.evaluate import solve
+from quadweir.algebra.evaluate import solve, static_dataset
 from quadweir.algebra.moments import from_epoch_ms
 from quadweir.algebra.patterns import (
     BasicPattern,
@@ -64,7 +64,7 @@ _Triple = tuple[Term, Term, Term]
 @final
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Where a pattern is matched: a window, a graph of static data, or outside of both."""
+    """Where a pattern is matched: a window or static data, or a named graph of one of them (W11)."""
 
     window: IRI | None = None
     graph: Resource | None = None
@@ -95,7 +95,7 @@ class Reasons:
         given = list(apart_from_streams(static))
         follows = static_closure(schema, query) if schema is not None else None
         self._closed = set(given if follows is None else follows.of(given))
-        self._dataset = Dataset.of(self._closed)
+        self._dataset = static_dataset(query, Dataset.of(self._closed))
         self._sources: dict[Quad, list[Quad]] = {}
         for quad in given:
             self._sources.setdefault(quad, []).insert(0, quad)
@@ -108,7 +108,7 @@ class Reasons:
         self._windows = self._oracle.windows(feed)
         self._at: int | None = None
         self._contents: dict[IRI, list[Element]] = {}
-        self._carriers: dict[IRI, dict[_Triple, list[tuple[Element, Quad]]]] = {}
+        self._carriers: dict[_Scope, dict[_Triple, list[tuple[Element, Quad]]]] = {}
 
     def of(self, answer: Answer) -> list[dict[str, Any]]:
         """Say what an answer rests on: its triples, each with what carries it."""
@@ -129,16 +129,18 @@ class Reasons:
         self._contents, self._carriers = {}, {}
         for opened in self._windows:
             name = opened.window.name
-            carriers = self._carriers.setdefault(name, {})
             for element in opened.content(t):
                 own: dict[Quad, None] = {}
                 for carried in element.quads:
-                    triple = of_stream(replace(carried, graph=None), opened.stream)
+                    quad = of_stream(carried, opened.stream)
+                    triple = replace(quad, graph=None)
                     follows = self._table.consequences(triple) if self._table is not None else ()
                     for each in (triple, *follows):
-                        own[each] = None
+                        own[replace(each, graph=quad.graph)] = None
                         key = (each.subject, each.predicate, each.object)
-                        carriers.setdefault(key, []).append((element, triple))
+                        for graph in dict.fromkeys((None, quad.graph)):
+                            carriers = self._carriers.setdefault(_Scope(name, graph), {})
+                            carriers.setdefault(key, []).append((element, triple))
                 closed = replace(element, quads=tuple(own))
                 self._contents.setdefault(name, []).append(closed)
 
@@ -163,10 +165,15 @@ class Reasons:
             row = tuple(known[each] for each in bound)
             given = Values(variables=bound, rows=(row,))  # type: ignore[arg-type]
             pattern = Join(inputs=(given, pattern))
+        match scope.graph:
+            case IRI():
+                pattern = Graph(graph=scope.graph, input=pattern)
+            case BlankNode():
+                name = Variable("_:graph")
+                chosen = Values(variables=(name,), rows=((scope.graph,),))  # type: ignore[arg-type]
+                pattern = Join(inputs=(chosen, Graph(graph=name, input=pattern)))
         if scope.window is not None:
             pattern = WindowPattern(window=scope.window, input=pattern)
-        elif isinstance(scope.graph, IRI):
-            pattern = Graph(graph=scope.graph, input=pattern)
         assert self._at is not None
         yield from solve(
             replace(self._query, pattern=pattern),
@@ -202,7 +209,7 @@ class Reasons:
             case Graph(graph=graph, input=source):
                 name = solution.get(graph) if isinstance(graph, Variable) else graph
                 if isinstance(name, IRI | BlankNode):
-                    yield from self._triples(source, solution, _Scope(graph=name))
+                    yield from self._triples(source, solution, replace(scope, graph=name))
             case Project() | Distinct() | Reduced() | OrderBy() | Slice() | Group():
                 yield from self._explain(pattern, solution, scope)
             case _:
@@ -227,10 +234,12 @@ class Reasons:
         assert isinstance(predicate, IRI)
         quad = Quad(subject, predicate, end)
         told: dict[str, Any] = {"triple": str(quad)}
-        named = [scope.window] if scope.window is not None else []
+        places = [scope] if scope.window is not None else []
+        if scope.window is not None and scope.graph is not None:
+            told["graph"] = str(scope.graph)
         if scope == _Scope():
-            named += self._query.default_graph_windows
-        elements = [self._element(quad, *each) for name in named for each in self._of(name, triple)]
+            places += [_Scope(name) for name in self._query.default_graph_windows]
+        elements = [self._element(quad, *each) for at in places for each in self._of(at, triple)]
         if elements:
             newest = sorted(elements, key=lambda each: (-each["time"], -each["position"]))
             told["elements"] = newest[:MOST_ELEMENTS]
@@ -242,8 +251,8 @@ class Reasons:
                 told["static"] = static
         return told
 
-    def _of(self, window: IRI, triple: _Triple) -> list[tuple[Element, Quad]]:
-        carriers = self._carriers.get(window, {}).get(triple, [])
+    def _of(self, scope: _Scope, triple: _Triple) -> list[tuple[Element, Quad]]:
+        carriers = self._carriers.get(scope, {}).get(triple, [])
         # An element that carries a triple is told by that, though it may also derive it.
         found: dict[tuple[str, int], tuple[Element, Quad]] = {}
         for element, carried in carriers:

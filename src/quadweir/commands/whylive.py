@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir import rows
 from quadweir.errors import UsageError
+from quadweir.private import make_folder
 from quadweir.testing.frames import answers_from_rows
 from quadweir.testing.recorded import Recorded
 
@@ -44,9 +45,9 @@ def record_folder(checkpoint: Path, *, why: bool) -> Path | None:
             f"the last run of {checkpoint} was without --why",
             detail="What its windows hold was not written down, so that answers which rest on it "
             "could not be explained.",
-            hint="Leave --why out, or begin with another checkpoint.",
+            hint="Leave --why out, or start with another checkpoint.",
         )
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     return folder
 
 

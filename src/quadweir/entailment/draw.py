@@ -150,7 +150,7 @@ def _drawing(network: EpsilonNetwork, names: Names, top: int) -> tuple[list[str]
     if len(groups) > MOST_DRAWN:
         raise LimitError(
             f"the network has {len(groups):,} nodes, too many for a drawing",
-            hint="Leave the SVG out: the text tells them all.",
+            hint="Leave the SVG out: the text lists all of them.",
         )
     place_of = {node: place for place, (nodes, _) in enumerate(groups) for node in nodes}
     levels = _levels(len(groups), place_of, network.links)

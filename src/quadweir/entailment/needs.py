@@ -13,13 +13,15 @@ from quadweir.algebra.patterns import (
     Graph,
     Link,
     NegatedSet,
+    PathPattern,
     TriplePattern,
     WindowPattern,
+    is_nullable,
 )
 from quadweir.algebra.query import ContinuousQuery, DescribeForm
 from quadweir.algebra.traverse import children, walk
 from quadweir.entailment.schema import TYPE, Class
-from quadweir.terms import IRI
+from quadweir.terms import IRI, Variable
 
 
 @final
@@ -76,12 +78,15 @@ def needs_of_static(query: ContinuousQuery) -> Needs:
     return _gathered(_matched(query.pattern, windows=False, here=True))
 
 
-def _matched(node: Node, *, windows: bool, here: bool) -> Iterable[Node]:
-    """List what is matched in windows, or in static data; at the top both may be, as one graph."""
+def _matched(node: Node, *, windows: bool, here: bool, is_block: bool = False) -> Iterable[Node]:
+    """List what is matched in windows, or in static data; at the top both may be, as one graph.
+
+    GRAPH looks into static data, or in a WINDOW block into its named graphs (W11).
+    """
     match node:
         case WindowPattern():
-            here = windows
-        case Graph():
+            here, is_block = windows, True
+        case Graph() if not is_block:
             here = not windows
         case BasicPattern():
             if here:
@@ -92,7 +97,7 @@ def _matched(node: Node, *, windows: bool, here: bool) -> Iterable[Node]:
         case _:
             pass
     for child in children(node):
-        yield from _matched(child, windows=windows, here=here)
+        yield from _matched(child, windows=windows, here=here, is_block=is_block)
 
 
 def _gathered(nodes: Iterable[Node]) -> Needs:
@@ -106,6 +111,8 @@ def _gathered(nodes: Iterable[Node]) -> Needs:
             case Link(predicate=predicate):
                 asked = (predicate, None)
             case NegatedSet():
+                asked = (None, None)
+            case BasicPattern(patterns=patterns) if _asks_for_nodes(patterns):
                 asked = (None, None)
             case Call(function="TIMESTAMP", arguments=(_, predicate_of, end_of)):
                 asked = tuple(  # type: ignore[assignment]
@@ -126,4 +133,27 @@ def _gathered(nodes: Iterable[Node]) -> Needs:
     return Needs(
         None if all_predicates else frozenset(predicates),
         None if all_classes else frozenset(classes),
+    )
+
+
+def _asks_for_nodes(patterns: Iterable[TriplePattern | PathPattern]) -> bool:
+    """Tell whether a path without steps finds nodes of the graph that no triple pattern finds.
+
+    Such a path leads from every node to itself. So a derived statement matters even if no pattern
+    matches it: its subject and object are nodes.
+    """
+    patterns = tuple(patterns)
+    found = {
+        term
+        for each in patterns
+        if isinstance(each, TriplePattern)
+        for term in (each.subject, each.object)
+    }
+    return any(
+        isinstance(each, PathPattern)
+        and is_nullable(each.path)
+        and all(
+            isinstance(end, Variable) and end not in found for end in (each.subject, each.object)
+        )
+        for each in patterns
     )

@@ -91,8 +91,9 @@ class _Reader:
         if kind in (Kind.SUBPROPERTY, Kind.INVERSE) and not isinstance(end, IRI):
             self._tell(f"{end} stands for a property and is no IRI: left out", span)
             return
-        if isinstance(end, Literal):
-            self._tell(f"the literal {end} stands for a class: left out", span)
+        if not isinstance(end, IRI | BlankNode):
+            what = "literal" if isinstance(end, Literal) else "triple term"
+            self._tell(f"the {what} {end} stands for a class: left out", span)
             return
         if kind in (Kind.DOMAIN, Kind.RANGE) and subject in self._annotations:
             self._tell(
@@ -106,8 +107,9 @@ class _Reader:
 
     def _typed(self, quad: Quad, span: Span | None) -> None:
         end = quad.object
-        if isinstance(end, Literal):
-            self._tell(f"the literal {end} stands for a class: left out", span)
+        if not isinstance(end, IRI | BlankNode):
+            what = "literal" if isinstance(end, Literal) else "triple term"
+            self._tell(f"the {what} {end} stands for a class: left out", span)
             return
         name = end.value if isinstance(end, IRI) else ""
         local = name.removeprefix(str(OWL))

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, final
 from quadweir.entailment.needs import EVERYTHING, Needs
 from quadweir.entailment.schema import TYPE, Class, Schema
 from quadweir.errors import LimitError
-from quadweir.terms import IRI, Literal, Quad, Term
+from quadweir.terms import IRI, BlankNode, Quad, Term
 
 MOST_ENTRIES: Final = 5_000_000
 """A chain of n classes has n * n / 2 consequences; more than this are refused."""
@@ -54,9 +54,9 @@ class Derived:
         return Derived(_other(self.subject), self.predicate, _other(self.object))
 
     def of(self, subject: Term, end: Term) -> Quad | None:
-        """Fill in the ends of a statement; None if a literal would be a subject."""
+        """Fill in the ends of a statement; None if a literal or triple term would be a subject."""
         first = _fill(self.subject, subject, end)
-        if isinstance(first, Literal):
+        if not isinstance(first, IRI | BlankNode):
             return None
         return Quad(first, self.predicate, _fill(self.object, subject, end))
 
@@ -133,7 +133,7 @@ class Table:
         found: dict[Quad | None, None] = {}
         for derived in self.predicates.get(predicate, ()):
             found[derived.of(subject, end)] = None
-        if predicate in self.typing and not isinstance(end, Literal):
+        if predicate in self.typing and isinstance(end, IRI | BlankNode):
             for derived in self.classes.get(end, ()):
                 found[derived.of(subject, end)] = None
         if predicate in self.turned_typing:

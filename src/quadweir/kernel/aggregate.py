@@ -22,7 +22,6 @@ from quadweir.kernel.oneway import (
     Keys,
     OneWay,
     add_entry,
-    hashed,
     part,
     plain,
     prefetch,
@@ -316,7 +315,7 @@ class Aggregate(Operator):
             return first
         index = self._index
         index.reserve(count)
-        keys = hashed(self.source.columns(self._keys, delta.row))
+        keys = index.hashed(self.source.columns(self._keys, delta.row))
         t, groups, last, alive = plain(delta.t), ints(count), ints(count), ints(count)
         shown = group_pass(
             t,

@@ -6,6 +6,7 @@ compiled version of each function, so that nothing is compiled once a stream run
 
 from __future__ import annotations
 
+import secrets
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -103,6 +104,14 @@ def _prefetch(typing_context: Any, place: Any, index: Any) -> Any:
 load = _load
 store = _store
 prefetch = _prefetch
+
+
+def random_seed() -> int:
+    """Give a seed for hashes that nobody outside can know, so that nobody can choose colliding keys.
+
+    It is negative. Numbers of terms and rows are not, so that no key equals the seed.
+    """
+    return secrets.randbits(63) - 2**63
 
 
 @njit(cache=True, inline="always")  # type: ignore[untyped-decorator]

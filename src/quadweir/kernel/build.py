@@ -1,514 +1,268 @@
-"""Algebra to operators: which leaves a query needs and what is made of them.
+"""Plan nodes to operators: one operator for each node, or the few that a node is made of.
 
-Every operator of the algebra has an incremental one. What has none (a value that changes by itself,
-LIMIT in a subquery, an EXISTS that is no join) makes `build` raise `NotIncrementalError`; the whole
-query is then evaluated anew at its reports (`recompute.py`).
+What runs was decided before (`quadweir.plan`); here it is only lowered. Nodes that are equal share an
+operator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never, final
 
-from quadweir.algebra.analyze import (
-    windows_read,
-)
+import numpy as np
+
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import solve
-from quadweir.algebra.expressions import (
-    Call,
-    Exists,
-    Expression,
-    VariableExpression,
-)
-from quadweir.algebra.patterns import (
-    BasicPattern,
-    Distinct,
-    Extend,
-    Filter,
-    Graph,
-    Group,
-    Join,
-    LeftJoin,
-    Minus,
-    OrderBy,
-    Path,
-    PathPattern,
-    Pattern,
-    PatternTerm,
-    Project,
-    Reduced,
-    Service,
-    Slice,
-    TriplePattern,
-    Union,
-    Values,
-    WindowPattern,
-)
-from quadweir.algebra.query import ContinuousQuery, SelectForm
-from quadweir.algebra.scopes import always_bound, in_scope, windows_of
-from quadweir.algebra.solutions import Bag, is_time, time_variable
-from quadweir.algebra.traverse import walk
-from quadweir.algebra.windows import Content, CountScope
-from quadweir.kernel import distinct, multijoin, paths, stateless
+from quadweir.algebra.expressions import Expression
+from quadweir.algebra.patterns import Values
+from quadweir.algebra.solutions import Bag
+from quadweir.algebra.windows import CountScope
+from quadweir.kernel import distinct, multijoin, negation, paths, stateless
 from quadweir.kernel.aggregate import Aggregate
+from quadweir.kernel.arrays import Ints
 from quadweir.kernel.clocks import CountClock, TimeClock
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.fixed import FixedRelation, Share, StaticSource
-from quadweir.kernel.layout import NO_LAYOUT, Arrays
-from quadweir.kernel.network import LeafPlan, Network, Source, part
+from quadweir.kernel.layout import Arrays
+from quadweir.kernel.network import Network, part
+from quadweir.kernel.received import Received
 from quadweir.kernel.relation import Operator
-from quadweir.kernel.shapes import (
-    NotIncrementalError,
-    conjuncts,
-    has_exists,
-    is_plain,
-    is_volatile,
-    needs_content,
-    waits,
-)
-from quadweir.kernel.unfold import is_repeated, unfold
 from quadweir.kernel.window import CountedLeaf, TimedLeaf
-from quadweir.kernel.wiring import Wiring, check_expression
-from quadweir.sharing import Template, bind
-from quadweir.terms import IRI, Term, Variable
-
-
-def static_dataset(query: ContinuousQuery, dataset: Dataset) -> Dataset:
-    """Give the static data that a query sees (A1)."""
-    if query.default_graphs or query.named_graphs or query.default_graph_windows:
-        return dataset.restricted(query.default_graphs, query.named_graphs)
-    return dataset
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Scope:
-    """Where a pattern stands: the windows whose content it matches, and whether static data too."""
-
-    sources: tuple[Source, ...]
-    static: bool
+from quadweir.plan.bounds import find_retained
+from quadweir.plan.facts import StaticFacts
+from quadweir.plan.nodes import (
+    AntiJoin,
+    Closure,
+    Distinct,
+    Exchange,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    PlanNode,
+    Project,
+    Recompute,
+    StaticRelation,
+    Union,
+    Window,
+)
+from quadweir.plan.program import Program
+from quadweir.sharing import bind
+from quadweir.terms import Term, Variable
 
 
 @final
 class Builder:
-    """Makes the network of one query.
+    """Makes the network of one stage of a query.
 
     Args:
-        query: The query; best optimised.
+        program: The nodes.
         static: The static data as the query sees it.
         dictionary: The shard's dictionary.
-        streams: The streams there are, for windows over a stream variable.
-        eager: Whether answers leave as soon as their parts have arrived (E1).
-        template: What the query is a template of, if it has parameters or the longest windows.
-        layout: What `Network.layout` gave for the same query and static data.
-        share: What this shard has of static data, if not all.
+        layout: What `Network.layout` gave for the same program and static data.
+        share: What this shard has of static relations that are divided.
     """
 
     def __init__(
         self,
-        query: ContinuousQuery,
+        program: Program,
         static: StaticSource,
         dictionary: Dictionary,
-        streams: Sequence[str],
         *,
-        eager: bool,
-        template: Template | None = None,
-        layout: Arrays = NO_LAYOUT,
-        share: Share | None = None,
+        layout: Arrays,
+        share: Share | None,
     ) -> None:
-        self.query = query
-        self.template = template
+        self.network = Network()
+        self._program = program
+        self._static = static
+        self._dictionary = dictionary
         self._layout = layout
         self._share = share
-        # Where the times of the leaves are kept that members of a template may be too short for.
-        self.instants: list[tuple[int, Variable]] = []
-        self.static = static
-        self.dictionary = dictionary
-        self.streams = streams
-        self.eager = eager
-        self.network = Network()
-        self._wiring = Wiring(self.network, dictionary, eager)
-        self._leaves: dict[LeafPlan, Operator] = {}
-        self._hidden = 0
-        self._timed: frozenset[Variable] = frozenset()
+        self._operators: dict[PlanNode, Operator] = {}
+        self._retained = find_retained(program)
 
-    # --- entry points ---
+    def build(self) -> Network:
+        """Lower all nodes, each after its inputs."""
+        for node in self._program.nodes:
+            self._operators[node] = self._lower(node)
+        if self._program.report.on_close and self._program.received is None:
+            # The clocks of count windows tell when they close, whether anything matches or not.
+            for source in self._program.sources:
+                scope = self._program.query.windows[source.window].scope
+                if isinstance(scope, CountScope):
+                    self.network.clocks.setdefault(source, CountClock(scope))
+        return self.network
 
-    def build(self, pattern: Pattern) -> Operator:
-        """Add the operators of a pattern that stands outside of any WINDOW."""
-        self._timed = self._timed_variables()
-        merged = self.query.default_graph_windows
-        sources = tuple(
-            source
-            for number, window in enumerate(self.query.windows)
-            if window.name in merged
-            for source in self.sources_of(number)
-        )
-        return self._build(pattern, _Scope(sources, static=True))
+    def operator(self, node: PlanNode) -> Operator:
+        """Give what a node was lowered to."""
+        return self._operators[node]
 
-    def content(self, source: Source) -> Operator:
-        """Add what tells when the content of a window changes (R1).
+    # --- nodes ---
 
-        In a bag every element counts, in a graph every triple that an element carries.
-        """
-        if self.query.windows[source.window].content is Content.BAG:
-            return self._leaf(LeafPlan(source, None, ()))
-        return self._graph([self.triples(source, carried=True)])
+    def _lower(self, node: PlanNode) -> Operator:
+        add, dictionary = self.network.add, self._dictionary
+        below = [self._operators[each] for each in node.inputs] if _has_inputs(node) else []
+        match node:
+            case Window():
+                return self._window(node)
+            case StaticRelation():
+                return self._relation(node)
+            case Exchange():
+                return add(Received(node.variables, node.always, dictionary), ())
+            case Filter(condition=condition):
+                return self._filtered(below[0], condition)
+            case Extend(variable=variable, expression=expression):
+                return add(stateless.Extend(below[0], variable, expression, dictionary), below)
+            case Project(kept=kept):
+                return add(stateless.Project(below[0], kept), below)
+            case Distinct(variables=variables):
+                return add(distinct.Distinct(below[0], variables, dictionary), below)
+            case Group(keys=keys, aggregates=aggregates):
+                return add(Aggregate(below[0], keys, aggregates, dictionary), below)
+            case Closure(triple=triple, path=path, ends=ends):
+                return add(paths.Closure(below[0], triple, path, ends, dictionary), below)
+            case Union():
+                return add(stateless.Union(below), below)
+            case Join():
+                return self._join(below)
+            case LeftJoin(condition=condition):
+                left, right = below
+                joined = self._join([left, right])
+                pairs = joined if condition is None else self._filtered(joined, condition)
+                unpaired = self._counted(left, joined, pairs, negated=True)
+                return add(stateless.Union([pairs, unpaired]), [pairs, unpaired])
+            case AntiJoin():
+                return self._anti_join(node, *below)
+            case Recompute():
+                # The answers are made of its windows; it has no rows of its own.
+                return below[0] if below else add(stateless.Union([]), [])
+            case _:
+                assert_never(node)
 
-    def triples(self, source: Source, *, timed: bool = False, carried: bool = False) -> Operator:
-        """Add the leaf that holds all triples of a window, with their times if asked for."""
-        names = tuple(Variable(f"_:{place}") for place in ("subject", "predicate", "object"))
-        pattern = TriplePattern(subject=names[0], predicate=names[1], object=names[2])
-        return self._leaf(LeafPlan(source, pattern, names, names[:1] if timed else (), carried))
-
-    def clock(self, source: Source) -> None:
-        """Make sure that a count window has its clock, whatever reads it."""
-        scope = self.query.windows[source.window].scope
+    def _window(self, node: Window) -> Operator:
+        scope, match = node.scope, node.match
         if isinstance(scope, CountScope):
-            self.network.clocks.setdefault(source, CountClock(scope))
+            clock = self.network.clocks.setdefault(match.source, CountClock(scope))
+            return self.network.add_leaf(
+                match, CountedLeaf(node.variables, clock, self._dictionary)
+            )
+        clock_of = TimeClock.of(scope)
+        leaf = TimedLeaf(node.variables, clock_of, self._dictionary, eager=self._program.eager)
+        leaf.retain = node in self._retained
+        return self.network.add_leaf(match, leaf)
 
-    def sources_of(self, number: int) -> tuple[Source, ...]:
-        """List the streams that a window is over."""
-        window = self.query.windows[number]
-        over = self.streams if isinstance(window.stream, Variable) else (window.stream.value,)
-        return tuple(Source(number, stream, window.event_time) for stream in over)
-
-    # --- leaves ---
-
-    def _timed_variables(self) -> frozenset[Variable]:
-        found = set()
-        for node in walk(self.query.pattern):
-            if isinstance(node, Call) and node.function == "TIMESTAMP":
-                match node.arguments:
-                    case (VariableExpression(variable=variable),):
-                        found.add(variable)
-                    case _:
-                        raise NotIncrementalError("timestamp() of a triple")
-        if found and any(window.content is Content.GRAPH for window in self.query.windows):
-            raise NotIncrementalError("timestamp() over graphs, where times move on")
-        return frozenset(found)
-
-    def _leaf(self, plan: LeafPlan) -> Operator:
-        if plan in self._leaves:
-            return self._leaves[plan]
-        scope = self.query.windows[plan.source.window].scope
-        variables = (*plan.variables, *map(time_variable, plan.times))
-        if isinstance(scope, CountScope):
-            clock = self.network.clocks.setdefault(plan.source, CountClock(scope))
-            leaf: CountedLeaf | TimedLeaf = CountedLeaf(variables, clock, self.dictionary)
-        else:
-            leaf = TimedLeaf(variables, TimeClock.of(scope), self.dictionary, eager=self.eager)
-        self._leaves[plan] = self.network.add_leaf(plan, leaf)
-        return leaf
-
-    def _matches(self, pattern: TriplePattern, scope: _Scope) -> Operator:
-        """The matches of a triple pattern in the windows of a scope, and in static data."""
-        variables = _variables(pattern.subject, pattern.predicate, pattern.object)
-        times = tuple(v for v in variables if v in self._timed)
-        bags: list[Operator] = []
-        graphs: list[Operator] = []
-        for source in scope.sources:
-            leaf = self._leaf(LeafPlan(source, pattern, variables, (*times, *self._own(source))))
-            is_bag = self.query.windows[source.window].content is Content.BAG
-            (bags if is_bag else graphs).append(leaf)
-        parts = [*bags, self._graph(graphs)] if graphs else bags
-        if scope.static:
-            fixed = self._static(BasicPattern(patterns=(pattern,)))
-            # Without a match in static data, windows alone are as quick as if there were none.
-            if fixed.total or not parts:
-                if graphs:
-                    parts[-1] = self._wiring.exists(parts[-1], fixed, (), negated=True)
-                parts.append(fixed)
-        return self._wiring.union(parts)
-
-    def _own(self, source: Source) -> tuple[Variable, ...]:
-        """Name the time of a leaf's elements where a result has to be told by it."""
-        if self.template is None or source.window not in self.template.windows:
-            return ()
-        name = Variable(f"leaf {len(self.instants)}")
-        self.instants.append((source.window, time_variable(name)))
-        return (name,)
-
-    def _graph(self, leaves: list[Operator]) -> Operator:
-        """A triple is there once, as long as some element carries it (W8).
-
-        The values of a pattern's variables tell its triples apart, so that leaves with reference
-        counts are the distinct rows of all leaves. What static data has too is left out of them: so
-        nothing has to be remembered of static rows.
-        """
-        source = self._wiring.union(leaves)
-        return self.network.add(
-            distinct.Distinct(source, source.variables, self.dictionary), (source,)
+    def _relation(self, node: StaticRelation) -> Operator:
+        place = len(self.network.operators)
+        relation = relation_of(node, self._static)
+        fixed = stateless.Static(
+            relation,
+            self._dictionary,
+            part(f"operator.{place}.", self._layout),
+            (node.key, self._share) if node.key is not None and self._share is not None else None,
         )
-
-    # --- static data ---
-
-    def _static(self, pattern: Pattern) -> stateless.Static:
-        query = replace(
-            self.query,
-            pattern=pattern,
-            # What a subquery selects decides which of equals its LIMIT keeps, not what the whole
-            # query does (A4).
-            form=SelectForm(variables=_selected(pattern, self.query)),
-            windows=(),
-            default_graphs=(),
-            named_graphs=(),
-            default_graph_windows=(),
-        )
-        variables = tuple(sorted(in_scope(pattern, self.query)))
-        asked = self._solutions(query)
-        if asked is None:
-            relation = self.static.relation(query, variables)
-            return self._fixed(relation, always_bound(pattern, self.query))
-        return self._table(asked, variables)
-
-    def _solutions(self, query: ContinuousQuery) -> Bag | None:
-        """Solve a pattern for the constants of a template's members alone; None if it has none."""
-        known = in_scope(query.pattern, query)
-        asked = [
-            each for each in (self.template.parameters if self.template else ()) if each in known
-        ]
-        if self.template is None or not asked:
-            return None
-        found: Bag = []
-        for values in self.template.constants(asked):
-            bound: dict[Variable, Term] = dict(zip(asked, values, strict=True))
-            own = replace(query, pattern=bind(query.pattern, dict(zip(asked, values, strict=True))))
-            found += [solution | bound for solution in solve(own, self.static.dataset())]
-        return found
-
-    def _table(self, bag: Bag, variables: Iterable[Variable]) -> stateless.Static:
-        return self._fixed(FixedRelation.of_bag(tuple(variables), bag), frozenset())
-
-    def _fixed(self, relation: FixedRelation, certain: frozenset[Variable]) -> stateless.Static:
-        place, share = len(self.network.operators), self._share
-        given = part(f"operator.{place}.", self._layout)
-        # An attempt that is given up may have another relation at this place.
-        if share is not None and (
-            place not in share.places or share.variable not in relation.variables
-        ):
-            share = None
-        fixed = stateless.Static(relation, self.dictionary, given, share, certain=certain)
         return self.network.add(fixed, ())
 
-    def _is_static(self, pattern: Pattern, scope: _Scope) -> bool:
-        if any(is_volatile(node) for node in walk(pattern)):
-            return False
-        if not scope.static:
-            name = self.query.windows[scope.sources[0].window].name
-            return not windows_read(WindowPattern(window=name, input=pattern), self.query)
-        return not windows_read(pattern, self.query)
+    def _filtered(self, source: Operator, condition: Expression) -> Operator:
+        return self.network.add(stateless.Filter(source, condition, self._dictionary), (source,))
 
-    # --- patterns ---
-
-    def _build(self, pattern: Pattern, scope: _Scope) -> Operator:
-        if self._is_static(pattern, scope):
-            return self._static(pattern)
-        match pattern:
-            case BasicPattern(patterns=patterns):
-                parts = [self._pattern(each, scope) for each in patterns]
-                return self._join(parts)
-            case Join():
-                return self._join_of(pattern, scope)
-            case LeftJoin(left=first, right=second, condition=condition):
-                sides = self._build(first, scope), self._build(second, scope)
-                return self._wiring.left_join(*sides, condition)
-            case Union(inputs=inputs):
-                return self._wiring.union([self._build(each, scope) for each in inputs])
-            case Minus(left=first, right=second):
-                return self._wiring.minus(self._build(first, scope), self._build(second, scope))
-            case Filter():
-                return self._filter(pattern, scope)
-            case Extend(input=source, variable=variable, expression=expression):
-                check_expression(expression)
-                below = self._build(source, scope)
-                extended = stateless.Extend(below, variable, expression, self.dictionary)
-                return self.network.add(extended, (below,))
-            case WindowPattern():
-                return self._window(pattern)
-            case Group(input=source, keys=keys, aggregates=aggregates):
-                for each in aggregates:
-                    if each.call.argument is not None:
-                        check_expression(each.call.argument)
-                below = self._build(source, scope)
-                grouped = Aggregate(below, keys, aggregates, self.dictionary)
-                return self.network.add(grouped, (below,))
-            case Project(input=source, variables=variables):
-                below = self._build(source, scope)
-                return self.network.add(stateless.Project(below, variables), (below,))
-            case Distinct(input=source):
-                below = self._build(source, scope)
-                if any(map(is_time, below.variables)):
-                    raise NotIncrementalError("timestamp() above DISTINCT")
-                kept = distinct.Distinct(below, below.variables, self.dictionary)
-                return self.network.add(kept, (below,))
-            case Reduced(input=source) | OrderBy(input=source):
-                # Below the outermost SELECT, an order without LIMIT is of no account.
-                return self._build(source, scope)
-            case Slice():
-                raise NotIncrementalError("LIMIT or OFFSET in a subquery")
-            case Graph():
-                raise NotIncrementalError("a window inside GRAPH")
-            case Service():
-                raise NotIncrementalError("SERVICE")
-            case Values():
-                return self._static(pattern)
-            case _:
-                assert_never(pattern)
-
-    def _window(self, pattern: WindowPattern) -> Operator:
-        parts: list[Operator] = []
-        for window in windows_of(pattern.window, self.query):
-            number = self.query.windows.index(window)
-            names = {}
-            if isinstance(pattern.window, Variable):
-                names[pattern.window] = window.name
-            for source in self.sources_of(number):
-                bound: dict[Variable, Term] = dict(names)
-                if isinstance(window.stream, Variable):
-                    if not needs_content(pattern.input, inside=True):
-                        raise NotIncrementalError("a pattern that matches an empty window")
-                    stream = IRI(source.stream)
-                    if bound.setdefault(window.stream, stream) != stream:
-                        continue
-                inner = self._build(pattern.input, _Scope((source,), static=False))
-                if bound:
-                    inner = self._join([self._table([bound], sorted(bound)), inner])
-                parts.append(inner)
-        if not parts:
-            return self._table([], sorted(in_scope(pattern, self.query)))
-        return self._wiring.union(parts)
-
-    # --- joins ---
-
-    def _join_of(self, pattern: Join, scope: _Scope) -> Operator:
-        """Join all inputs at once, those of windows and of joins inside included.
-
-        Only a join of leaves can be eager. Then filters over joined inputs wait until all is
-        joined; they see no more than they would have, since what they mention is bound below them.
-        """
-        parts: list[Operator] = []
-        conditions: list[Expression] = []
-        waiting: list[tuple[Pattern, _Scope]] = [(each, scope) for each in pattern.inputs]
-        while waiting:
-            each, where = waiting.pop(0)
-            if self._is_static(each, where):
-                parts.append(self._static(each))
-                continue
-            match each:
-                case Join(inputs=inputs):
-                    waiting[:0] = [(one, where) for one in inputs]
-                case BasicPattern(patterns=patterns):
-                    for one in patterns:
-                        if isinstance(one, PathPattern) and not is_repeated(one.path):
-                            waiting.insert(0, (unfold(one, self._fresh), where))
-                        else:
-                            parts.append(self._pattern(one, where))
-                case WindowPattern(window=IRI() as name, input=source) if isinstance(
-                    self.query.window(name).stream, IRI
-                ):
-                    number = self.query.windows.index(self.query.window(name))
-                    waiting.insert(0, (source, _Scope(self.sources_of(number), static=False)))
-                case Filter(input=source, condition=condition) if self.eager and waits(
-                    condition, source, self.query
-                ):
-                    conditions.append(condition)
-                    waiting.insert(0, (source, where))
-                case _:
-                    parts.append(self._build(each, where))
-        joined = self._join(parts)
-        for condition in conditions:
-            joined = self._wiring.filtered(joined, condition)
-        return joined
-
-    def _join(self, parts: list[Operator]) -> Operator:
-        # The one empty solution adds nothing.
-        parts = [
-            part
-            for part in parts
-            if not (isinstance(part, stateless.Static) and not part.variables and part.held() == 1)
+    def _join(self, parts: Sequence[Operator]) -> multijoin.Join:
+        # The same rows twice: the second time they are another view of them.
+        views = [
+            self.network.add(stateless.Project(each, each.variables), (each,))
+            if each in parts[:place]
+            else each
+            for place, each in enumerate(parts)
         ]
-        if not parts:
-            return self._table([{}], ())
-        while len(parts) > multijoin.MAX_INPUTS:
-            first, parts = parts[: multijoin.MAX_INPUTS], parts[multijoin.MAX_INPUTS :]
-            parts.insert(0, self._join(first))
-        if len(parts) == 1:
-            return parts[0]
-        if len(set(map(id, parts))) < len(parts):
-            # The same pattern twice: the second is another view of the same rows.
-            parts = [
-                self._wiring.again(part) if part in parts[:place] else part
-                for place, part in enumerate(parts)
-            ]
-        return self._wiring.join(parts)
+        join = multijoin.Join(views, self._dictionary, eager=self._program.eager)
+        return self.network.add(join, views)
 
-    # --- paths ---
+    # --- OPTIONAL, MINUS, EXISTS ---
 
-    def _pattern(self, pattern: TriplePattern | PathPattern, scope: _Scope) -> Operator:
-        if isinstance(pattern, TriplePattern):
-            return self._matches(pattern, scope)
-        if is_repeated(pattern.path):
-            return self._closure(pattern.subject, pattern.path, pattern.object, scope)
-        return self._build(unfold(pattern, self._fresh), scope)
+    def _anti_join(self, node: AntiJoin, left: Operator, right: Operator) -> Operator:
+        if node.keys is not None:
+            compared: Operator
+            if right.fixed:
+                compared = negation.FixedNegation(left, right, node.keys, node.negated)
+            else:
+                compared = negation.KeyNegation(
+                    left, right, node.keys, node.negated, self._dictionary
+                )
+            return self.network.add(compared, (left, right))
+        joined = self._join([left, right])
+        pairs: Operator = joined
+        if node.shares:
+            pairs = self._sharing(joined, left, right, node.shares)
+        for condition in node.conditions:
+            pairs = self._filtered(pairs, condition)
+        return self._counted(left, joined, pairs, negated=node.negated)
 
-    def _fresh(self) -> Variable:
-        self._hidden += 1
-        return Variable(f"_:path {self._hidden}")
-
-    def _closure(
-        self, subject: PatternTerm, path: Path, end: PatternTerm, scope: _Scope
+    def _sharing(
+        self,
+        joined: multijoin.Join,
+        left: Operator,
+        right: Operator,
+        variables: tuple[Variable, ...],
     ) -> Operator:
-        names = tuple(Variable(f"_:{place}") for place in ("subject", "predicate", "object"))
-        parts: list[Operator] = [self.triples(source) for source in scope.sources]
-        if scope.static:
-            pattern = TriplePattern(subject=names[0], predicate=names[1], object=names[2])
-            fixed = self._static(BasicPattern(patterns=(pattern,)))
-            parts.append(fixed)
-        # The graph of a bag: a path does not count the elements it runs through.
-        graph = self._graph(parts)
-        triple = (names[0], names[1], names[2])
-        closure = paths.Closure(graph, triple, path, (subject, end), self.dictionary)
-        return self.network.add(closure, (graph,))
+        """Keep the pairs of which both sides bind one of the variables."""
 
-    # --- filters ---
+        def agree(found: Ints) -> np.ndarray:
+            # Each side in an array of its own: compiled code has one form for all that read rows.
+            lefts, rights = np.ascontiguousarray(joined.parts(found).T)
+            result = np.zeros(len(found), dtype=bool)
+            for variable in variables:
+                result |= (left.column(variable, lefts) != 0) & (
+                    right.column(variable, rights) != 0
+                )
+            return result
 
-    def _filter(self, pattern: Filter, scope: _Scope) -> Operator:
-        tests = conjuncts(pattern.condition)
-        plain = [each for each in tests if not isinstance(each, Exists)]
-        found = self._build(pattern.input, scope)
-        for test in plain:
-            found = self._wiring.filtered(found, test)
-        for each in tests:
-            if isinstance(each, Exists):
-                found = self._exists(found, each, scope)
-        return found
+        return self.network.add(stateless.RowFilter(joined, agree), (joined,))
 
-    def _exists(self, left: Operator, test: Exists, scope: _Scope) -> Operator:
-        """EXISTS as a join whose pairs are only counted.
+    def _counted(
+        self, left: Operator, joined: multijoin.Join, pairs: Operator, *, negated: bool
+    ) -> Operator:
+        """Count the pairs of each left row; `pairs` are what is left of those of `joined`."""
 
-        Putting a solution's values into a pattern is joining with it as long as nothing in the
-        pattern can tell a bound variable from one that is bound later.
-        """
-        inner, conditions = test.pattern, []
-        while isinstance(inner, Filter) and not has_exists(inner.condition):
-            conditions.append(inner.condition)
-            inner = inner.input
-        if not is_plain(inner, self.query):
-            raise NotIncrementalError("an EXISTS that is no join")
-        right = self._build(inner, scope)
-        return self._wiring.exists(left, right, conditions, negated=test.negated)
+        def left_rows(rows: Ints) -> Ints:
+            found: Ints = joined.parts(rows)[:, 0]
+            return found
+
+        counted = negation.Negation(
+            left, pairs, left_rows, negated=negated, stateless=self._program.eager
+        )
+        return self.network.add(counted, (left, pairs))
 
 
-def _selected(pattern: Pattern, query: ContinuousQuery) -> tuple[Variable, ...]:
-    """Name what a subquery selects, in its order; of any other pattern, all its variables."""
-    inner = pattern
-    while isinstance(inner, Slice | Distinct | Reduced):
-        inner = inner.input
-    return inner.variables if isinstance(inner, Project) else tuple(sorted(in_scope(inner, query)))
+def relation_of(node: StaticRelation, static: StaticSource) -> FixedRelation:
+    """Give the rows of a static relation, those of all shards."""
+    if isinstance(node.query.pattern, Values):
+        return FixedRelation.of_bag(node.variables, solve(node.query, Dataset()))
+    if not node.parameters:
+        return static.relation(node.query, node.variables)
+    # A template asks for the constants of its members alone.
+    found: Bag = []
+    for row in node.constants:
+        values = dict(zip(node.parameters, row, strict=True))
+        own = replace(node.query, pattern=bind(node.query.pattern, values))  # type: ignore[arg-type]
+        bound: dict[Variable, Term] = dict(values)
+        found += [solution | bound for solution in solve(own, static.dataset())]
+    return FixedRelation.of_bag(node.variables, found)
 
 
-def _variables(*terms: object) -> tuple[Variable, ...]:
-    return tuple(dict.fromkeys(term for term in terms if isinstance(term, Variable)))
+def facts_of(program: Program, static: StaticSource) -> StaticFacts:
+    """Count the solutions that the static relations of a program have."""
+    return StaticFacts({each.query: relation_of(each, static).count for each in program.static})
+
+
+def has_layout(program: Program) -> bool:
+    """Tell whether shards of a program can share what they make of static data.
+
+    A template's relations depend on its members, which come and go.
+    """
+    return bool(program.static) and program.why_not is None and program.template is None
+
+
+def _has_inputs(node: PlanNode) -> bool:
+    """What an exchange reads was computed in the stage before."""
+    return not isinstance(node, Exchange)

@@ -1,4 +1,4 @@
-"""When elements come into the content of a window and when they are gone (W1 to W6 of the semantics page).
+"""When elements come into the content of a window and when they are gone (W1 to W6, W9 and W10 of the semantics page).
 
 Every scope is a rule that gives each element both instants. Of most windows they follow from its time; a
 count window has to hear of all elements.
@@ -32,11 +32,11 @@ class Elements(NamedTuple):
     size: Ints  # how many different triples
 
 
-def _next_close(instant: Ints, step: int | None, origin: int) -> Ints:
-    """Find the first close that is not before each instant; without steps, the instant itself."""
+def _next_close(instant: Ints, step: int | None, first: int) -> Ints:
+    """Find the close that is not before each instant; without steps, the instant itself."""
     if step is None:
         return instant
-    return origin + np.maximum(1, -((origin - instant) // step)) * step
+    return first + np.maximum(0, -((first - instant) // step)) * step
 
 
 @final
@@ -47,15 +47,18 @@ class TimeClock:
     after_ms: int
     until_ms: int | None
     step_ms: int | None = None
-    origin_ms: int = 0
+    first_close_ms: int = 0
+    while_open: bool = False
 
     @staticmethod
     def of(scope: Scope) -> TimeClock:
         match scope:
             case TimeScope():
-                return TimeClock(0, scope.range_ms, scope.step_ms, scope.origin_ms)
+                return TimeClock(
+                    0, scope.range_ms, scope.step_ms, scope.first_close_ms, scope.while_open
+                )
             case PastScope():
-                return TimeClock(scope.to_ms, scope.from_ms, scope.step_ms, scope.origin_ms)
+                return TimeClock(scope.to_ms, scope.from_ms, scope.step_ms, scope.first_close_ms)
             case NowScope():
                 return TimeClock(0, 1)
             case AllScope():
@@ -66,11 +69,19 @@ class TimeClock:
                 assert_never(scope)
 
     def interval(self, time: Ints) -> tuple[Ints, Ints]:
-        """Give for each element when it comes and when it is gone."""
-        enter = _next_close(time + self.after_ms, self.step_ms, self.origin_ms)
+        """Give for each element when it comes and when it is gone.
+
+        An element that no window of a hopping scope holds is gone before it comes.
+        """
         if self.until_ms is None:
-            return enter, np.full(len(time), FOREVER, dtype=np.int64)
-        return enter, _next_close(time + self.until_ms, self.step_ms, self.origin_ms)
+            return time + self.after_ms, np.full(len(time), FOREVER, dtype=np.int64)
+        leave = _next_close(time + self.until_ms, self.step_ms, self.first_close_ms)
+        if not self.while_open:
+            return _next_close(time + self.after_ms, self.step_ms, self.first_close_ms), leave
+        assert self.step_ms is not None
+        # The last window that holds it is the one before; after that one's close it is gone.
+        last = np.where(leave > self.first_close_ms, leave - self.step_ms + 1, time)
+        return time, last
 
 
 @final

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from quadweir.errors import StateError
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 3
 
 _MAGIC: Final = b"QWSTATE\n"
 _HEAD: Final = struct.Struct("<8sHH32sQQ")

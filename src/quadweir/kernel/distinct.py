@@ -16,7 +16,6 @@ from quadweir.kernel.oneway import (
     Keys,
     OneWay,
     add_entry,
-    hashed,
     part,
     plain,
     prefixed,
@@ -107,8 +106,8 @@ class Distinct(Operator):
         count = len(delta.t)
         if not count:
             return no_change()
-        keys = hashed(self.source.columns(self.variables, delta.row))
         index = self._index
+        keys = index.hashed(self.source.columns(self.variables, delta.row))
         index.reserve(count)
         fresh = self._rows.take(count)
         out = np.empty((count, 3), dtype=np.int64)

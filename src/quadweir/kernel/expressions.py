@@ -13,7 +13,6 @@ from typing import Final, TypeVar, assert_never, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from quadweir.algebra.analyze import VOLATILE
 from quadweir.algebra.expressions import (
     And,
     Arithmetic,
@@ -31,7 +30,7 @@ from quadweir.algebra.expressions import (
     Or,
     VariableExpression,
 )
-from quadweir.algebra.functions import call, default_context
+from quadweir.algebra.functions import call, default_context, is_volatile
 from quadweir.algebra.moments import ExpressionError
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import Pattern
@@ -45,7 +44,7 @@ from quadweir.errors import InternalError
 from quadweir.kernel import typed
 from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.dictionary import Dictionary, distinct_of, parsed
-from quadweir.kernel.interning import INLINE_LIMIT, IS_BLANK, IS_IRI
+from quadweir.kernel.interning import INLINE_LIMIT, IS_BLANK, IS_IRI, IS_TRIPLE
 from quadweir.kernel.typed import ASK, ASK_TRUTH, FALSE, NEITHER, TRUE
 from quadweir.terms import IRI, Term, Variable
 
@@ -60,7 +59,7 @@ _TRUTHS: Final = {
     ">=": np.array([0, 1, 1, 0, -1, -1, ASK, -1, ASK]),
 }
 _CALCULATIONS: Final = {"+": 0, "-": 1, "*": 2}
-_KIND_TESTS: Final = ("ISIRI", "ISURI", "ISBLANK", "ISLITERAL", "ISNUMERIC")
+_KIND_TESTS: Final = ("ISIRI", "ISURI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "ISTRIPLE")
 # From so many choices on, IN looks at each distinct term once.
 _MANY_CHOICES: Final = 8
 # How many results an expression remembers, and how many letters the terms of one may have.
@@ -100,7 +99,8 @@ class Vectorized:
 
     def __init__(self, expression: Expression, dictionary: Dictionary) -> None:
         for each in walk(expression):
-            if isinstance(each, Exists) or (isinstance(each, Call) and each.function in VOLATILE):
+            volatile = isinstance(each, Call) and is_volatile(each.function)
+            if volatile or isinstance(each, Exists):
                 raise InternalError(
                     "an expression that changes by itself was handed over for whole columns"
                 )
@@ -243,7 +243,9 @@ class Vectorized:
             case "ISBLANK":
                 found = kind == IS_BLANK
             case "ISLITERAL":
-                found = (kind != IS_BLANK) & (kind != IS_IRI)
+                found = (kind != IS_BLANK) & (kind != IS_IRI) & (kind != IS_TRIPLE)
+            case "ISTRIPLE":
+                found = kind == IS_TRIPLE
             case "ISNUMERIC":
                 found = (kind >= typed.INTEGER) & (kind <= typed.DOUBLE)
             case _:

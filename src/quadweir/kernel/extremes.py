@@ -30,14 +30,13 @@ from quadweir.kernel.oneway import (
     OneWay,
     add_entry,
     find_entries,
-    hashed,
     part,
     prefixed,
 )
 from quadweir.kernel.sums import KIND, LOW, NUMBER, grown
 from quadweir.kernel.typed import DECIMAL, DOUBLE, INTEGER, scaled
 from quadweir.kernel.wide import INFINITY, MANTISSA
-from quadweir.terms import IRI, Literal, Term
+from quadweir.terms import IRI, Literal, Term, TripleTerm
 
 # A value, by its number: four words and a label, and whether these are good. Its counter says how
 # many heaps it is in.
@@ -273,7 +272,10 @@ def heap_pass(state: Ints, pairs: Ints, values: Ints, gone: Ints) -> int:
 
 
 class Extreme:
-    """The least or the greatest value of each group; SAMPLE is the least by spelling."""
+    """The least or the greatest value of each group; SAMPLE is the least by spelling.
+
+    An error among the values makes MIN and MAX an error. SAMPLE ignores it.
+    """
 
     def __init__(self, function: str, dictionary: Dictionary) -> None:
         self._by_spelling = function == "SAMPLE"
@@ -291,6 +293,8 @@ class Extreme:
     ) -> None:
         """Take changes of `size` groups in order, and write results where `last` is 1."""
         self._state = grown(self._state, size)
+        if self._by_spelling:
+            sign = np.where(numbers == 0, 0, sign)
         count = len(groups)
         if self._pairs.used[0] < count:
             self._purge()
@@ -298,14 +302,15 @@ class Extreme:
         self._values.reserve(count)
         values, pairs = self._values, self._pairs
         entries, new = ints(count), ints(count)
-        known = register_pass(hashed(numbers.reshape(-1, 1)), sign, values.entries, entries, new)
+        hashed = values.hashed(numbers.reshape(-1, 1))
+        known = register_pass(hashed, sign, values.entries, entries, new)
         new = new[:known]
         self._register(new)
         popped = np.empty(pairs.size + count, dtype=np.int64)  # no more can leave the heaps
         left = extreme_pass(
             groups,
             sign,
-            hashed(np.column_stack((groups, numbers))),
+            pairs.hashed(np.column_stack((groups, numbers))),
             entries,
             last,
             self._state,
@@ -367,7 +372,7 @@ class Extreme:
         """Change the labels of values; their order stays."""
         entries = ints(len(labels))
         numbers = np.array(list(labels), dtype=np.int64).reshape(-1, 1)
-        find_entries(self._values.entries, hashed(numbers), entries)
+        find_entries(self._values.entries, self._values.hashed(numbers), entries)
         self._values.cells[entries, _LABEL] = np.array(list(labels.values())) ^ self._flip
 
     def settle(self) -> None:
@@ -483,12 +488,18 @@ def _ordered(texts: bytes, width: int) -> Ints:
     return unsigned.view(np.int64).reshape(-1, width)
 
 
+_TRIPLE_KIND: Final = 7
+
+
 def _term_words(term: Term) -> Ints:
     """Give the words of a term that is no number: what it is, and how its text begins."""
     key = order_key(term)
     if isinstance(term, Literal):
         text = key[2] if isinstance(key[2], str) and key[1] != 4 else ""
         major, kind = _MOST, int(key[1])
+    elif isinstance(term, TripleTerm):
+        # After all literals, whose kinds are fewer.
+        text, major, kind = "", _MOST, _TRIPLE_KIND
     else:
         text = term.value if isinstance(term, IRI) else term.label
         major, kind = _LEAST, int(isinstance(term, IRI))

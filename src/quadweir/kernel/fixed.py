@@ -28,6 +28,7 @@ from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
 from quadweir.kernel.xxhash import shard_numbers
+from quadweir.plan.program import Program
 from quadweir.terms import Variable
 
 
@@ -86,9 +87,9 @@ class FixedRelation:
         ]
         return FixedRelation.of(variables, columns, len(bag))
 
-    def part(self, share: Share) -> FixedRelation:
-        """Give the rows of one shard; all bind the variable."""
-        chosen = self.codes[self.variables.index(share.variable)]
+    def part(self, key: Variable, share: Share) -> FixedRelation:
+        """Give the rows whose value of a variable belongs to one shard; all rows bind it."""
+        chosen = self.codes[self.variables.index(key)]
         here = shard_numbers(self.terms, share.count) == share.number
         codes = [each[here[chosen]] for each in self.codes]
         used = np.unique(np.concatenate(codes))
@@ -171,22 +172,15 @@ class FixedRelation:
 @final
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one of several shards has of static relations that have the variable rows are sharded by.
+    """Which of several shards one is: what it has of static relations that are divided.
 
     Attributes:
-        variable: The variable.
-        places: The operators whose rows are divided.
         number: The shard.
         count: How many shards there are.
     """
 
-    variable: Variable
-    places: frozenset[int]
     number: int
     count: int
-
-    def __str__(self) -> str:
-        return f"{self.number} of {self.count} by {self.variable} {sorted(self.places)}"
 
 
 class StaticSource(Protocol):
@@ -196,12 +190,10 @@ class StaticSource(Protocol):
         """Give the solutions of a query without windows over what static data it may see."""
 
     def dataset(self) -> Dataset:
-        """Give the data itself, for what has to be evaluated anew again and again."""
+        """Give the data itself, for queries that are evaluated from scratch at their reports."""
 
-    def layout(
-        self, query: ContinuousQuery, streams: tuple[str, ...], share: Share | None
-    ) -> Arrays:
-        """Give what `Shard.layout` gave for a query and this data; nothing if that is not known."""
+    def layout(self, program: Program, share: Share | None) -> Arrays:
+        """Give what `Shard.layout` gave for a program and this data; nothing if that is unknown."""
 
 
 @final
@@ -217,33 +209,7 @@ class Loaded:
     def dataset(self) -> Dataset:
         return self.data
 
-    def layout(
-        self, query: ContinuousQuery, streams: tuple[str, ...], share: Share | None
-    ) -> Arrays:
-        return NO_LAYOUT
-
-
-@final
-class Wanted:
-    """No data at all, but a list of what a query asks for."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[ContinuousQuery, tuple[Variable, ...]]] = []
-        self.whole = False
-        """Whether the data itself was asked for."""
-
-    def relation(self, query: ContinuousQuery, variables: tuple[Variable, ...]) -> FixedRelation:
-        if (query, variables) not in self.asked:
-            self.asked.append((query, variables))
-        return FixedRelation.of_bag(variables, [])
-
-    def dataset(self) -> Dataset:
-        self.whole = True
-        return Dataset()
-
-    def layout(
-        self, query: ContinuousQuery, streams: tuple[str, ...], share: Share | None
-    ) -> Arrays:
+    def layout(self, program: Program, share: Share | None) -> Arrays:
         return NO_LAYOUT
 
 

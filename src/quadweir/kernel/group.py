@@ -16,15 +16,17 @@ import numpy as np
 import pyarrow as pa
 
 from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.emptiness import needs_content
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.errors import InternalError, PlanError, StateError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ints
 from quadweir.kernel.codec import Kind, fingerprint, read_frame, write_frame
 from quadweir.kernel.events import Events
-from quadweir.kernel.network import LeafPlan, Source
-from quadweir.kernel.shapes import answer_variables, is_eager, needs_content
 from quadweir.kernel.shard import Shard
+from quadweir.plan.nodes import Match, Source
+from quadweir.plan.program import program_of
+from quadweir.plan.shapes import answer_variables, is_eager
 from quadweir.sharing import Template, generalize
 
 
@@ -88,7 +90,7 @@ class Group:
         self._records = records
         made = list(self._shards(range(len(queries)), elastic=True))
         self._parts: tuple[_Part, ...]
-        self.leaves: tuple[LeafPlan, ...]
+        self.leaves: tuple[Match, ...]
         self.sources: tuple[Source, ...]
         self._lay_out(made)
         self._steps = 0
@@ -109,7 +111,7 @@ class Group:
                 for member, number in zip(template.members, mine, strict=True)
             )
             shard = self._shard(template.query, replace(template, members=renumbered))
-            if shard.why_not is None or not (template.parameters or template.windows):
+            if shard.program.why_not is None or not (template.parameters or template.windows):
                 yield shard, mine
             elif template.windows:
                 yield from self._shards(mine, elastic=False)
@@ -118,13 +120,8 @@ class Group:
                     yield self._shard(self.queries[number], None), (number,)
 
     def _shard(self, query: ContinuousQuery, template: Template | None) -> Shard:
-        return Shard(
-            query,
-            static=self._static,
-            streams=self._streams,
-            records=self._records,
-            template=template,
-        )
+        program = program_of(query, streams=self._streams, template=template)
+        return Shard(program, static=self._static, records=self._records)
 
     def _lay_out(self, made: list[tuple[Shard, tuple[int, ...]]]) -> None:
         """Give every leaf and source its place; what shards have in common has one."""
@@ -135,7 +132,7 @@ class Group:
             self.leaves, self.sources = shard.leaves, shard.sources
             return
         all_sources: dict[tuple[str, object], Source] = {}
-        all_leaves: dict[LeafPlan, int] = {}
+        all_leaves: dict[Match, int] = {}
         parts = []
         for shard, queries in made:
             for source in shard.sources:

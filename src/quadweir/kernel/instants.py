@@ -6,22 +6,47 @@ from collections.abc import Mapping, Sequence
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.algebra.streams import ReportPolicy
 from quadweir.algebra.windows import PastScope, TimeScope
 from quadweir.errors import LimitError
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
 from quadweir.kernel.clocks import CountClock, TimeClock
-from quadweir.kernel.network import Source
+from quadweir.plan.nodes import Source
 
-# More closes than this within one step mean a window that hops by far less than time goes on.
+# More reports with answers than this within one step are not told at once.
 MAX_CLOSES = 10_000_000
+# Up to so many closes are gone through one by one.
+FEW_CLOSES = 100_000
 
 
-def reports_on_close(query: ContinuousQuery) -> bool:
-    """Tell whether a query reports at instants of its own rather than when something changes."""
-    return query.tick.every_ms is not None or query.report.policy is ReportPolicy.ON_CLOSE
+def next_close(instant: int, step: int, first: int) -> int:
+    """Find the close of a window that is not before an instant; `first` is its first close."""
+    return first + max(0, -((first - instant) // step)) * step
+
+
+def _busy_multiples(
+    first: int, last: int, step: int, changed: Ints, tells: NDArray[np.bool_]
+) -> Ints:
+    """List the closes from the first to the last at which there is something to say."""
+    inside = changed[(changed > first) & (changed <= last)]
+    edges = np.concatenate(([first], inside))
+    # The first close after each change, and the very last: at the end of all streams that is the end.
+    closes = first + -((first - edges) // step) * step
+    closes = np.unique(np.append(closes, first + (last - first) // step * step))
+    told = tells[np.searchsorted(changed, closes, side="right")]
+    until = np.append(closes[1:], last + 1)
+    counts = np.where(told, -((closes - until) // step), 1)
+    total = int(counts.sum())
+    if total > MAX_CLOSES:
+        raise LimitError(
+            f"more than {MAX_CLOSES} reports with answers at once",
+            hint="Give the window a longer step, or bring time forward in smaller strides.",
+        )
+    nth = np.arange(total, dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    found = np.repeat(closes, counts) + nth * step
+    return found[found <= last]
 
 
 @final
@@ -47,15 +72,15 @@ class Closes:
         self._steps: list[tuple[int, int]] = []
         self._counted: list[Source] = []
         if query.tick.every_ms is not None:
-            self._steps = [(query.tick.every_ms, 0)]
+            self._steps = [(query.tick.every_ms, query.tick.every_ms)]
         else:
             for source in sources:
                 match query.windows[source.window].scope:
                     case (
-                        TimeScope(step_ms=int(step), origin_ms=origin)
-                        | PastScope(step_ms=int(step), origin_ms=origin)
+                        TimeScope(step_ms=int(step), first_close_ms=first)
+                        | PastScope(step_ms=int(step), first_close_ms=first)
                     ):
-                        self._steps.append((step, origin))
+                        self._steps.append((step, first))
                     case _:
                         if source in clocks and clocks[source].scope.step is not None:
                             self._counted.append(source)
@@ -70,8 +95,17 @@ class Closes:
         self.first = min(self.first, first)
         self._last[source] = max(last, self._last.get(source, last))
 
-    def advance(self, through: int) -> Ints:
-        """List the closes until an instant, in order; all there are if it is FOREVER."""
+    def advance(self, through: int, changed: Ints, tells: NDArray[np.bool_]) -> Ints:
+        """List the closes until an instant, in order; all there are if it is FOREVER.
+
+        Where there are very many, closes at which nothing is to be said are left out.
+
+        Args:
+            through: The instant.
+            changed: The instants at which solutions or contents change, in order, each once.
+            tells: For the time before the first of them, and from each of them on: whether every
+                close brings answers. Where not, only the first close after a change counts.
+        """
         if self.first == FOREVER or self._ended:
             return ints(0)
         end = through
@@ -79,7 +113,10 @@ class Closes:
             end = self._end()
             self._ended = True
         start = max(self._past + 1, self.first)
-        found = [self._multiples(step, origin, start, end, through) for step, origin in self._steps]
+        found = [
+            self._multiples(step, first, start, end, through, (changed, tells))
+            for step, first in self._steps
+        ]
         found += [self._clocks[source].looks for source in self._counted]
         closes = np.unique(np.concatenate(found)) if found else ints(0)
         closes = closes[closes >= self.first]
@@ -89,17 +126,21 @@ class Closes:
         self._past = through
         return closes
 
-    def _multiples(self, step: int, origin: int, start: int, end: int, through: int) -> Ints:
-        first = origin + max(1, -((origin - start) // step)) * step
+    def _multiples(
+        self,
+        step: int,
+        first_close: int,
+        start: int,
+        end: int,
+        through: int,
+        busy: tuple[Ints, NDArray[np.bool_]],
+    ) -> Ints:
+        first = next_close(start, step, first_close)
         # At the end of all streams one more, unless a close falls on the end.
-        beyond = max(first, origin + -((origin - end) // step) * step)
-        last = beyond if through >= FOREVER else end
-        if (last - first) // step > MAX_CLOSES:
-            raise LimitError(
-                f"more than {MAX_CLOSES} reports at once",
-                hint="Give the window a longer step, or bring time forward in smaller strides.",
-            )
-        return np.arange(first, last + 1, step, dtype=np.int64)
+        last = max(first, next_close(end, step, first_close)) if through >= FOREVER else end
+        if (last - first) // step <= FEW_CLOSES:
+            return np.arange(first, last + 1, step, dtype=np.int64)
+        return _busy_multiples(first, last, step, *busy)
 
     def _end(self) -> int:
         """Find the instant from which nothing is left to report."""

@@ -42,6 +42,7 @@ IS_IRI: Final = 1
 IS_BLANK: Final = 2
 IS_STRING: Final = 3
 IS_LANGUAGE: Final = 4
+IS_TRIPLE: Final = 15  # after all kinds of `typed.py`
 
 ZERO: Final = 2**62
 """The number of the integer 0; other integers lie around it."""
@@ -193,7 +194,7 @@ def _first_kind(place: int, length: int) -> int:
     """Tell the kind of a term as far as its ends show it."""
     first, last = load_byte(place), load_byte(place + length - 1)
     if first == _LESS:
-        return IS_IRI
+        return IS_TRIPLE if load_byte(place + 1) == _LESS else IS_IRI
     if first == _UNDERSCORE:
         return IS_BLANK
     if last == _QUOTE:

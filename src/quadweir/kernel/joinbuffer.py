@@ -83,12 +83,15 @@ class Buffer:
         if self.keeps:
             self.results[:] = -1
 
-    def lay_out(self, given: Sequence[Ints]) -> None:
-        """Index all rows, which are there from the start; `given` are the entries, if known."""
+    def lay_out(self, given: Sequence[Ints], seeds: Sequence[int]) -> None:
+        """Index all rows, which are there from the start; `given` are the entries, if known.
+
+        With them come the seeds of the indexes.
+        """
         assert self.table is not None
         self.fixed, self.cells, self._known = True, self.table.cells, self.table.tail
-        for index, entries in zip(self.indexes, given, strict=False):
-            index.take(entries, self.cells)
+        for index, entries, seed in zip(self.indexes, given, seeds, strict=False):
+            index.take(entries, self.cells, seed)
         if not given:
             self._no_results()
             for index in self.indexes:
@@ -100,8 +103,9 @@ class Buffer:
         assert self.union is not None
         if given:
             self.cells = given["cells"]
-            for number, (index, used) in enumerate(zip(self.indexes, given["used"], strict=True)):
-                index.take(given[f"entries.{number}"], self.cells, int(used))
+            facts = zip(self.indexes, given["seeds"], given["used"], strict=True)
+            for number, (index, seed, used) in enumerate(facts):
+                index.take(given[f"entries.{number}"], self.cells, int(seed), int(used))
             return
         rows = self.union.fixed_rows()
         self.cells = self._fresh(self.union.span())
@@ -121,7 +125,12 @@ class Buffer:
         """Give what `lay_out_part` made."""
         used = np.array([index.used for index in self.indexes], dtype=np.int64)
         entries = {f"entries.{number}": each.entries for number, each in enumerate(self.indexes)}
-        return {"cells": self.cells, "used": used, **entries}
+        return {"cells": self.cells, "used": used, "seeds": self.seeds, **entries}
+
+    @property
+    def seeds(self) -> Ints:
+        """The seeds of its indexes."""
+        return np.array([index.seed for index in self.indexes], dtype=np.int64)
 
     def copied(self) -> Ints:
         """Give the rows that were copied from the input as they came."""
@@ -138,7 +147,10 @@ class Buffer:
         return cells
 
     def take(self, delta: Delta) -> bool:
-        """Make room for what comes, and copy what has to be copied; tell whether rows moved."""
+        """Make room for what comes, and copy what has to be copied; tell whether rows moved.
+
+        When a row comes is not written here but by `probing.advance`, arrival by arrival.
+        """
         if self.table is not None:
             moved = self.table.cells is not self.cells
             if moved:
@@ -155,7 +167,6 @@ class Buffer:
         at = self.places_of(rows)
         values = self.source.columns(self.shared, rows)
         self.dictionary.hold(values.ravel())
-        self.cells[at, ENTER] = delta.t[came]
         self.cells[at, LEAVE] = delta.leave[came]
         self.cells[at, FIRST_VALUE] = rows
         self.cells[at, FIRST_VALUE + 1 : self.width] = values

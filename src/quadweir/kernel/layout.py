@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from quadweir.errors import InternalError
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Counts up whenever operators lay their arrays out in another way."""
 
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]

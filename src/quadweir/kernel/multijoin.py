@@ -23,6 +23,7 @@ from typing import Final, final
 import numpy as np
 
 from quadweir.algebra.solutions import is_time
+from quadweir.algebra.work import most_work, too_much
 from quadweir.errors import LimitError
 from quadweir.kernel import probing
 from quadweir.kernel.arrays import ALWAYS, Ints, address, ints
@@ -44,6 +45,8 @@ MAX_INPUTS: Final = 12
 
 # Indexes beyond so many bytes are asked for ahead of time.
 _NEAR: Final = 1 << 19
+# How many combinations a step may try for each row that it may make: a try takes no memory.
+_TRIES: Final = 100
 
 
 @final
@@ -182,7 +185,8 @@ class Join(Operator):
         for k, buffer in enumerate(self._buffers):
             if k in self._fixed:
                 names = [f"entries.{k}.{number}" for number in range(len(buffer.indexes))]
-                buffer.lay_out([given[name] for name in names if name in given])
+                seeds = given.get(f"seeds.{k}", ints(0)).tolist()
+                buffer.lay_out([given[name] for name in names if name in given], seeds)
             elif buffer.union is not None:
                 buffer.lay_out_part(part(f"part.{k}", given))
 
@@ -192,6 +196,7 @@ class Join(Operator):
             for k in sorted(self._fixed)
             for number, index in enumerate(self._buffers[k].indexes)
         }
+        found |= {f"seeds.{k}": self._buffers[k].seeds for k in sorted(self._fixed)}
         for k, buffer in enumerate(self._buffers):
             if buffer.union is not None:
                 found |= prefixed(f"part.{k}", buffer.layout_part())
@@ -256,6 +261,9 @@ class Join(Operator):
         output = self.output
         join = self._describe(events)
         join[probing.FREE] = output.free_count
+        # A row with many parts takes more memory than one with few.
+        most = max(1, 4 * most_work() // max(4, output.width))
+        join[probing.WORK] = _TRIES * most
         while True:
             join[probing.CELLS] = address(output.cells)
             join[probing.FREE_ROWS] = address(output.free)
@@ -270,11 +278,21 @@ class Join(Operator):
             if ended == probing.INDEX_FULL:
                 self._indexes[int(join[probing.WHICH])].grow()
                 continue
+            if ended == probing.TOO_MUCH:
+                raise too_much(f"{self._title()} tries combinations", _TRIES * most)
+            if made > most:
+                raise too_much(f"{self._title()} gives rows", most)
             if made >= self._out.shape[1]:
                 self._out = np.concatenate((self._out, np.zeros_like(self._out)), axis=1)
             if join[probing.FREE] == 0:
                 output.reserve(output.capacity)
                 join[probing.FREE] = output.free_count
+
+    def _title(self) -> str:
+        count = len(self.sources)
+        # The variables between the steps of a path have names that the user did not write.
+        named = sorted(v for v in self.variables if not v.name.startswith("_:") and not is_time(v))
+        return f"the join of {count} patterns over {' '.join(map(str, named)) or 'no variable'}"
 
     def column(self, variable: Variable, rows: Ints) -> Ints:
         found: Ints | None = None

@@ -3,54 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, final
 
 from numpy.typing import NDArray
 
-from quadweir.algebra.patterns import TriplePattern
 from quadweir.kernel.arrays import FOREVER
 from quadweir.kernel.clocks import CountClock
-from quadweir.kernel.given import Given
 from quadweir.kernel.multijoin import Join
 from quadweir.kernel.relation import Delta, Operator
 from quadweir.kernel.stateless import Static
 from quadweir.kernel.window import Leaf
-from quadweir.terms import IRI, Variable
+from quadweir.plan.nodes import Match, Source
 
 _Op = TypeVar("_Op", bound=Operator)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A window over one stream: where a leaf's matches come from.
-
-    `window` is the place of the window in the query. A window over a stream variable has a source
-    for each stream.
-    """
-
-    window: int
-    stream: str
-    event_time: IRI | None
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class LeafPlan:
-    """What a leaf wants to hear of: the matches of a pattern, or every element if it has none.
-
-    A match is given by the values of `variables`. Those of `times` are bound to the event time of
-    the element, as an integer. If only what elements carry counts, not what a schema derives from
-    it, the matches are `carried`.
-    """
-
-    source: Source
-    pattern: TriplePattern | None
-    variables: tuple[Variable, ...]
-    times: tuple[Variable, ...] = ()
-    carried: bool = False
 
 
 @final
@@ -58,24 +25,20 @@ class LeafPlan:
 class Network:
     """Leaves, clocks and operators; every operator stands after its inputs."""
 
-    leaves: list[tuple[LeafPlan, Leaf]] = field(default_factory=list)
+    leaves: list[tuple[Match, Leaf]] = field(default_factory=list)
     clocks: dict[Source, CountClock] = field(default_factory=dict)
     operators: list[tuple[Operator, tuple[int, ...]]] = field(default_factory=list)
-    given: tuple[int, Given] | None = None
-    """Which operator is not computed here but fed, and what takes its place."""
     _places: dict[int, int] = field(default_factory=dict)
 
-    def add_leaf(self, plan: LeafPlan, leaf: Leaf) -> Leaf:
-        self.leaves.append((plan, leaf))
+    def add_leaf(self, match: Match, leaf: Leaf) -> Leaf:
+        self.leaves.append((match, leaf))
         return self.add(leaf, ())
 
     def add(self, operator: _Op, inputs: Sequence[Operator]) -> _Op:
-        """Put an operator at the end; gives it, or what takes its place."""
-        if self.given is not None and self.given[0] == len(self.operators):
-            operator = self.given[1].instead_of(operator)  # type: ignore[assignment]
+        """Put an operator at the end, after its inputs."""
         self._places[id(operator)] = len(self.operators)
         places = tuple(self._places[id(each)] for each in inputs)
-        self.operators.append((operator, () if isinstance(operator, Given) else places))
+        self.operators.append((operator, places))
         return operator
 
     def advance(self, through: int, admitted: int = FOREVER) -> list[Delta]:
@@ -132,26 +95,6 @@ class Network:
         for place, (operator, _) in enumerate(self.operators):
             if isinstance(operator, Static) and place not in heard and operator is not but:
                 operator.silence()
-
-    def below(self, places: Iterable[int]) -> frozenset[int]:
-        """Find the operators that some are made of, they included."""
-        found: set[int] = set()
-        waiting = list(places)
-        while waiting:
-            at = waiting.pop()
-            if at not in found:
-                found.add(at)
-                waiting += self.operators[at][1]
-        return frozenset(found)
-
-    def keep(self, places: frozenset[int]) -> None:
-        """Forget all other operators; what is kept must not be made of them."""
-        kept = sorted(places)
-        numbers = {place: number for number, place in enumerate(kept)}
-        chosen = [self.operators[place] for place in kept]
-        self.operators = [(op, tuple(numbers[each] for each in inputs)) for op, inputs in chosen]
-        self._places = {id(operator): at for at, (operator, _) in enumerate(self.operators)}
-        self.leaves = [each for each in self.leaves if id(each[1]) in self._places]
 
     def place(self, operator: Operator) -> int:
         return self._places[id(operator)]

@@ -22,7 +22,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from quadweir.kernel.arrays import Ints, combine, ints, power_of_two
+from quadweir.kernel.arrays import Ints, combine, ints, power_of_two, random_seed
 
 # Columns of the entries; the key follows, then the cells of the owner.
 HASH: Final = 0
@@ -46,7 +46,7 @@ class Entries(NamedTuple):
     table: Ints
     cells: Ints
     free: Ints
-    used: Ints  # one cell, so that compiled code can change it: how many entries are free
+    used: Ints  # how many entries are free, which compiled code changes; then the seed of hashes
 
 
 def plain(array: NDArray[Any]) -> Ints:
@@ -74,10 +74,10 @@ prefetch = _prefetch
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def hash_keys(keys: Ints, hashes: Ints) -> None:
+def hash_keys(keys: Ints, seed: int, hashes: Ints) -> None:
     """Hash the key in each row; never 0."""
     for at in range(len(hashes)):
-        hashed = np.int64(1)
+        hashed = seed
         for place in range(keys.shape[1]):
             hashed = combine(hashed, keys[at, place])
         hashes[at] = hashed
@@ -183,14 +183,6 @@ def count_entries(index: Entries, keys: Keys, change: Ints, found: Ints) -> None
         found[at] = entry
 
 
-def hashed(keys: NDArray[Any]) -> Keys:
-    """Give keys as compiled functions take them, with their hashes."""
-    values = plain(keys)
-    hashes = np.empty(len(values), dtype=np.int64)
-    hash_keys(values, hashes)
-    return Keys(values, hashes)
-
-
 class OneWay:
     """Keys with counters, and `extra` cells for each key, which are 0 when it is new.
 
@@ -208,7 +200,14 @@ class OneWay:
         self.cells: Ints = np.zeros((capacity, self.first_extra + extra), dtype=np.int64)
         self.table = ints(2 * capacity)
         self.free = np.arange(capacity - 1, -1, -1, dtype=np.int64)
-        self.used = np.array([capacity], dtype=np.int64)
+        self.used = np.array([capacity, random_seed()], dtype=np.int64)
+
+    def hashed(self, keys: NDArray[Any]) -> Keys:
+        """Give keys as compiled functions take them, with their hashes in this index."""
+        values = plain(keys)
+        hashes = np.empty(len(values), dtype=np.int64)
+        hash_keys(values, int(self.used[1]), hashes)
+        return Keys(values, hashes)
 
     @property
     def entries(self) -> Entries:
@@ -249,7 +248,7 @@ class OneWay:
     def find(self, keys: NDArray[Any]) -> Ints:
         """Give the entries of keys; -1 where there is none or its counter is 0."""
         found = ints(len(keys))
-        find_entries(self.entries, hashed(keys), found)
+        find_entries(self.entries, self.hashed(keys), found)
         found[(found >= 0) & (self.cells[found, COUNT] == 0)] = -1
         return found
 
@@ -262,7 +261,7 @@ class OneWay:
         self.reserve(len(keys))
         found = ints(len(keys))
         became = np.array(change, dtype=np.int64)
-        count_entries(self.entries, hashed(keys), became, found)
+        count_entries(self.entries, self.hashed(keys), became, found)
         return found, became
 
     def take(self, entries: Mapping[str, Ints]) -> None:
@@ -279,6 +278,7 @@ class OneWay:
             "entries": entries,
             "cells": self.cells[entries],
             "capacity": np.array([self.capacity], dtype=np.int64),
+            "seed": self.used[1:],
         }
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
@@ -291,7 +291,8 @@ class OneWay:
         rest = np.flatnonzero(is_free)[::-1]
         self.free = ints(capacity)
         self.free[: len(rest)] = rest
-        self.used = np.array([len(rest)], dtype=np.int64)
+        # The hashes among the cells were made with the seed of the index that was saved.
+        self.used = np.array([len(rest), arrays["seed"][0]], dtype=np.int64)
         self.table = ints(2 * capacity)
         place_entries(self.entries)
 

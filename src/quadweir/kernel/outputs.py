@@ -1,78 +1,96 @@
-"""Which output makes the answers of a query, by its form, its modifiers and its output operator."""
+"""What makes answers of the solutions of a query, lowered from its `Report` node."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from typing import assert_never
 
 import numpy as np
 
-from quadweir.algebra.analyze import compares_derivations
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import solve
 from quadweir.algebra.patterns import Pattern, Values
-from quadweir.algebra.query import AskForm, ConstructForm, ContinuousQuery, SelectForm
-from quadweir.algebra.scopes import in_scope
+from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.solutions import Bag
 from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.values import FALSE, TRUE
-from quadweir.kernel.answers import Differences, Eager, Everything, Output, Whole
+from quadweir.kernel.answers import Differences, Eager, Everything, Output, Passed, Whole
 from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Operator
-from quadweir.kernel.shapes import NotIncrementalError, alone
+from quadweir.plan.nodes import Mode, PlanNode, Recompute, Report
+from quadweir.plan.program import Program
+from quadweir.plan.shapes import alone
 from quadweir.terms import Variable
 
 
-def output_of(
-    query: ContinuousQuery,
-    root: Operator,
-    modifiers: Sequence[Pattern],
-    inner: Pattern,
-    columns: tuple[Variable, ...],
-    dictionary: Dictionary,
-    *,
-    eager: bool,
-) -> Output:
-    """Choose what turns solutions that are kept up to date into answers.
+def output_of(program: Program, root: Operator, dictionary: Dictionary) -> Output:
+    """Make what turns the changes of a stage's rows into what it gives.
 
     Args:
-        query: the query.
-        root: the operator whose rows are the solutions.
-        modifiers: ORDER BY, LIMIT and the like, the innermost first; what they are applied to is
-            `inner`.
-        inner: the pattern that `root` keeps up to date.
-        columns: the variables of an answer.
-        dictionary: the numbers of terms.
-        eager: whether answers leave as soon as their parts are there.
-
-    Raises:
-        NotIncrementalError: the query has to be evaluated anew at every report.
+        program: The nodes of the stage.
+        root: The operator whose rows are the solutions, or go on to the next stage.
+        dictionary: The numbers of terms.
     """
-    if isinstance(query.form, AskForm) and not modifiers:
+    query, report = program.query, program.report
+    columns = report.columns
+    if program.sent is not None:
+        return Passed(root, program.sent.variables, reports=report.tells_reports)
+    match report.mode:
+        case Mode.EAGER:
+            return Eager(root, columns)
+        case Mode.EVERYTHING:
+            return Everything(root, columns, dictionary)
+        case Mode.DIFFERENCES:
+            return Differences(
+                root,
+                columns,
+                dictionary,
+                derivations=report.derivations,
+                goes=report.output is OutputOperator.DSTREAM,
+            )
+        case Mode.WHOLE:
+            pass
+        case _:
+            assert_never(report.mode)
+    if not report.modifiers:
         return Whole(
-            (root, ()), lambda _t, found: _asked(found, dictionary), 1, query.output, dictionary
+            (root, ()), lambda _t, found: _asked(found, dictionary), 1, report.output, dictionary
         )
-    if modifiers:
-        if not isinstance(query.form, SelectForm | ConstructForm):
-            raise NotIncrementalError("LIMIT or OFFSET under ASK")
-        kept = tuple(sorted(in_scope(inner, query)))
-        return Whole(
-            (root, kept),
-            lambda _t, found: _modified(query, modifiers, kept, found, columns, dictionary),
-            len(columns),
-            query.output,
-            dictionary,
-        )
-    if eager:
-        return Eager(root, columns)
-    if query.output is OutputOperator.RSTREAM:
-        return Everything(root, columns, dictionary)
-    return Differences(
-        root,
-        columns,
+    return Whole(
+        (root, report.modified),
+        lambda _t, found: _modified(query, report, found, columns, dictionary),
+        len(columns),
+        report.output,
         dictionary,
-        derivations=compares_derivations(query),
-        goes=query.output is OutputOperator.DSTREAM,
+    )
+
+
+def recomputed_of(
+    node: Recompute,
+    dataset: Dataset,
+    operator: Callable[[PlanNode], Operator],
+    dictionary: Dictionary,
+) -> tuple[Recomputed, Output]:
+    """Make what evaluates a query from scratch at its reports, and what makes answers of that.
+
+    Args:
+        node: The query with its windows.
+        dataset: The static data that it sees.
+        operator: Gives what a node was lowered to.
+        dictionary: The numbers of terms.
+    """
+    leaves = [(each.match.source, operator(each)) for each in node.windows]
+    found = Recomputed(node.query, dataset, leaves, node.variables, dictionary)
+    return found, Whole(
+        None,
+        found.make,
+        len(node.variables),
+        node.query.output,
+        dictionary,
+        always_anew=True,
+        stayed=found.stayed if found.derivations else None,
     )
 
 
@@ -83,8 +101,7 @@ def _asked(found: np.ndarray, dictionary: Dictionary) -> np.ndarray:
 
 def _modified(
     query: ContinuousQuery,
-    modifiers: Sequence[Pattern],
-    kept: tuple[Variable, ...],
+    report: Report,
     found: np.ndarray,
     columns: tuple[Variable, ...],
     dictionary: Dictionary,
@@ -92,8 +109,8 @@ def _modified(
     """Apply ORDER BY, LIMIT and the like to the solutions of one report (A4)."""
     terms = {int(each): dictionary.term(int(each)) for each in np.unique(found) if each}
     rows = tuple(tuple(terms.get(int(each)) for each in row) for row in found)
-    pattern: Pattern = Values(variables=kept, rows=rows)  # type: ignore[arg-type]
-    for modifier in modifiers:
+    pattern: Pattern = Values(variables=report.modified, rows=rows)  # type: ignore[arg-type]
+    for modifier in report.modifiers:
         pattern = replace(modifier, input=pattern)  # type: ignore[arg-type]
     bag: Bag = solve(alone(query, pattern), Dataset())
     result = np.zeros((len(bag), len(columns)), dtype=np.int64)

@@ -15,11 +15,11 @@ import numpy as np
 
 from quadweir.algebra.dataset import Occurrence, TripleSource
 from quadweir.algebra.paths import connected
-from quadweir.algebra.patterns import Path
+from quadweir.algebra.patterns import Path, PatternTerm
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.relation import Delta, Operator, SlotTable, no_change
-from quadweir.terms import IRI, Literal, Term, Variable
+from quadweir.terms import Term, Variable
 
 
 @final
@@ -39,7 +39,7 @@ class Closure(Operator):
         source: Operator,
         triple: tuple[Variable, Variable, Variable],
         path: Path,
-        ends: tuple[Variable | IRI | Literal, Variable | IRI | Literal],
+        ends: tuple[PatternTerm, PatternTerm],
         dictionary: Dictionary,
     ) -> None:
         self.source = source
@@ -98,9 +98,9 @@ class Closure(Operator):
     def _connected(self) -> list[tuple[int, ...]]:
         term = self._dictionary.term
         graph = TripleSource(Occurrence(term(s), term(p), term(o), None) for s, p, o in self._held)
-        fixed = [None if isinstance(end, Variable) else end for end in self._ends]
+        start, last = (None if isinstance(end, Variable) else end for end in self._ends)
         found = []
-        for pair in connected(graph, self._path, *fixed):
+        for pair in connected(graph, self._path, start, last):
             bound: dict[Variable, Term] = {}
             if all(
                 not isinstance(end, Variable) or bound.setdefault(end, node) == node

@@ -26,6 +26,7 @@ from quadweir.kernel.ring import (
     MASK,
     RING,
     RING_OF,
+    SEED,
     USED,
     VARIABLES,
     find,
@@ -66,7 +67,8 @@ FREE: Final = 25  # free rows for results
 WHICH: Final = 26  # the index that is full
 FAR: Final = 27  # 1 if indexes are too large for the processor's nearer caches
 HASHES: Final = 28  # room for what the next events will look for, by event and input
-JOIN: Final = 29
+WORK: Final = 29  # how many mappings may still be tried
+JOIN: Final = 30
 
 # The description of a buffer.
 B_CELLS: Final = 0
@@ -92,6 +94,7 @@ FRAME: Final = 8
 DONE: Final = 0
 OUTPUT_FULL: Final = 1
 INDEX_FULL: Final = 2
+TOO_MUCH: Final = 3
 
 _WORD: Final = 8
 # How many events ahead the mapping is asked for, then its entries, then what they lead to.
@@ -167,7 +170,7 @@ def _choose(p: int, depth: int, chosen: int) -> bool:
         width, variables = load(index, KEY_WIDTH), load(index, VARIABLES)
         for i in range(width):
             store(key, i, load(bound, load(variables, i)))
-        entry = find(index, key, hash_key(key, width))
+        entry = find(index, key, hash_key(key, width, load(index, SEED)))
         if entry < 0:
             return False
         packed = load(load(index, ENTRIES), entry * ENTRY + RING_OF)
@@ -364,7 +367,7 @@ def _ask_for_entries(p: int, event: int) -> None:
             width, variables = load(index, KEY_WIDTH), load(index, VARIABLES)
             for i in range(width):
                 store(key, i, load(bound, load(variables, i)))
-            hashed = hash_key(key, width)
+            hashed = hash_key(key, width, load(index, SEED))
             store(hashes, j, hashed)
             prefetch(load(index, ENTRIES), (hashed & load(index, MASK)) * ENTRY)
 
@@ -432,7 +435,7 @@ def advance(p: int) -> int:
     """Take events in order: Algorithm 4, and Algorithm 5 as a loop over frames."""
     events, count, last = load(p, EVENTS), load(p, COUNT), load(p, INPUTS) - 2
     frames, places, far = load(p, FRAMES), load(p, PLACES), load(p, FAR)
-    event, depth = load(p, EVENT), load(p, DEPTH)
+    event, depth, work = load(p, EVENT), load(p, DEPTH), load(p, WORK)
     ended = DONE
     while True:
         if depth < 0:
@@ -458,12 +461,16 @@ def advance(p: int) -> int:
                 break
             if load(p, LINKS_WIDE) > 0:
                 store(_head(buffer, at), 0, -1)
+            cells, base = load(buffer, B_CELLS), at * load(buffer, B_WIDTH)
+            if load(buffer, B_COPIES) == 1:
+                # A row may go and come back within a step: what comes between two arrivals must
+                # find the time of the first.
+                store(cells, base + ENTER, load(events, event))
             _bind_first(p, k, at, load(p, BOUND))
             store(places, k, at)
             if _choose(p, np.int64(0), 1 << k):
-                base = at * load(buffer, B_WIDTH)
-                store(frames, F_ENTER, load(load(buffer, B_CELLS), base + ENTER))
-                store(frames, F_LEAVE, load(load(buffer, B_CELLS), base + LEAVE))
+                store(frames, F_ENTER, load(cells, base + ENTER))
+                store(frames, F_LEAVE, load(cells, base + LEAVE))
                 depth = 0
             else:
                 _insert(p, k, at)
@@ -480,6 +487,10 @@ def advance(p: int) -> int:
         if depth == last and (load(p, MADE) >= load(p, ROOM) or load(p, FREE) == 0):
             ended = OUTPUT_FULL
             break
+        if work <= 0:
+            ended = TOO_MUCH
+            break
+        work -= 1
         j = load(frame, F_INPUT)
         buffer = load(p, BUFFERS) + j * (BUFFER * _WORD)
         at = load(frame, F_NEXT)
@@ -503,4 +514,5 @@ def advance(p: int) -> int:
             store(frame, FRAME + F_LEAVE, leave)
     store(p, EVENT, event)
     store(p, DEPTH, depth)
+    store(p, WORK, work)
     return ended

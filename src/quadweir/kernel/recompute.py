@@ -24,15 +24,15 @@ from quadweir.algebra.values import FALSE, TRUE
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.interning import ZERO
-from quadweir.kernel.network import Source
 from quadweir.kernel.relation import Delta, Operator
+from quadweir.plan.nodes import GRAPH_NAME, Source
 from quadweir.terms import IRI, BlankNode, Quad, Variable
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A triple in a window, as an element of its own."""
+    """A triple in a window, or in a named graph of it, as an element of its own."""
 
     stream: str
     event_time: int
@@ -109,11 +109,13 @@ class Recomputed:
     def _evaluated(self, t: int, held: Sequence[Mapping[int, _Held]]) -> np.ndarray:
         """Evaluate the query over what the windows hold, or over a part of it."""
         contents: dict[IRI, list[_Held]] = {}
-        for (source, _), triples in zip(self.leaves, held, strict=True):
+        graphs: dict[IRI, list[_Held]] = {}
+        for (source, leaf), triples in zip(self.leaves, held, strict=True):
             window = self.query.windows[source.window]
-            contents.setdefault(window.name, []).extend(triples.values())
+            into = graphs if GRAPH_NAME in leaf.variables else contents
+            into.setdefault(window.name, []).extend(triples.values())
         context = Context(now=from_epoch_ms(t))
-        bag = solve(self.query, self.dataset, windows=contents, context=context)
+        bag = solve(self.query, self.dataset, windows=contents, graphs=graphs, context=context)
         number = self.dictionary.number
         if isinstance(self.query.form, AskForm):
             return np.array([[number(TRUE if bag else FALSE)]], dtype=np.int64)
@@ -132,14 +134,15 @@ class Recomputed:
         held = self._held[place]
         part = delta.pick(np.arange(start, until))
         subject, predicate, end = leaf.variables[:3]
-        columns = (subject, predicate, end, time_variable(subject))
+        columns = (subject, predicate, end, GRAPH_NAME, time_variable(subject))
         values = leaf.columns(columns, part.row)
-        for sign, row, (s, p, o, time) in zip(part.sign, part.row, values, strict=True):
+        for sign, row, (s, p, o, g, time) in zip(part.sign, part.row, values, strict=True):
             if sign < 0:
                 del held[int(row)]
                 continue
             term = self.dictionary.term
-            quad = Quad(_resource(term(int(s))), _iri(term(int(p))), term(int(o)))
+            graph = _resource(term(int(g))) if g else None
+            quad = Quad(_resource(term(int(s))), _iri(term(int(p))), term(int(o)), graph)
             held[int(row)] = _Held(source.stream, int(time) - ZERO, (quad,))
         self._done[place] = until
 

@@ -36,6 +36,7 @@ from quadweir.kernel.arrays import (
     mix,
     power_of_two,
     prefetch,
+    random_seed,
     store,
 )
 
@@ -58,22 +59,24 @@ WIDTH: Final = 6
 COLUMNS: Final = 7  # address: the key's columns
 KEY_WIDTH: Final = 8
 VARIABLES: Final = 9  # address: which of a join's variables the key's columns are
-DESCRIPTION: Final = 10
+SEED: Final = 10  # what hashes depend on besides the key
+DESCRIPTION: Final = 11
 
 
 # How many mappings ahead entries are asked for where many are inserted.
 _AHEAD: Final = 12
+_WAITING: Final = 15  # one less than a power of two that is greater
 
 Moved: TypeAlias = tuple[Ints, Ints]
 """Where mappings lay, and where they lie now."""
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def hash_key(key: int, width: int) -> int:
-    """Hash the key at an address; a key of one column is told by its hash alone."""
+def hash_key(key: int, width: int, seed: int) -> int:
+    """Hash the key at an address; a key of one column is told by its hash alone. Never 0."""
     if width == 1:
-        return mix(load(key, 0))
-    hashed = 1
+        return mix(load(key, 0) ^ seed)
+    hashed = seed
     for place in range(width):
         hashed = combine(hashed, load(key, place))
     return hashed
@@ -116,13 +119,18 @@ def key_of(index: int, place: int, key: int) -> int:
     base = place * load(index, WIDTH)
     for i in range(width):
         store(key, i, load(cells, base + load(columns, i)))
-    return hash_key(key, width)
+    return hash_key(key, width, load(index, SEED))
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def insert(index: int, place: int, key: int) -> None:
     """Put a mapping at the start of its key's ring. Algorithm 1."""
-    hashed = key_of(index, place, key)
+    insert_hashed(index, place, key, key_of(index, place, key))
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def insert_hashed(index: int, place: int, key: int, hashed: int) -> None:
+    """Insert a mapping whose hash is known; a key of several columns is at `key`."""
     entries, mask, width = load(index, ENTRIES), load(index, MASK), load(index, KEY_WIDTH)
     entry = hashed & mask
     vacant = -1
@@ -190,15 +198,24 @@ def _rebuild(old: Ints, new: Ints, mask: int) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def insert_all(index: int, rows: Ints, start: int, key: int) -> int:
-    """Insert many mappings; gives how many, since a full table has to be built anew first."""
-    entries, mask = load(index, ENTRIES), load(index, MASK)
+def insert_all(index: int, rows: Ints, start: int, key: int, hashes: Ints) -> int:
+    """Insert many mappings; gives how many, since a full table has to be built anew first.
+
+    The hashes of mappings ahead wait in `hashes`.
+    """
+    entries, mask, width = load(index, ENTRIES), load(index, MASK), load(index, KEY_WIDTH)
+    for i in range(start, min(start + _AHEAD, len(rows))):
+        hashes[i & _WAITING] = key_of(index, rows[i], key)
     for i in range(start, len(rows)):
         if load(index, USED) * 4 > mask * 3:
             return i
         if i + _AHEAD < len(rows):
-            prefetch(entries, (key_of(index, rows[i + _AHEAD], key) & mask) * ENTRY)
-        insert(index, rows[i], key)
+            hashed = key_of(index, rows[i + _AHEAD], key)
+            hashes[i + _AHEAD & _WAITING] = hashed
+            prefetch(entries, (hashed & mask) * ENTRY)
+        if width > 1:
+            key_of(index, rows[i], key)
+        insert_hashed(index, rows[i], key, hashes[i & _WAITING])
     return len(rows)
 
 
@@ -215,13 +232,13 @@ def probe_all(index: int, keys: Ints, most: int) -> int:
 
     Up to `most` mappings of each ring are looked at.
     """
-    width = load(index, KEY_WIDTH)
+    width, seed = load(index, KEY_WIDTH), load(index, SEED)
     entries, cells = load(index, ENTRIES), load(index, CELLS)
     wide, ring = load(index, WIDTH), load(index, RING)
     total = 0
     for i in range(len(keys) // width):
         key = keys.ctypes.data + i * width * 8
-        entry = find(index, key, hash_key(key, width))
+        entry = find(index, key, hash_key(key, width, seed))
         if entry >= 0:
             packed = load(entries, entry * ENTRY + RING_OF)
             place = packed >> HALF & LOWER
@@ -261,11 +278,13 @@ class RingIndex:
         self.entries = ints(0)
         self.cells: Ints = np.zeros((0, ring + 1 + linked), dtype=np.int64)
         self._key = ints(max(1, len(columns)))
+        self._hashes = ints(_WAITING + 1)
         self._set_entries(ints(16 * ENTRY), 0)
         self.description[COLUMNS] = address(self.columns)
         self.description[KEY_WIDTH] = len(columns)
         self.description[RING] = ring
         self.description[BACK] = ring + 1 if linked else 0
+        self.description[SEED] = random_seed()
 
     def _set_entries(self, entries: Ints, used: int) -> None:
         self.entries = entries
@@ -293,13 +312,19 @@ class RingIndex:
         used = packed & LOWER > 0
         packed[used] = to[packed[used] >> HALF & LOWER] << HALF | packed[used] & LOWER
 
-    def take(self, entries: Ints, cells: Ints, used: int = 0) -> None:
-        """Take the entries of an index over equal rows, whose pointers are in these.
+    def take(self, entries: Ints, cells: Ints, seed: int, used: int = 0) -> None:
+        """Take the entries of an index over equal rows, whose pointers are in these, with its seed.
 
         How many are `used` matters only where mappings are still to be inserted.
         """
         self.attach(cells)
+        self.description[SEED] = seed
         self._set_entries(entries, used)
+
+    @property
+    def seed(self) -> int:
+        """What the hashes of its keys depend on."""
+        return int(self.description[SEED])
 
     @property
     def used(self) -> int:
@@ -319,10 +344,10 @@ class RingIndex:
     def insert(self, places: Ints) -> None:
         """Insert the mappings at these places, the oldest first."""
         index, key = address(self.description), address(self._key)
-        done = insert_all(index, places, 0, key)
+        done = insert_all(index, places, 0, key, self._hashes)
         while done < len(places):
             self.grow()
-            done = insert_all(index, places, done, key)
+            done = insert_all(index, places, done, key, self._hashes)
 
     def remove(self, places: Ints) -> None:
         """Take mappings out; without links back, the oldest first."""
@@ -331,9 +356,8 @@ class RingIndex:
     def probe(self, *key: int) -> list[int]:
         """List the places of the mappings that have a key, newest first."""
         values = np.array(key or (0,), dtype=np.int64)
-        entry = find(
-            address(self.description), address(values), hash_key(address(values), len(key))
-        )
+        hashed = hash_key(address(values), len(key), self.seed)
+        entry = find(address(self.description), address(values), hashed)
         if entry < 0:
             return []
         packed = int(self.entries[entry * ENTRY + RING_OF])

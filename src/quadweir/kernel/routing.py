@@ -12,7 +12,6 @@ by halving, so that an answer costs what it is handed on for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal, final
 
 import numpy as np
@@ -24,10 +23,8 @@ from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.interning import ZERO
-from quadweir.kernel.network import LeafPlan
 from quadweir.kernel.oneway import OneWay
-from quadweir.sharing import Template
-from quadweir.terms import Variable
+from quadweir.plan.program import Program
 
 
 @final
@@ -35,26 +32,23 @@ class Router:
     """Lets in what some member asks for, and hands out to each what is its own.
 
     Args:
-        template: The template.
-        leaves: What the shard hears of.
+        program: What the shard runs, for a template.
         width: How many columns of a row are answered; parameters follow, then times.
-        times: The window that each of the times belongs to.
         dictionary: The shard's dictionary; the members' constants stay in it.
     """
 
     def __init__(
         self,
-        template: Template,
-        leaves: Sequence[LeafPlan],
+        program: Program,
         width: int,
-        times: Sequence[tuple[int, Variable]],
         dictionary: Dictionary,
     ) -> None:
-        self.template = template
+        assert program.template is not None
+        self.template = template = program.template
         self._width = width
         self._dictionary = dictionary
         self._places = [
-            np.array([place for place, (own, _) in enumerate(times) if own == window])
+            np.array([place for place, (own, _) in enumerate(program.instants) if own == window])
             for window in template.windows
         ]
         parameters = template.parameters
@@ -64,7 +58,7 @@ class Router:
                 for column, variable in enumerate(plan.variables)
                 if variable in parameters
             )
-            for number, plan in enumerate(leaves)
+            for number, plan in enumerate(program.matches)
             if any(variable in parameters for variable in plan.variables)
         }
         self._spellings = [str(term) for each in template.members for term in each.constants]

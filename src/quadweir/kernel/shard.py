@@ -11,46 +11,30 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from quadweir.algebra.analyze import check_windows
 from quadweir.algebra.dataset import Dataset
-from quadweir.algebra.query import AskForm, ContinuousQuery, DescribeForm
-from quadweir.algebra.streams import OutputOperator
-from quadweir.errors import InternalError, StateError, UnsupportedError
+from quadweir.algebra.evaluate import static_dataset
+from quadweir.algebra.query import AskForm, ContinuousQuery
+from quadweir.errors import InternalError, StateError
 from quadweir.kernel import state
-from quadweir.kernel.answers import (
-    Answers,
-    Differences,
-    Output,
-    Passed,
-    Rows,
-    Whole,
-    no_rows,
-)
+from quadweir.kernel.answers import Answers, Differences, Rows, no_rows
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
-from quadweir.kernel.build import Builder, static_dataset
+from quadweir.kernel.build import Builder, facts_of, has_layout
 from quadweir.kernel.codec import Kind, read_frame, write_frame, written_for
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.fixed import Loaded, Share, StaticSource
-from quadweir.kernel.given import Cut, Given
-from quadweir.kernel.instants import Closes, reports_on_close
+from quadweir.kernel.instants import Closes
 from quadweir.kernel.interning import ZERO
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
-from quadweir.kernel.network import LeafPlan, Network, Source, part
-from quadweir.kernel.outputs import output_of
+from quadweir.kernel.network import Network, part
+from quadweir.kernel.outputs import output_of, recomputed_of
+from quadweir.kernel.received import Received
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Delta, Operator, no_change
-from quadweir.kernel.retention import let_go
 from quadweir.kernel.routing import Router
-from quadweir.kernel.shapes import (
-    NotIncrementalError,
-    answer_variables,
-    is_eager,
-    modifiers_of,
-    needs_content,
-)
 from quadweir.kernel.window import Leaf, Matches
-from quadweir.sharing import Template
+from quadweir.plan.nodes import Match, Recompute, Source
+from quadweir.plan.program import Program, program_of
 
 # How many changes run through the operators at once: enough to make the way of one cheap, few
 # enough that what they touch stays in the processor's caches.
@@ -59,195 +43,68 @@ CHUNK: Final = 1 << 16
 
 @final
 class Shard:
-    """The windows, indexes and groups of one query, or of one shard of it.
+    """The windows, indexes and groups of one stage of a query, or of one shard of it.
 
     Args:
-        query: The query; best optimised.
-        static: The static data that the engine holds, or what the query's share of it is had from.
-        streams: The streams there are; only windows over a stream variable need them.
-        incremental: False to evaluate the query anew at every report; for comparison.
+        program: What it runs.
+        static: The static data that the engine holds, or where the relations made of it come from.
         records: False if nobody will ask for `delta`.
-        template: What the query is a template of; answers then say whose they are.
-        cut: Which stage of the query this is a shard of, if it has two. The first gives changes as
-            its answers.
-        runs: False if it is only looked at, to plan: then static data is not indexed.
-        share: What this shard has of static data, if not all.
+        share: What this shard has of static relations that shards divide among them.
     """
 
     def __init__(
         self,
-        query: ContinuousQuery,
+        program: Program,
         *,
         static: Dataset | StaticSource | None = None,
-        streams: Sequence[str] = (),
-        incremental: bool = True,
         records: bool = True,
-        template: Template | None = None,
-        cut: Cut | None = None,
-        runs: bool = True,
         share: Share | None = None,
     ) -> None:
-        check_windows(query)
-        if isinstance(query.form, DescribeForm):
-            raise UnsupportedError(
-                "DESCRIBE is not kept up to date over windows",
-                hint="Use CONSTRUCT and say which triples are wanted.",
-                span=query.span,
-            )
-        self.query = query
-        self.streams = tuple(streams)
+        self.program = program
+        self.query = query = program.query
         self.records = records
         self.chunk = CHUNK
         """How many changes run through the operators at once, about; answers do not depend on it."""
-        self.template = template
-        self._static: StaticSource = (
-            Loaded(static_dataset(query, static if static is not None else Dataset()))
+        source: StaticSource = (
+            Loaded(static_dataset(query, static))
             if static is None or isinstance(static, Dataset)
             else static
         )
-        self._runs = runs
-        is_known = runs and incremental and template is None
-        self._share = share
-        self._layout = NO_LAYOUT
-        if is_known:
-            self._layout = self._static.layout(query, self.streams, share)
-        self.dictionary = Dictionary(part("dictionary.", self._layout) if self._layout else None)
-        self.variables = answer_variables(query)
-        self.why_not: str | None = "asked for" if not incremental else None
-        self.eager = False
-        self.cut = cut
+        layout = source.layout(program, share) if has_layout(program) else NO_LAYOUT
+        self.dictionary = Dictionary(part("dictionary.", layout) if layout else None)
+        self.variables = program.variables
         self.reported = ints(0)
-        """The report instants of the last step; what a second stage has to be told."""
-        if incremental:
-            self._build_incremental()
-        if self.why_not is not None:
-            self._build_recomputed()
-        if not self._layout:
-            self.dictionary.grant()
-        self._layout = NO_LAYOUT
-
-    # --- set-up ---
-
-    def _builder(self, *, eager: bool) -> Builder:
+        """The report instants of the last step; what the next stage has to be told."""
         builder = Builder(
-            self.query,
-            self._static,
-            self.dictionary,
-            self.streams,
-            eager=eager,
-            template=self.template,
-            layout=part("network.", self._layout),
-            share=self._share,
+            program, source, self.dictionary, layout=part("network.", layout), share=share
         )
-        if self.cut is not None and self.cut.above:
-            builder.network.given = (
-                self.cut.place,
-                Given(self.cut.variables, self.dictionary),
+        self.network: Network = builder.build()
+        self._trackers = [builder.operator(each) for each in program.tracked]
+        self._root: Operator | None = None
+        self._recomputed: Recomputed | None = None
+        self._received: Received | None = None
+        if isinstance(program.root, Recompute):
+            self._recomputed, self._output = recomputed_of(
+                program.root, source.dataset(), builder.operator, self.dictionary
             )
-        return builder
-
-    def _build_incremental(self) -> None:
-        eager = is_eager(self.query) and needs_content(self.query.pattern)
-        if self._layout:
-            eager = bool(self._layout["eager"][0])
-        try:
-            try:
-                self._plan(eager=eager)
-            except NotIncrementalError:
-                if not eager:
-                    raise
-                self._plan(eager=False)
-        except NotIncrementalError as error:
-            self.why_not = str(error)
-
-    def _plan(self, *, eager: bool) -> None:
-        query = self.query
-        builder = self._builder(eager=eager)
-        # An order alone is seen only where a report is told as a whole.
-        modifiers, inner = modifiers_of(
-            query.pattern, orders=query.output is OutputOperator.RSTREAM
-        )
-        root = builder.build(inner)
-        if builder.instants and not eager:
-            raise NotIncrementalError("windows of different lengths")
-        # The router looks at more than what is answered.
-        parameters = self.template.parameters if self.template is not None else ()
-        times = tuple(variable for _, variable in builder.instants)
-        self._columns = (*self.variables, *parameters, *times)
-        output = output_of(
-            query, root, modifiers, inner, self._columns, self.dictionary, eager=eager
-        )
-        tells_all = (
-            query.output is OutputOperator.RSTREAM
-            or isinstance(query.form, AskForm)
-            or not needs_content(query.pattern)
-        )
-        self._finish(builder, output, root, None, track=tells_all, eager=eager)
-
-    def _build_recomputed(self) -> None:
-        builder = self._builder(eager=False)
-        sources = [
-            source
-            for number in range(len(self.query.windows))
-            for source in builder.sources_of(number)
-        ]
-        leaves = [(source, builder.triples(source, timed=True)) for source in sources]
-        recomputed = Recomputed(
-            self.query, self._static.dataset(), leaves, self.variables, self.dictionary
-        )
-        output = Whole(
-            None,
-            recomputed.make,
-            len(self.variables),
-            self.query.output,
-            self.dictionary,
-            always_anew=True,
-            stayed=recomputed.stayed if recomputed.derivations else None,
-        )
-        self._finish(builder, output, None, recomputed, track=True, eager=False)
-
-    def _finish(
-        self,
-        builder: Builder,
-        output: Output,
-        root: Operator | None,
-        recomputed: Recomputed | None,
-        *,
-        track: bool,
-        eager: bool,
-    ) -> None:
-        query = self.query
-        self.eager = eager
-        self.network: Network = builder.network
-        if root is not None:
-            self.network.share_out(root)
-        if self._runs:
-            self.network.lay_out(part("network.", self._layout))
-        self._output = output
-        self._root = root
-        self._recomputed = recomputed
-        self.sources: tuple[Source, ...] = tuple(
-            source for number in range(len(query.windows)) for source in builder.sources_of(number)
-        )
-        on_close = reports_on_close(query)
-        if on_close:
-            # The clocks of count windows tell when they close, whether anything matches or not.
-            for source in self.sources:
-                builder.clock(source)
-        self._closes = Closes(query, self.sources, self.network.clocks) if on_close else None
-        needed = query.report.non_empty_only or (track and not on_close)
-        matched = len(self.network.leaves)
-        self._trackers = [builder.content(source) for source in self.sources] if needed else []
-        self._tracked = 0  # rows in all windows at the last report
-        self._given: Given | None = None
-        if self.cut is not None:
-            self._keep_stage(self.cut, needed=needed or on_close)
+        else:
+            self._root = builder.operator(program.root)
+            self._output = output_of(program, self._root, self.dictionary)
+            self.network.share_out(self._root)
+            self.network.lay_out(part("network.", layout))
+        if program.received is not None:
+            received = builder.operator(program.received)
+            assert isinstance(received, Received)
+            self._received = received
         self.network.silence(but=self._root)
-        if self.cut is None:
-            let_go(self.network, self._root, eager=eager)
-        self.leaves: tuple[LeafPlan, ...] = tuple(plan for plan, _ in self.network.leaves)
-        self.trackers = range(matched, len(self.leaves))
-        """The places of the leaves that only tell when contents change."""
+        self._closes = (
+            Closes(query, program.sources, self.network.clocks)
+            if program.report.on_close and program.received is None
+            else None
+        )
+        if not layout:
+            self.dictionary.grant()
+        self._tracked = 0  # rows in all windows, or solutions where empty reports count
         self._through = ALWAYS
         self._steps = 0
         self._told: Ints | None = None
@@ -255,54 +112,44 @@ class Shard:
         self._report = ALWAYS  # the last one
         self._last: Recorded | None = None
         self._router = (
-            Router(
-                self.template, self.leaves, len(self.variables), builder.instants, self.dictionary
-            )
-            if self.template is not None
+            Router(program, len(self.variables), self.dictionary)
+            if program.template is not None
             else None
         )
 
-    def _keep_stage(self, cut: Cut, *, needed: bool) -> None:
-        """Keep what belongs to one stage of the query."""
-        network = self.network
-        place = network.place
-        if not cut.above:
-            self._root = root = network.operators[cut.place][0]
-            self._output = Passed(root, cut.variables, reports=needed)
-            self.variables = self._columns = cut.variables
-            # Leaves are told by number, also those that nothing is made of, as below a MINUS that
-            # shares no variable.
-            leaves = [place(leaf) for _, leaf in network.leaves]
-            network.keep(network.below([cut.place, *leaves, *map(place, self._trackers)]))
-            return
-        assert network.given is not None
-        assert self._root is not None
-        self._given = network.given[1]
-        network.keep(network.below([place(self._root)]))
-        network.clocks = {}
-        self._trackers, self._closes, self.sources = [], None, ()
+    @staticmethod
+    def of(
+        query: ContinuousQuery,
+        *,
+        static: Dataset | StaticSource | None = None,
+        streams: Sequence[str] = (),
+        incremental: bool = True,
+        records: bool = True,
+    ) -> Shard:
+        """Make the only shard of a query."""
+        program = program_of(query, streams=streams, incremental=incremental)
+        if query.default_graph_windows and isinstance(static, Dataset):
+            # Patterns that static data does not match are quicker without it (A1).
+            facts = facts_of(program, Loaded(static_dataset(query, static)))
+            program = program_of(query, streams=streams, facts=facts, incremental=incremental)
+        return Shard(program, static=static, records=records)
 
-    # --- what a plan wants to know ---
+    # --- what it is fed by ---
 
     @property
-    def root(self) -> Operator | None:
-        """The operator whose rows are the solutions; None if they are computed anew."""
-        return self._root
+    def leaves(self) -> tuple[Match, ...]:
+        """What it wants to hear of, by the places of `Events.matches`."""
+        return self.program.matches
 
     @property
-    def answers_whole(self) -> bool:
-        """Whether a report has to be seen as a whole."""
-        return isinstance(self._output, Whole)
-
-    @property
-    def compares_values(self) -> bool:
-        """Whether reports are compared by what is in them, rather than by what it was made of."""
-        return isinstance(self._output, Differences) and not self._output.derivations
+    def sources(self) -> tuple[Source, ...]:
+        """The windows over streams, by the places of `Events.elements` and `Events.seen`."""
+        return self.program.sources
 
     @property
     def tells_reports(self) -> bool:
         """Whether the report instants are known before the solutions are."""
-        return self._closes is not None or bool(self._trackers)
+        return self.program.report.tells_reports
 
     # --- running ---
 
@@ -363,8 +210,8 @@ class Shard:
         return replace(events, matches=matches)
 
     def _hear(self, events: Events) -> None:
-        if self._given is not None and events.changes is not None:
-            self._given.hear(events.changes)
+        if self._received is not None and events.changes is not None:
+            self._received.hear(events.changes)
         for place, columns in events.matches.items():
             plan, leaf = self.network.leaves[place]
             count = len(columns.time)
@@ -427,27 +274,46 @@ class Shard:
         return rows, spelled
 
     def _reports(self, root: Delta, tracked: list[Delta], through: int) -> Ints:
-        if self.eager:
+        if self.program.eager:
             return ints(0)
+        non_empty = self.query.report.non_empty_only
         if self._told is not None:
+            self._tracked += 0 if non_empty else int(root.sign.sum())
             return self._told
         if not self.query.windows:
             # A plain SPARQL query: one report.
             return ints(0 if self._steps else 1)
-        if self._closes is not None:
-            reports = self._closes.advance(through)
-        else:
+        if self._closes is None:
             changes = [each.t for each in tracked] if tracked else [root.t]
             reports = np.unique(np.concatenate(changes))
             reports = reports[reports > ALWAYS]
-        if not self.query.report.non_empty_only:
-            return reports
-        t = np.concatenate([each.t for each in tracked])
+            if not non_empty:
+                return reports
+        counted = tracked if non_empty else [root]
+        t = np.concatenate([each.t for each in counted])
         order = np.argsort(t, kind="stable")
-        signs = np.concatenate([each.sign for each in tracked])[order]
+        t, signs = t[order], np.concatenate([each.sign for each in counted])[order]
         counts = np.concatenate(([0], np.cumsum(signs))) + self._tracked
         self._tracked = int(counts[-1])
-        return reports[counts[np.searchsorted(t[order], reports, side="right")] > 0]
+        if self._closes is not None:
+            changed = np.unique(t)
+            there = np.append(counts[0], counts[np.searchsorted(t, changed, side="right")]) > 0
+            reports = self._closes.advance(through, changed, self._tells(there))
+        if non_empty:
+            reports = reports[counts[np.searchsorted(t, reports, side="right")] > 0]
+        return reports
+
+    def _tells(self, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Say where every close brings answers, given where there are contents or solutions."""
+        if isinstance(self._output, Differences):
+            return np.zeros_like(there)  # only what changes is told
+        # Without solutions there are no answers, but a second stage may make some of nothing.
+        is_silent = self._root is not None and self.program.sent is None
+        if self.query.report.non_empty_only or (
+            is_silent and not isinstance(self.query.form, AskForm)
+        ):
+            return there
+        return np.ones_like(there)
 
     def _spelled(self, found: list[tuple[Rows, tuple[pa.Array, ...]]]) -> Answers:
         rows = [each for each, _ in found] or [no_rows(len(self.variables))]
@@ -479,8 +345,7 @@ class Shard:
         own = self.network.layout()
         if not own:
             return NO_LAYOUT
-        found: dict[str, NDArray[Any]] = {"eager": np.array([self.eager], dtype=np.int64)}
-        found |= {f"network.{name}": each for name, each in own.items()}
+        found = {f"network.{name}": each for name, each in own.items()}
         return found | {f"dictionary.{name}": e for name, e in self.dictionary.layout().items()}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -534,14 +399,11 @@ class Shard:
     @cached_property
     def fingerprint(self) -> bytes:
         """Name the query, its network and the static rows in it: what state depends on."""
-        query = replace(self.query, name=None)
-        members = self.template.members if self.template is not None else ()
-        return state.fingerprint_of(query, members, self.streams, self.network)
+        return state.fingerprint_of(self.program, self.network)
 
     @cached_property
     def _windows(self) -> bytes:
-        query = replace(self.query, name=None)
-        return state.windows_of(query, self.streams, self.network, eager=self.eager)
+        return state.windows_of(self.program, self.network)
 
     def snapshot(self) -> bytes:
         """Give the whole state as bytes; they grow with what is held."""
@@ -609,6 +471,8 @@ class Shard:
             leaf.hear_again(held)
         for number, clock in enumerate(self.network.clocks.values()):
             clock.restore(part(f"network.clock.{number}.", arrays))
+        if not self.query.report.non_empty_only:
+            self._tracked = 0  # solutions come once more
         if self.tells_reports:
             # Of all reports the last is enough: the next is compared with it.
             self._told = np.array([self._report] if self._report > ALWAYS else [], dtype=np.int64)

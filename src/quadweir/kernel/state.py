@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.render import render
 from quadweir.errors import StateError
 from quadweir.kernel.clocks import Elements
@@ -24,19 +24,14 @@ from quadweir.kernel.codec import (
 from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.network import Network, part
 from quadweir.kernel.stateless import Static
-from quadweir.sharing import Member
+from quadweir.plan.program import Program
 from quadweir.terms import Variable
 
 
-def fingerprint_of(
-    query: ContinuousQuery,
-    members: Sequence[Member],
-    streams: Sequence[str],
-    network: Network,
-) -> bytes:
+def fingerprint_of(program: Program, network: Network) -> bytes:
     """Digest what state refers to: the query, the operators made of it, the static rows in them."""
-    parts: list[str | bytes] = [str(FORMAT_VERSION), render(query), *streams]
-    for member in members:
+    parts: list[str | bytes] = _named(program)
+    for member in program.template.members if program.template is not None else ():
         constants = " ".join(str(term) for term in member.constants)
         parts.append(f"member {member.number} {member.ranges} {constants}")
     for operator, inputs in network.operators:
@@ -46,15 +41,18 @@ def fingerprint_of(
     return fingerprint(*parts)
 
 
-def windows_of(
-    query: ContinuousQuery, streams: Sequence[str], network: Network, *, eager: bool
-) -> bytes:
+def windows_of(program: Program, network: Network) -> bytes:
     """Digest what windows are there and what is held of each, whatever is made of that."""
-    parts = [str(FORMAT_VERSION), render(query), *streams, f"eager {eager}"]
-    for plan, leaf in network.leaves:
-        source = f"{plan.source.window} {plan.source.stream} {plan.carried}"
+    parts = [*_named(program), f"eager {program.eager}"]
+    for match, leaf in network.leaves:
+        source = f"{match.source.window} {match.source.stream} {match.carried}"
         parts.append(f"{type(leaf).__name__} {source} {_names(leaf.variables)}")
     return fingerprint(*parts)
+
+
+def _named(program: Program) -> list[str | bytes]:
+    query = replace(program.query, name=None)
+    return [str(FORMAT_VERSION), render(query), *program.streams]
 
 
 def _names(variables: Sequence[Variable]) -> str:

@@ -12,6 +12,7 @@ from typing import final
 import numpy as np
 
 from quadweir.algebra.expressions import Constant, Expression, VariableExpression
+from quadweir.algebra.scopes import bound_by
 from quadweir.algebra.solutions import is_time
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, power_of_two, table_of
 from quadweir.kernel.dictionary import Dictionary
@@ -62,6 +63,7 @@ class Filter(_OnRows):
     def __init__(self, source: Operator, condition: Expression, dictionary: Dictionary) -> None:
         super().__init__(source)
         self.condition = condition
+        self.always = source.always | (bound_by(condition) & frozenset(source.variables))
         self._condition = Vectorized(condition, dictionary)
 
     def step(self, inputs: list[Delta]) -> Delta:
@@ -117,10 +119,21 @@ class Extend(_OnRows):
             case _:
                 pass
         self._expression = Vectorized(expression, dictionary)
+        # What was asked for last in this step: in a chain of BINDs, each may ask for the one before
+        # several times, and the first would be computed more often than can be waited for.
+        self._asked: tuple[Ints, Ints] | None = None
 
     def column(self, variable: Variable, rows: Ints) -> Ints:
         if variable != self.variable:
             return self.source.column(variable, rows)
+        if self._asked is None or self._asked[0] is not rows:
+            self._asked = (rows, self._computed(rows))
+        return self._asked[1]
+
+    def settle(self) -> None:
+        self._asked = None
+
+    def _computed(self, rows: Ints) -> Ints:
         columns = {
             each: self.source.column(each, rows)
             if each in self.source.variables
@@ -236,8 +249,7 @@ class Static(Operator):
         dictionary: The shard's dictionary.
         given: What `layout` of the same relation gave elsewhere, with a dictionary that knows its
             terms; nothing if it has to be made.
-        share: Which of the rows this shard has; None for all.
-        certain: The variables that every row binds, whatever the data.
+        share: Which of the rows this shard has, and the variable that says so; None for all.
 
     Attributes:
         total: How many rows all shards have together: operators are chosen by it, and not by how many
@@ -249,16 +261,15 @@ class Static(Operator):
         relation: FixedRelation,
         dictionary: Dictionary,
         given: Mapping[str, Ints],
-        share: Share | None = None,
-        *,
-        certain: frozenset[Variable] = frozenset(),
+        share: tuple[Variable, Share] | None = None,
     ) -> None:
         self.variables = variables = relation.variables
-        self.certain = certain
         self.total = relation.count
         self.digest = relation.digest
         if share is not None:
-            self.digest = combined([relation.digest, str(share).encode()])
+            key, own = share
+            told = f"{own.number} of {own.count} by {key}"
+            self.digest = combined([relation.digest, told.encode()])
         self.timed = self.fixed = True
         width = FIRST_VALUE + len(variables)
         if given:
@@ -266,8 +277,8 @@ class Static(Operator):
         else:
             # Operators are chosen by what is bound: they are the same in all shards.
             self._bound = relation.bound
-            own = relation if share is None else relation.part(share)
-            values, rows = own.numbers(dictionary), own.count
+            here = relation if share is None else relation.part(*share)
+            values, rows = here.numbers(dictionary), here.count
             cells = table_of(max(1, rows), width)
             cells[:, ENTER] = ALWAYS
             cells[:, LEAVE] = FOREVER

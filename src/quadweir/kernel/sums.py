@@ -241,7 +241,8 @@ class Sum:
     and doubles are added exactly too and the total is rounded once, together with that of the
     integers and decimals among them, so that it depends neither on the order of the values nor on
     those that went before. (Adding one after the other, as SPARQL describes it, rounds after each.)
-    The average is this total divided by the number of values.
+    The average is this total divided by the number of values. `algebra.aggregates.total` says the
+    same in plain Python.
     """
 
     def __init__(self, *, average: bool) -> None:

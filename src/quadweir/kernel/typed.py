@@ -21,6 +21,7 @@ from quadweir.kernel.interning import (
     IS_BLANK,
     IS_LANGUAGE,
     IS_STRING,
+    IS_TRIPLE,
     LENGTH,
     LOW,
     UNKNOWN,
@@ -274,6 +275,8 @@ def _order_literals(a: int, kind_a: int, b: int, kind_b: int, cells: Ints) -> An
     """Compare two literals that are not both numbers."""
     if a == b:
         return ALIKE if kind_a == OTHER else SAME
+    if (kind_a == IS_LANGUAGE) != (kind_b == IS_LANGUAGE):
+        return APART
     if kind_a == OTHER or kind_b == OTHER:
         return ERROR
     if kind_a != kind_b:
@@ -303,7 +306,9 @@ def order(left: Ints, right: Ints, cells: Ints, kinds: Ints, floats: Floats, fou
         kind_b = INTEGER if b >= INLINE_LIMIT else kinds[b]
         if kind_a == UNKNOWN or kind_b == UNKNOWN:
             return False
-        if kind_a <= IS_BLANK or kind_b <= IS_BLANK:
+        if kind_a == IS_TRIPLE and kind_b == IS_TRIPLE:
+            found[i] = ASK
+        elif min(kind_a, kind_b) <= IS_BLANK or max(kind_a, kind_b) == IS_TRIPLE:
             found[i] = ALIKE if a == b else APART
         elif INTEGER <= kind_a <= DOUBLE and INTEGER <= kind_b <= DOUBLE:
             found[i] = _order_numbers(a, kind_a, b, kind_b, cells, floats)

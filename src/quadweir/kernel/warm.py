@@ -20,13 +20,13 @@ from quadweir.kernel.arrays import FOREVER
 from quadweir.kernel.clocks import Elements
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns
-from quadweir.kernel.joinwindows import Dynamic, JoinWindow, Tumbling
 from quadweir.kernel.oneway import OneWay
-from quadweir.kernel.policies import CarryPolicy
 from quadweir.kernel.probing import advance
 from quadweir.kernel.ring import RingIndex
 from quadweir.kernel.shard import Shard
-from quadweir.kernel.streamjoin import Arrivals, StreamJoin
+from quadweir.kernel.streamjoin.join import Arrivals, StreamJoin
+from quadweir.kernel.streamjoin.policies import CarryPolicy
+from quadweir.kernel.streamjoin.windows import Dynamic, JoinWindow, Tumbling
 from quadweir.kernel.xxhash import shard_numbers
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Quad
@@ -103,7 +103,7 @@ def _run(text: str) -> None:
     """Take two steps, a snapshot, and the end of the stream."""
     query = parse(text, dialect="cqels")
     static = Dataset.of([Quad(IRI("urn:quadweir:a"), IRI("urn:p"), IRI("urn:quadweir:a"))])
-    shard = Shard(query, static=static)
+    shard = Shard.of(query, static=static)
     for turn in range(2):
         time = np.arange(10 * turn, 10 * turn + len(_TERMS), dtype=np.int64)
         values = pa.array(_TERMS).dictionary_encode()
@@ -115,7 +115,7 @@ def _run(text: str) -> None:
         places = range(len(shard.sources))
         seen = {place: (int(time[0]), int(time[-1])) for place in places}
         shard.step(Events(matches, dict.fromkeys(places, elements), seen), int(time[-1]))
-    fresh = Shard(query, static=static)
+    fresh = Shard.of(query, static=static)
     fresh.restore(shard.snapshot())
     fresh.step(Events(), FOREVER)
 
@@ -155,11 +155,12 @@ def _join(window: JoinWindow) -> None:
 
 def dispatchers() -> Iterator[tuple[str, Any]]:
     """Give every compiled function of the kernel with its name."""
-    for module in pkgutil.iter_modules(kernel.__path__):
-        loaded = importlib.import_module(f"{kernel.__name__}.{module.name}")
+    prefix = f"{kernel.__name__}."
+    for module in pkgutil.walk_packages(kernel.__path__, prefix):
+        loaded = importlib.import_module(module.name)
         for name, found in vars(loaded).items():
             if isinstance(found, CPUDispatcher) and found.py_func.__module__ == loaded.__name__:
-                yield f"{module.name}.{name}", found
+                yield f"{module.name.removeprefix(prefix)}.{name}", found
 
 
 def compiled() -> dict[str, int]:

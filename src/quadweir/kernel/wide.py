@@ -130,7 +130,12 @@ def add_float(limbs: Ints, at: int, bits: int, sign: int) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def add_scaled(limbs: Ints, at: int, cells: Ints, row: int, place: int, scale: int) -> None:
-    """Add the 192 bits of `cells[row, place:]` divided by `scale`, cut after 128 binary places."""
+    """Add the 192 bits of `cells[row, place:]` divided by `scale`, as exactly as rounding needs.
+
+    Floats may cancel all of the quotient's leading digits, so it is written down to the lowest
+    digit of all. If it goes on behind that, its lowest bit is set: the sum is then on the right side
+    of every number half-way between two doubles, which all are multiples of a higher bit.
+    """
     negative = cells[row, place] < 0
     high, middle = np.uint64(cells[row, place]), np.uint64(cells[row, place + 1])
     low = np.uint64(cells[row, place + 2])
@@ -141,14 +146,18 @@ def add_scaled(limbs: Ints, at: int, cells: Ints, row: int, place: int, scale: i
     by = np.uint64(scale)
     sign = -1 if negative else 1
     rest = _ZERO
-    # Three words before the point and two behind it; the digit of 2 ** 0 is BIAS / 32.
+    # Three words before the point, then fractions; the digit of 2 ** 0 is BIAS / 32.
     digit = _BIAS // 32 + 5
-    for each in range(5):
+    each = 0
+    while each < 3 or (rest != _ZERO and digit > 0):
         word = high if each == 0 else middle if each == 1 else low if each == 2 else _ZERO
         quotient, rest = divide(rest, word, by)
+        if digit < 2 and rest != _ZERO:
+            quotient |= _ONE
         limbs[at, digit] += sign * np.int64(quotient >> _WORD)
         limbs[at, digit - 1] += sign * np.int64(quotient & _LOW_HALF)
         digit -= 2
+        each += 1
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pyspark.sql.types import IntegralType
+
 from quadweir import rows
 from quadweir.errors import UsageError
 from quadweir.mapping.compile import Compiled, compile_mapping
+from quadweir.mapping.elements import Elements
 from quadweir.mapping.frames import from_frame
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
-from quadweir.mapping.joins import Host
+from quadweir.mapping.joins import Host, StreamTime
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.records import Records, describe
 from quadweir.mapping.sources import LogicalSource
@@ -24,10 +27,17 @@ def apply(
     frames: DataFrame | Mapping[str, DataFrame],
     *,
     base: str | None = None,
+    time: str | Mapping[str, str] | None = None,
     registry: Registry = FUNCTIONS,
     host: Host | None = None,
 ) -> DataFrame:
     """Map records to quads (`rows.QUAD_SCHEMA`); what cannot be mapped is left out.
+
+    Where records have event times, quads become statements of elements (`rows.STATEMENT_SCHEMA`), which
+    `Engine.provide` makes a stream: what is made of one record in one graph is an element, with the time
+    of the record. The time is the value of a reference, or the whole number of milliseconds in a column
+    `event_time`. Elements of one time are in the order of a column `position` if the mapping has one
+    source; without such a column, records that are equal and have equal times count once.
 
     Args:
         mapping: the mapping; where its sources would be read from does not matter.
@@ -35,15 +45,31 @@ def apply(
             topic, a stream's IRI, a frame's name). A frame with a string column `value` holds a
             JSON or XML text in each row; the columns of any other frame are the references.
         base: what relative IRIs are put after.
+        time: the reference that holds the event time; or one for each source by name.
         registry: the functions that the mapping may call.
         host: joins streaming frames in windows (`quadweir.runtime.joins.host_join`).
 
     Raises:
-        MappingError: a reference is no path, or names no column.
+        MappingError: a reference is no path, or names no column; or some records have times, and
+            others that triples are made of have none.
         UsageError: there is no frame for a source.
     """
-    compiled = compile_frames(mapping, frames, base=base, registry=registry, host=host)
+    timed = time is not None or _have_times(frames)
+    compiled = compile_frames(
+        mapping, frames, base=base, registry=registry, host=host, timed=timed, time=time
+    )
+    if timed:
+        return rows.select_statements(compiled.statements())
     return compiled.quads().select(*rows.TERMS)
+
+
+def _have_times(frames: DataFrame | Mapping[str, DataFrame]) -> bool:
+    given = frames.values() if isinstance(frames, Mapping) else (frames,)
+    return any(
+        rows.EVENT_TIME in frame.columns
+        and isinstance(frame.schema[rows.EVENT_TIME].dataType, IntegralType)
+        for frame in given
+    )
 
 
 def compile_frames(
@@ -53,8 +79,17 @@ def compile_frames(
     base: str | None = None,
     registry: Registry = FUNCTIONS,
     host: Host | None = None,
+    timed: bool = False,
+    time: str | Mapping[str, str] | None = None,
 ) -> Compiled:
-    """Like `apply`, but give what also knows the dead letters and can be explained."""
+    """Like `apply`, but give what also knows the dead letters and can be explained.
+
+    With `timed`, statements can be had of it, each in the stream that is named like its source.
+    """
+    times = {"": time} if isinstance(time, str) else dict(time or {})
+
+    def time_of(logical: LogicalSource) -> StreamTime:
+        return StreamTime(times.get(describe(logical), times.get("")))
 
     def open_source(logical: LogicalSource, references: Mapping[str, bool]) -> Records:
         if not isinstance(frames, Mapping):
@@ -68,4 +103,12 @@ def compile_frames(
             )
         return from_frame(frames[name], logical, references)
 
-    return compile_mapping(mapping, open_source, base=base, registry=registry, host=host)
+    return compile_mapping(
+        mapping,
+        open_source,
+        base=base,
+        registry=registry,
+        host=host,
+        stream_time=time_of,
+        elements=Elements(describe) if timed else None,
+    )

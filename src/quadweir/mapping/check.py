@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Mapping as Samples
+from dataclasses import replace
 from typing import Final
 
 from lxml import etree
 
 from quadweir.errors import MappingError, QuadweirError
 from quadweir.mapping.findings import Finding, Level
+from quadweir.mapping.formats.xmlfile import known_names
+from quadweir.mapping.formats.xpaths import compile_xpath
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.joins import time_reference, window_of
 from quadweir.mapping.jsonpath import check_path
@@ -80,8 +83,23 @@ def lint(
         findings.extend(_chance(triples_map, registry))
         if samples is not None:
             findings.extend(_unmatched(triples_map, mapping, samples))
-    unique = dict.fromkeys(findings)
-    return sorted(unique, key=lambda f: (f.span.line, f.span.column) if f.span else (1 << 30, 0))
+    ordered = sorted(
+        dict.fromkeys(findings),
+        key=lambda f: (f.span.line, f.span.column) if f.span else (1 << 30, 0),
+    )
+    return list(_told_once(ordered))
+
+
+def _told_once(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """Tell an error that several triples maps share once, at its first place."""
+    groups: dict[object, list[Finding]] = {}
+    for number, finding in enumerate(findings):
+        common = finding.message.removeprefix(f"triples map {finding.triples_map}: ")
+        is_error = finding.level is Level.ERROR
+        groups.setdefault((common, finding.hint) if is_error else number, []).append(finding)
+    for first, *others in groups.values():
+        more = f" (and in {len(others)} more place{'s' if len(others) > 1 else ''})"
+        yield replace(first, message=first.message + more) if others else first
 
 
 # -- errors ------------------------------------------------------------------------------------
@@ -115,7 +133,7 @@ def _errors(
             yield MappingError(
                 f"triples map {triples_map.name}: a stream is joined to {item.parent} "
                 "without a condition or a window",
-                detail="Every record would meet every other one, for ever.",
+                detail="Every record would be paired with every other one, forever.",
                 hint="Add rml:joinCondition and rmls:windowType.",
                 span=item.span or triples_map.span,
             )
@@ -182,13 +200,15 @@ def _path_errors(
 
 def _check_xpath(path: str, namespaces: dict[str, str], what: str) -> None:
     try:
-        # Prefixes and functions that do not exist only show when a path is followed.
-        etree.XPath(path, namespaces=namespaces)(etree.Element("empty"))
-    except etree.XPathError as error:
+        # Functions that do not exist only show when a path is followed. Prefixes that the mapping
+        # does not declare are the document's.
+        names = known_names(path, namespaces)
+        compile_xpath(path, names)(etree.Element("empty"))
+    except (etree.XPathError, ValueError) as error:
         raise MappingError(
             f"{what} is not an XPath: {path}",
             detail=str(error),
-            hint="XPath 1.0 is meant; prefixes are declared with rml:namespace.",
+            hint="Write it in XPath 1.0.",
         ) from None
 
 

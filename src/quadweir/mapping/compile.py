@@ -8,14 +8,23 @@ join of two such projections (`staticjoins`, `windowjoins`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias, final
 
+from pyspark.sql import functions as F
+
 from quadweir import rows
+from quadweir.mapping.elements import (
+    Elements,
+    has_several_graphs,
+    no_time,
+    tell_sources_apart,
+    with_element,
+)
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.generate import needs_type
-from quadweir.mapping.groups import BAD, GOOD, Group, nothing, prepared
+from quadweir.mapping.groups import BAD, GOOD, Group, nothing, prepared, tagged_element
 from quadweir.mapping.joins import Host, StreamTime, time_reference
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.model import (
@@ -53,16 +62,21 @@ class Compiled:
     joins: list[StaticJoin | WindowJoin]
     targets: tuple[LogicalTarget, ...]
 
-    def quads(
-        self, observations: Sequence[Observation | None] = (), carry: Sequence[str] = ()
-    ) -> DataFrame:
+    def quads(self, observations: Sequence[Observation | None] = ()) -> DataFrame:
         """The quads of all sources as `rows.QUAD_SCHEMA`, with `TARGET` if there are targets.
 
         Args:
             observations: what `observations` gave, to count records and unusable ones with.
-            carry: columns of the records, such as `rows.ARRIVAL`, to keep in front of the quads.
         """
-        return self._exploded(explode, rows.TERMS, observations, carry)
+        return self._exploded(explode, rows.TERMS, observations, ())
+
+    def statements(self, observations: Sequence[Observation | None] = ()) -> DataFrame:
+        """The quads as elements of streams, `rows.STATEMENT_SCHEMA`, with `TARGET` likewise.
+
+        The mapping was compiled with `elements`. What is made of records without an event time is left
+        out.
+        """
+        return self._exploded(explode, rows.TERMS, observations, rows.ELEMENT)
 
     def lines(self, observations: Sequence[Observation | None] = ()) -> DataFrame:
         """The quads of all sources as lines of N-Quads, with `TARGET` if there are targets.
@@ -77,21 +91,24 @@ class Compiled:
         how: Explode,
         names: Sequence[str],
         observations: Sequence[Observation | None],
-        carry: Sequence[str],
+        element: Sequence[str],
     ) -> DataFrame:
         with_target = bool(self.targets)
+        every = [*element, *names, *([TARGET] if with_target else [])]
         frames: list[DataFrame] = []
         for number, group in enumerate(self.groups):
             observation = observations[number] if observations else None
-            terms = group.terms(observation, carry)
             if group.entries:
-                frames.append(how(terms, group.entries, with_target, carry))
+                terms = group.terms(observation, element)
+                found = how(terms, group.entries, with_target, element)
+                frames.append(_timed(group.apart(found)) if element else found)
             elif observation is not None:
-                frames.append(nothing(terms, [*names, *([TARGET] if with_target else [])]))
-        frames += [how(join.terms(carry), join.entries, with_target, carry) for join in self.joins]
+                frames.append(nothing(group.terms(observation, ()), every))
+        for join in self.joins:
+            found = how(join.terms(element), join.entries, with_target, element)
+            frames.append(_timed(join.apart(found)) if element else found)
         if not frames:
-            names = [*names, *([TARGET] if with_target else [])]
-            frames = [nothing(self.groups[0].terms(None, carry), names)]
+            frames = [nothing(self.groups[0].terms(None, ()), every)]
         return _union(frames)
 
     def texts(self, observations: Sequence[Observation | None] = ()) -> DataFrame:
@@ -129,6 +146,14 @@ class Compiled:
         frames += [join.tagged(bool(self.targets)) for join in self.joins]
         return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
+    def tagged_elements(self) -> DataFrame:
+        """Elements and dead letters in one pass without a shuffle, where there are no joins.
+
+        An element is a row with its timed lines as one text, `rows.LINE`, and its position; a row with a
+        reason is a dead letter.
+        """
+        return _union([tagged_element(group) for group in self.groups])
+
     def observations(self) -> list[Observation | None]:
         """What counts the records of each group; None where they have been counted already."""
         from pyspark.sql import Observation
@@ -148,6 +173,11 @@ class Compiled:
                 found = observation.get
                 records, bad = records + found[GOOD], bad + found[BAD]
         return records, bad
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether quads belong to elements of streams, since it was compiled with `elements`."""
+        return any(group.is_timed for group in self.groups)
 
     @property
     def is_streaming(self) -> bool:
@@ -174,6 +204,7 @@ def compile_mapping(
     registry: Registry = FUNCTIONS,
     host: Host | None = None,
     stream_time: StreamTimes = lambda _: StreamTime(),
+    elements: Elements | None = None,
     run: str = "",
 ) -> Compiled:
     """Compile a mapping.
@@ -186,25 +217,101 @@ def compile_mapping(
         host: joins streams in windows; without it no two streams can be joined.
         stream_time: says where the records of a stream have their times, as far as the mapping
             does not.
+        elements: into which streams the records go as elements, for `Compiled.statements` and
+            `Compiled.tagged`; without it quads have no times.
         run: what tells this run from others of the mapping, such as its checkpoint.
+
+    Raises:
+        MappingError: with `elements`, triples are made of records that have no event time.
     """
     targets = mapping.targets()
     base = base if base is not None else mapping.base_iri
     groups: dict[LogicalSource, Group] = {}
     for logical, triples_maps in _by_source(mapping).items():
         wanted = _references(mapping, logical, triples_maps, stream_time)
+        timed = elements if _needs_time(mapping, logical, triples_maps) else None
+        known = stream_time(logical)
+        if timed is not None and known.reference is not None:
+            wanted.setdefault(known.reference, False)
         groups[logical] = Group(
-            prepared(open_source(logical, wanted)),
+            prepared(_by_rules(open_source(logical, wanted), logical)),
             logical,
             base,
             registry,
             {t: n for n, t in enumerate(targets)},
         )
+        if timed is not None:
+            number = sum(group.is_timed for group in groups.values())
+            _time(groups[logical], known, timed, number)
     joins: list[StaticJoin | WindowJoin] = []
     hosting = Hosting(mapping, host, stream_time, run)
     for triples_map in mapping.triples_maps:
         joins.extend(groups[triples_map.source].add(triples_map, mapping, groups, hosting))
+    if elements is not None:
+        _check_times(groups.values(), joins)
+        for logical, triples_maps in _by_source(mapping).items():
+            _tell_graphs(groups[logical], triples_maps, joins)
     return Compiled(list(groups.values()), joins, targets)
+
+
+def _by_rules(records: Records, logical: LogicalSource) -> Records:
+    """Read values as the source's rules have it."""
+    if not logical.has_plain_values:
+        return records
+    values = {reference: value.as_plain() for reference, value in records.values.items()}
+    return replace(records, values=values)
+
+
+def _needs_time(
+    mapping: RmlMapping, logical: LogicalSource, triples_maps: Iterable[TriplesMap]
+) -> bool:
+    """Tell whether triples are made of a source; joins without a window only look into it else."""
+    if any(one.subject.classes or one.predicate_objects for one in triples_maps):
+        return True
+    return any(
+        item.window is not None and mapping.triples_map(item.parent).source == logical
+        for one in mapping.triples_maps
+        for item in one.ref_object_maps()
+    )
+
+
+def _time(group: Group, known: StreamTime, elements: Elements, number: int) -> None:
+    """Make the records of a source elements, if something says their times."""
+    stream = elements.stream(group.logical)
+    found = with_element(group.records, known, stream, times_inside=elements.times_inside)
+    if found is None:
+        return
+    records, problem = found
+    group.is_timed = True
+    # Several sources may end up in one stream.
+    group.records = tell_sources_apart(records, number) if number else records
+    if problem is not None:
+        group.add_problem(problem)
+
+
+def _tell_graphs(
+    group: Group, triples_maps: Iterable[TriplesMap], joins: Iterable[StaticJoin | WindowJoin]
+) -> None:
+    """Note whether a record can make quads in several graphs, alone or in joins."""
+    mine = [join for join in joins if join.child.logical == group.logical]
+    entries = [*group.entries, *(entry for join in mine for entry in join.entries)]
+    many = any(entry.graph is not None and entry.graph.many for entry in entries)
+    for each in (group, *(join.child for join in mine)):
+        each.has_several_graphs = many or has_several_graphs(triples_maps)
+
+
+def _check_times(groups: Iterable[Group], joins: Iterable[StaticJoin | WindowJoin]) -> None:
+    for group in groups:
+        if group.entries and not group.is_timed:
+            raise no_time(group.records.shown, group.logical)
+    for join in joins:
+        if not join.element:
+            raise no_time(join.child.records.shown, join.child.logical)
+
+
+def _timed(statements: DataFrame) -> DataFrame:
+    """Leave out what is made of records without an event time."""
+    return statements.where(F.col(rows.EVENT_TIME).isNotNull())
 
 
 def _by_source(mapping: RmlMapping) -> dict[LogicalSource, list[TriplesMap]]:
@@ -226,6 +333,8 @@ def _references(
         for reference in sorted(triples_map.references()):
             found.setdefault(reference, False)
         for term in triples_map.term_maps():
+            if logical.has_plain_values:
+                continue
             if isinstance(term.expression, Reference) and needs_type(term):
                 found[term.expression.reference] = True
     for triples_map in mapping.triples_maps:

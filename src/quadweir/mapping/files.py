@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast, final
 
 from quadweir.errors import MappingError, SourceError
-from quadweir.mapping.sources import Compression, PathRoot
+from quadweir.fileformats import Compression
+from quadweir.mapping.sources import PathRoot
 
 if TYPE_CHECKING:
     from quadweir.spans import Span
 
-READ_BYTES: Final = 2**20
 BROKEN: Final = (
     OSError,
     EOFError,
@@ -32,8 +32,9 @@ BROKEN: Final = (
     lzma.LZMAError,
     zipfile.BadZipFile,
     tarfile.TarError,
+    UnicodeError,
 )
-"""What reading a damaged file can raise."""
+"""What reading a file that is damaged, encrypted or not in its encoding can raise."""
 
 
 @final
@@ -44,6 +45,11 @@ class Folders:
     mapping: Path
     working: Path = field(default_factory=Path.cwd)
     allowed: tuple[Path, ...] = ()
+
+    @property
+    def homes(self) -> tuple[Path, ...]:
+        """The folders that a mapping may always read."""
+        return (self.mapping, *self.allowed)
 
     def resolve(self, path: str, root: PathRoot | str, *, span: Span | None = None) -> Path:
         """Give the real path of what a mapping calls `path`.
@@ -58,8 +64,8 @@ class Folders:
                 start = self.working
             case _:
                 start = self.mapping / root
-        real = (start / path).resolve()
-        homes = (self.mapping, *self.allowed)
+        real = _real(start / path, path, span)
+        homes = self.homes
         if root == PathRoot.WORKING_DIRECTORY:
             # Whoever runs a mapping chose the folder to run it in.
             homes = (*homes, self.working)
@@ -71,6 +77,21 @@ class Folders:
                 span=span,
             )
         return real
+
+
+def _real(path: Path, shown: str, span: Span | None) -> Path:
+    try:
+        real = path.resolve()
+        real.exists()
+        return real
+    # A NUL character, a name that is too long, links that lead in a circle.
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise MappingError(
+            f"the mapping names the file {shown[:200]!r}, which is not a path",
+            detail=f"The system says: {reason}.",
+            span=span,
+        ) from error
 
 
 @contextmanager
@@ -85,7 +106,7 @@ def open_members(path: Path, compression: Compression) -> Iterator[Iterator[IO[b
                 yield iter((cast("IO[bytes]", packed),))
         case Compression.ZIP:
             with zipfile.ZipFile(path) as archive:
-                yield (archive.open(one) for one in archive.infolist() if not one.is_dir())
+                yield (_member(archive, one) for one in archive.infolist() if not one.is_dir())
         case Compression.TAR_GZ | Compression.TAR_XZ:
             is_gzip = compression is Compression.TAR_GZ
             # Members are read in order and never written to disk.
@@ -95,6 +116,15 @@ def open_members(path: Path, compression: Compression) -> Iterator[Iterator[IO[b
                     for one in tar
                     if one.isfile() and (member := tar.extractfile(one)) is not None
                 )
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
+    if member.flag_bits & 1:
+        raise zipfile.BadZipFile(f"{member.filename} is encrypted; unpack the archive first")
+    try:
+        return archive.open(member)
+    except NotImplementedError as error:
+        raise zipfile.BadZipFile(f"{member.filename}: {error}") from None
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 )
 
 from quadweir import rows
-from quadweir.errors import MappingError
+from quadweir.errors import LimitError, MappingError
 from quadweir.mapping.formats.batches import Row
 from quadweir.mapping.records import (
     Records,
@@ -207,6 +207,7 @@ def _in_python(
         logical.iterator,
         paths,
         logical.formulation.namespaces,
+        logical.empty_is_missing,
     )
     mapped = frame.mapInArrow(evaluate, schema)
     _, is_placed = _place(frame)
@@ -247,6 +248,7 @@ class _Evaluate:
         iterator: str | None,
         references: Sequence[str],
         namespaces: tuple[tuple[str, str], ...],
+        empty_is_missing: bool,
     ) -> None:
         self._text = text
         self._kept = tuple(kept)
@@ -254,6 +256,7 @@ class _Evaluate:
         self._iterator = iterator
         self._references = tuple(references)
         self._namespaces = namespaces
+        self._empty_is_missing = empty_is_missing
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -303,7 +306,12 @@ class _Evaluate:
                 from quadweir.mapping.formats.csvfile import read_rows
                 from quadweir.mapping.sources import CsvDialect
 
-                return read_rows(StringIO(text, newline=""), CsvDialect(), self._references)
+                return read_rows(
+                    StringIO(text, newline=""),
+                    CsvDialect(),
+                    self._references,
+                    empty_is_missing=self._empty_is_missing,
+                )
             case _Texts.JSON:
                 return self._json(text)
 
@@ -320,6 +328,9 @@ class _Evaluate:
             return
         except RecursionError:
             yield bad_row("", "not valid JSON: nested too deeply", text)
+            return
+        except LimitError as error:
+            yield bad_row("", f"{error.code}: {error.message}", text)
             return
         for number, record in enumerate(found, 1):
             yield evaluate(str(number), record, self._references, 0)

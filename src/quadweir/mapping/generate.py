@@ -11,17 +11,18 @@ from __future__ import annotations
 import re
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
 
 from pyspark.sql import functions as F
 
+from quadweir.errors import InternalError
 from quadweir.mapping import iris
+from quadweir.mapping.functions.compile import Condition, compile_condition, compile_function
 from quadweir.mapping.functions.compile import Values as FunctionValues
-from quadweir.mapping.functions.compile import compile_condition, compile_function
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
-from quadweir.mapping.literals import after, escape_text, literal
+from quadweir.mapping.literals import after, double_inside, escape_text, literal
 from quadweir.mapping.model import (
     Constant,
     Expression,
@@ -33,9 +34,10 @@ from quadweir.mapping.model import (
     TermMap,
     TermType,
     TextPart,
+    expression_references,
 )
-from quadweir.mapping.values import Form, Terms, Value, put_together
-from quadweir.terms import IRI, IRI_FORBIDDEN, BlankNode, Literal, Term
+from quadweir.mapping.values import Form, Terms, Value, has_several, put_together
+from quadweir.terms import IRI, IRI_FORBIDDEN, BlankNode, Literal, Term, TripleTerm
 from quadweir.vocab import XSD
 
 if TYPE_CHECKING:
@@ -109,14 +111,21 @@ class Generator:
                 made = self._generated(term_map)
         if term_map.condition is None:
             return made
-        holds = compile_condition(term_map.condition, self._resolve, self.registry)
-        terms = made.terms
-        problems = tuple(F.when(holds, problem) for problem in made.problems)
-        return Made(Terms(F.when(holds, terms.column), terms.many), problems)
+        condition = self.condition(term_map.condition)
+        problems = tuple(F.when(condition.holds, problem) for problem in made.problems)
+        return Made(made.terms.when(condition.holds), (*condition.problems, *problems))
 
-    def condition(self, execution: FunctionExecution) -> Column:
+    def condition(self, execution: FunctionExecution) -> Condition:
         """Compile a condition that belongs to no term map."""
-        return compile_condition(execution, self._resolve, self.registry)
+        one = compile_condition(execution, self._resolve, self.registry)
+        is_several = self._has_several(execution)
+        if is_several is None:
+            return one
+        many = compile_condition(execution, self._resolve_many, self.registry)
+        return Condition(
+            F.when(is_several, many.holds).otherwise(one.holds),
+            _either(is_several, many.problems, one.problems),
+        )
 
     def texts(self, expression: Expression) -> Made:
         """The values of an expression as plain text, as join conditions compare them."""
@@ -132,10 +141,7 @@ class Generator:
                 return Made(terms, texts.problems)
             case TermType.IRI | TermType.URI | TermType.UNSAFE_IRI | TermType.UNSAFE_URI:
                 plain = self._iri(term_map)
-                if plain.terms.pieces:
-                    return Made(put_together("<", *plain.terms.pieces, ">"), plain.problems)
-                terms = plain.terms.map(lambda iri: F.concat(F.lit("<"), iri, F.lit(">")))
-                return Made(terms, plain.problems)
+                return Made(plain.terms.between("<", ">"), plain.problems)
             case unknown:
                 assert_never(unknown)
 
@@ -182,16 +188,13 @@ class Generator:
         if isinstance(expression, Reference):
             value = self.values[expression.reference]
             problems = _nested(value, expression.reference)
-            if value.form is Form.TEXT:
+            if value.form is Form.TEXT or (value.is_plain and not value.many):
                 return Made(self._plain_literal(value.text(), expression, value.datatype), problems)
             return Made(value.natural(), problems)
         if isinstance(expression, FunctionExecution):
-            result = compile_function(expression, self._resolve, self.registry)
-            datatype = result.datatype
-            terms = Terms(result.column, result.many).map(
-                lambda text: literal(text, datatype=datatype)
-            )
-            return Made(terms, result.problems)
+            called, datatype = self._call(expression)
+            terms = called.terms.map(lambda text: literal(text, datatype=datatype))
+            return Made(terms, called.problems)
         texts = self._texts(expression, None)
         return Made(texts.terms.map(lambda text: literal(text)), texts.problems)
 
@@ -212,9 +215,6 @@ class Generator:
         texts = self._texts(expression, None)
         if isinstance(datatype.expression, Constant):
             iri = _text_of(datatype.expression.term)
-            if iri == XSD.double and isinstance(expression, Reference):
-                terms = self.values[expression.reference].double_text()
-                return Made(terms.map(lambda text: literal(text, datatype=iri)), texts.problems)
             return Made(self._plain_literal(texts.terms, expression, iri), texts.problems)
         if datatype.term_type.is_iri:
             types = self._iri(datatype)
@@ -244,9 +244,16 @@ class Generator:
     ) -> Terms:
         if isinstance(expression, Reference) and not terms.many:
             escaped = terms.column
-            if not self.values[expression.reference].is_clean:
+            if datatype == XSD.double:
+                escaped = self.share("double", expression.reference, double_inside(escaped))
+            elif not self.values[expression.reference].is_clean:
                 escaped = self.share("escaped", expression.reference, escape_text(escaped))
-            return put_together('"', escaped, after(datatype, language))
+            several = terms.several
+            if several is not None:
+                several = F.transform(
+                    several, lambda text: literal(text, datatype=datatype, language=language)
+                )
+            return replace(put_together('"', escaped, after(datatype, language)), several=several)
         return terms.map(lambda text: literal(text, datatype=datatype, language=language))
 
     # -- texts -----------------------------------------------------------------------------------
@@ -261,8 +268,7 @@ class Generator:
             case Template():
                 return self._template(expression, encoding)
             case FunctionExecution():
-                result = compile_function(expression, self._resolve, self.registry)
-                return Made(Terms(result.column, result.many), result.problems)
+                return self._call(expression)[0]
             case PerRecord():
                 return Made(Terms(self.label))
             case unknown:
@@ -283,7 +289,11 @@ class Generator:
             parts.append(seen[part.reference])
         if not seen or any(part.many for part in parts):
             return Made(combine(parts, lambda *texts: F.concat(*texts)), tuple(problems))
-        return Made(put_together(*self._middle(template, parts, encoding)), tuple(problems))
+        terms = put_together(*self._middle(template, parts, encoding))
+        if has_several(parts) is not None:
+            several = combine(parts, lambda *texts: F.concat(*texts)).several
+            terms = replace(terms, several=several)
+        return Made(terms, tuple(problems))
 
     def _middle(
         self, template: Template, parts: Sequence[Terms], encoding: Encoding | None
@@ -311,26 +321,71 @@ class Generator:
         ascii_only = encoding is Encoding.URI or self.values[reference].is_clean
         if texts.many:
             return texts.map(lambda text: iris.percent_encode(text, ascii_only=ascii_only))
-        encoded = iris.percent_encode(texts.column, ascii_only=ascii_only)
-        return Terms(self.share(encoding, reference, encoded))
+        encoded = texts.map(lambda text: iris.percent_encode(text, ascii_only=ascii_only))
+        return replace(encoded, column=self.share(encoding, reference, encoded.column))
+
+    # -- functions -------------------------------------------------------------------------------
+
+    def _call(self, execution: FunctionExecution) -> tuple[Made, str | None]:
+        """The results of a function as texts, and their natural datatype."""
+        one = compile_function(execution, self._resolve, self.registry)
+        is_several = self._has_several(execution)
+        if is_several is None:
+            return Made(Terms(one.column, one.many), one.problems), one.datatype
+        # The function is compiled for several values too, which Spark computes only for records
+        # that have them.
+        many = compile_function(execution, self._resolve_many, self.registry)
+        problems = _either(is_several, many.problems, one.problems)
+        if one.many == many.many:
+            column = F.when(is_several, many.column).otherwise(one.column)
+            return Made(Terms(column, one.many), problems), one.datatype
+        several = F.when(is_several, F.coalesce(many.column, F.array().cast("array<string>")))
+        terms = Terms(F.when(~is_several, one.column), several=several)
+        return Made(terms, problems), one.datatype
+
+    def _has_several(self, execution: FunctionExecution) -> Column | None:
+        """Whether a function gets several values of some reference; None if it never does."""
+        references = sorted(expression_references(execution))
+        return has_several(self.values[reference].text() for reference in references)
 
     def _resolve(self, term_map: TermMap) -> FunctionValues:
         texts = self._texts(term_map.expression, None)
         return FunctionValues(texts.terms.column, texts.terms.many, None, texts.problems)
 
+    def _resolve_many(self, term_map: TermMap) -> FunctionValues:
+        texts = self._texts(term_map.expression, None)
+        terms = texts.terms.as_many()
+        return FunctionValues(terms.column, terms.many, None, texts.problems)
+
 
 def needs_type(term_map: TermMap) -> bool:
     """Tell whether the term depends on the type of the value that a reference finds."""
-    if term_map.term_type is not TermType.LITERAL or term_map.language is not None:
-        return False
-    if term_map.datatype is None:
-        return True
-    datatype = term_map.datatype.expression
-    return isinstance(datatype, Constant) and _text_of(datatype.term) == XSD.double
+    return (
+        term_map.term_type is TermType.LITERAL
+        and term_map.language is None
+        and term_map.datatype is None
+    )
+
+
+def _either(
+    is_first: Column, first: Sequence[Column], second: Sequence[Column]
+) -> tuple[Column, ...]:
+    """The problems of one of two ways to compute something."""
+    return (
+        *(F.when(is_first, problem) for problem in first),
+        *(F.when(~is_first, problem) for problem in second),
+    )
 
 
 def combine(parts: Sequence[Terms], join: Callable[..., Column]) -> Terms:
     """Join every combination of the parts' strings; equal parts vary together only if single."""
+    is_several = has_several(parts)
+    if is_several is not None:
+        every = combine([part.as_many() for part in parts], join)
+        if any(part.many for part in parts):
+            return every
+        one = join(*[part.column for part in parts])
+        return Terms(one, several=F.when(is_several, every.column))
     varied = [number for number, part in enumerate(parts) if part.many]
     if not varied:
         return Terms(join(*[part.column for part in parts]))
@@ -369,6 +424,8 @@ def _text_of(term: Term) -> str:
             return label
         case Literal(lexical=lexical):
             return lexical
+        case TripleTerm():
+            raise InternalError("a mapping has a triple term for a constant")
 
 
 def _prepare(template: Template, ascii_only: bool) -> tuple[Template, bool]:
@@ -399,6 +456,9 @@ def _nested(value: Value, reference: str) -> tuple[Column, ...]:
 
 def _problem(terms: Terms, is_bad: Callable[[Column], Column], why: str) -> Column:
     """Tell the first text that is bad, NULL if none is."""
+    if terms.several is not None:
+        inner = _problem(Terms(terms.several, many=True), is_bad, why)
+        return F.coalesce(_problem(Terms(terms.column), is_bad, why), inner)
     if not terms.many:
         text = terms.column
         return F.when(text.isNotNull() & is_bad(text), _told(text, why))

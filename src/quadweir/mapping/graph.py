@@ -10,10 +10,10 @@ from typing import Final, TypeAlias, final
 import pyoxigraph as ox
 
 from quadweir.errors import LimitError, MappingError, SourceError
-from quadweir.mapping.locate import Place, locate_triples, match_places
 from quadweir.mapping.vocabulary import short_name, shown_name
 from quadweir.spans import Span
 from quadweir.terms import IRI, BlankNode, Literal, Term
+from quadweir.turtleplaces import Place, locate_triples, match_places
 
 MAX_MAPPING_BYTES: Final = 16 * 1024 * 1024
 MAX_STATEMENTS: Final = 1_000_000
@@ -25,7 +25,7 @@ _SYNTAXES: Final = {
     ".ttl": ox.RdfFormat.TURTLE,
     ".rml": ox.RdfFormat.TURTLE,
     ".r2rml": ox.RdfFormat.TURTLE,
-    ".n3": ox.RdfFormat.N3,
+    ".n3": ox.RdfFormat.TURTLE,  # Mappings are written in the part of N3 that is Turtle.
     ".nt": ox.RdfFormat.N_TRIPLES,
     ".nq": ox.RdfFormat.N_QUADS,
     ".trig": ox.RdfFormat.TRIG,
@@ -49,6 +49,13 @@ class Statement:
     value: Value
     property_span: Span | None
     value_span: Span | None
+    iri: str = ""
+    """The property as it was written."""
+
+    @property
+    def shown(self) -> str:
+        """The property's short name with the usual prefix of the namespace it was written in."""
+        return shown_name(self.name, self.iri)
 
 
 class MappingGraph:
@@ -118,7 +125,7 @@ class MappingGraph:
             raise MappingError(
                 f"the mapping is not valid {syntax.name}",
                 detail=str(error.msg),
-                hint="Mend the syntax at that place; nothing of the mapping was read.",
+                hint="Correct the syntax at that place; nothing of the mapping was read.",
                 span=span,
             ) from None
         base = parser.base_iri if parser.base_iri != FALLBACK_BASE else None
@@ -144,7 +151,7 @@ class MappingGraph:
         """Give a node's only statement under these names; two different ones are an error."""
         found = self.values(node, *names)
         if len({statement.value for statement in found}) > 1:
-            shown = " and ".join(dict.fromkeys(shown_name(s.name) for s in found))
+            shown = " and ".join(dict.fromkeys(s.shown for s in found))
             raise MappingError(
                 f"{shown} is given {len(found)} times where one is allowed",
                 hint="Keep one of them.",
@@ -223,6 +230,7 @@ def _statements(
                 quad.object,
                 place.predicate_span if place else None,
                 place.object_span if place else None,
+                quad.predicate.value,
             ),
             place.subject_span if place else None,
         )

@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Final, final
 from pyspark.sql import functions as F
 
 from quadweir import rows
+from quadweir.mapping.elements import apart_by_graph
 from quadweir.mapping.functions.registry import Registry
 from quadweir.mapping.generate import Generator, Made
-from quadweir.mapping.joinframes import OBJECT, REASONS, join_keys
+from quadweir.mapping.joinframes import (
+    OBJECT,
+    REASONS,
+    SEVERAL,
+    call_problems,
+    join_keys,
+    operands_of,
+)
 from quadweir.mapping.model import (
     Constant,
     FunctionExecution,
@@ -29,7 +37,7 @@ from quadweir.mapping.model import (
     walk_term,
 )
 from quadweir.mapping.model import Mapping as RmlMapping
-from quadweir.mapping.quads import TARGET, Entry, flatten, join_lines, told
+from quadweir.mapping.quads import TARGET, Entry, flatten, flatten_elements, join_lines, told
 from quadweir.mapping.records import Records
 from quadweir.mapping.sources import LogicalSource, LogicalTarget
 from quadweir.mapping.staticjoins import StaticJoin
@@ -48,6 +56,8 @@ _REASON: Final = "_quadweir_reason"
 _SHARED: Final = "_quadweir_shared"
 _TEXT: Final = "_quadweir_plain"
 _TYPED: Final = "_quadweir_typed"
+_TYPES: Final = {TARGET: "int", rows.EVENT_TIME: "bigint", rows.POSITION: "bigint"}
+"""The types of columns that are no texts."""
 
 
 @final
@@ -60,6 +70,10 @@ class Group:
     base: str | None
     registry: Registry
     target_numbers: Mapping[LogicalTarget, int]
+    is_timed: bool = False
+    """Whether the records have the columns of `rows.ELEMENT`."""
+    has_several_graphs: bool = False
+    """Whether a record can make quads in more than one graph."""
     entries: list[Entry] = field(default_factory=list)
     _columns: dict[str, Column] = field(default_factory=dict)
     _made: dict[tuple[object, ...], Terms] = field(default_factory=dict)
@@ -128,11 +142,15 @@ class Group:
         name = f"t{len(self._columns)}"
         self._columns[name] = made.terms.column
         self._problems.extend(made.problems)
-        column, terms = F.col(name), made.terms
+        column, terms, several = F.col(name), made.terms, None
+        if terms.several is not None:
+            self._columns[f"{name}{SEVERAL}"] = terms.several
+            self._entire.append(f"{name}{SEVERAL}")
+            several = F.col(f"{name}{SEVERAL}")
         if not terms.many and not terms.pieces:
             self._entire.append(name)
-            return Terms(column, pieces=(column,))
-        return Terms(column, terms.many, terms.pieces)
+            return Terms(column, pieces=(column,), several=several)
+        return Terms(column, terms.many, terms.pieces, several)
 
     def subject(self, triples_map: TriplesMap) -> Terms:
         """The column of a triples map's subjects; an unusable record has none."""
@@ -144,8 +162,9 @@ class Group:
         if key not in self._made:
             made = self.generator(triples_map).term(term_map)
             # Not a filter on the records: Spark would move it below the parsing, and parse twice.
-            guarded = F.when(self.records.reason.isNull(), made.terms.column)
-            self._made[key] = self._keep(replace(made, terms=replace(made.terms, column=guarded)))
+            guarded = made.terms.when(self.records.reason.isNull())
+            guarded = replace(guarded, pieces=made.terms.pieces)
+            self._made[key] = self._keep(replace(made, terms=guarded))
         return self._made[key]
 
     def _number(self, *terms: TermMap | RefObjectMap | None) -> tuple[int | None, ...]:
@@ -210,8 +229,9 @@ class Group:
     def _guarded(
         self, terms: Terms, condition: FunctionExecution, triples_map: TriplesMap
     ) -> Terms:
-        holds = self._keep(Made(Terms(self.generator(triples_map).condition(condition))))
-        return Terms(F.when(holds.column, terms.column), terms.many)
+        found = self.generator(triples_map).condition(condition)
+        holds = self._keep(Made(Terms(found.holds), found.problems))
+        return terms.when(holds.column)
 
     def pairs(
         self, triples_map: TriplesMap, pair: PredicateObjectMap, item: ObjectMap, objects: Terms
@@ -253,15 +273,22 @@ class Group:
         mine = self.generator(triples_map)
         theirs = other.generator(parent)
         keys = [join_keys(condition, item, mine, theirs) for condition in item.conditions]
-        found = other.subject(parent)
+        found = other.subject(parent).as_many()
         placeholder = Terms(F.col(OBJECT))
         guard = mine.condition(item.condition) if item.condition is not None else None
+        for group, maker, operands in zip(
+            (self, other), (mine, theirs), operands_of(item), strict=True
+        ):
+            for problem in call_problems(maker, operands):
+                group.add_problem(problem)
+        for problem in guard.problems if guard is not None else ():
+            self.add_problem(problem)
         return StaticJoin(
             child=self,
             parent=other,
             found=found,
             keys=keys,
-            guard=guard,
+            guard=guard.holds if guard is not None else None,
             entries=list(self.pairs(triples_map, pair, item, placeholder)),
             how=f"join of {self.records.shown} with {other.records.shown} "
             + (f"on {len(keys)} conditions" if keys else "without conditions: every pair"),
@@ -269,12 +296,19 @@ class Group:
 
     def alone(self) -> Group:
         """A group of the same records with nothing in it."""
-        return Group(self.records, self.logical, self.base, self.registry, self.target_numbers)
+        return Group(
+            self.records,
+            self.logical,
+            self.base,
+            self.registry,
+            self.target_numbers,
+            self.is_timed,
+        )
 
     # -- frames ----------------------------------------------------------------------------------
 
     def terms(self, observation: Observation | None, carry: Sequence[str]) -> DataFrame:
-        """The terms of each record that need no join."""
+        """The terms of each record that need no join, after columns of the record to keep."""
         reason = self.records.reason
         columns = [column.alias(name) for name, column in self._columns.items()] or [F.lit(1)]
         if observation is None:
@@ -325,6 +359,15 @@ class Group:
 
     def tagged(self, with_target: bool) -> DataFrame:
         """The quads that need no join, and the dead letters."""
+        frame, reasons, usable = self.with_reasons()
+        shown = F.lit(self.records.shown)
+        element = self.element
+        return self.apart(
+            flatten(frame, reasons, usable, self.entries, with_target, shown, element)
+        )
+
+    def with_reasons(self) -> tuple[DataFrame, Column, Column]:
+        """The terms of each record; why it cannot be used, or not wholly; whether it can be used."""
         records = self.records
         names = [f"p{number}" for number in range(len(self._problems))]
         reason = records.reason if records.reason is not None else F.lit(None)
@@ -332,12 +375,20 @@ class Group:
             F.coalesce(records.place, F.lit("")).alias(rows.PLACE),
             F.substring(records.text, 1, rows.DEAD_LETTER_TEXT).alias(rows.RECORD),
             reason.cast("string").alias(_REASON),
+            *self.element,
             *[one.alias(name) for name, one in zip(names, self._problems, strict=True)],
             *[column.alias(name) for name, column in self._columns.items()],
         )
-        usable = F.col(_REASON).isNull()
-        shown = F.lit(records.shown)
-        return flatten(frame, told(_REASON, names), usable, self.entries, with_target, shown)
+        return frame, told(_REASON, names), F.col(_REASON).isNull()
+
+    def apart(self, quads: DataFrame) -> DataFrame:
+        """Give quads of one record in several graphs a position for each graph."""
+        return apart_by_graph(quads) if self.is_timed and self.has_several_graphs else quads
+
+    @property
+    def element(self) -> tuple[str, ...]:
+        """The columns that say of which element a quad is."""
+        return rows.ELEMENT if self.is_timed else ()
 
     def with_letters(self, *, is_told: bool) -> DataFrame:
         """The records, each with its place and text, and why it cannot be used, or not wholly.
@@ -378,6 +429,12 @@ class Group:
         )
 
 
+def tagged_element(group: Group) -> DataFrame:
+    """The element of each record as timed lines, and the dead letters; see `Compiled`."""
+    frame, reasons, usable = group.with_reasons()
+    return flatten_elements(frame, reasons, usable, group.entries, F.lit(group.records.shown))
+
+
 def _has_own_node(term: TermMap) -> bool:
     return any(isinstance(one.expression, PerRecord) for one in walk_term(term))
 
@@ -387,10 +444,10 @@ def _counted(frame: DataFrame, observation: Observation, is_bad: Column) -> Data
 
 
 def nothing(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """No rows of text columns (and `TARGET`), for which `frame` is run nevertheless."""
+    """No rows of such columns, for which `frame` is run nevertheless."""
     # Never true, but not in the optimizer's eyes: it would drop the counting with the rows.
     return frame.where(F.spark_partition_id() < 0).select(
-        *[F.lit(None).cast("int" if name == TARGET else "string").alias(name) for name in names]
+        *[F.lit(None).cast(_TYPES.get(name, "string")).alias(name) for name in names]
     )
 
 
@@ -417,7 +474,11 @@ def prepared(records: Records) -> Records:
             if value.form is Form.VARIANT:
                 columns[f"{_TYPED}{number}"] = value.keyed().column
                 key = F.col(f"{_TYPED}{number}")
-            values[reference] = replace(value, plain=F.col(name), key=key)
+            several = value.several()
+            if several is not None:
+                columns[f"{name}{SEVERAL}"] = several
+                several = F.col(f"{name}{SEVERAL}")
+            values[reference] = replace(value, plain=F.col(name), key=key, rest=several)
     reason = records.reason
     if reason is not None:
         columns[_REASON] = reason.cast("string")

@@ -98,8 +98,3 @@ def blank_label(value: Column) -> Column:
     return F.when(value.rlike(_PLAIN_LABEL), value).otherwise(
         F.concat(F.lit("x_"), F.lower(F.hex(F.encode(value, "UTF-8"))))
     )
-
-
-def own_label() -> Column:
-    """A label of its own for each row."""
-    return F.concat(F.lit("r_"), F.replace(F.uuid(), F.lit("-"), F.lit("")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final, final
@@ -11,12 +11,20 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.errors import MappingError
+from quadweir.mapping.elements import record_time
 from quadweir.mapping.generate import Generator
 from quadweir.mapping.joins import KEY, SIDE, StreamTime, time_reference
-from quadweir.mapping.model import JoinCondition, JoinWindow, Reference, RefObjectMap
+from quadweir.mapping.model import (
+    Expression,
+    FunctionExecution,
+    JoinCondition,
+    JoinWindow,
+    Reference,
+    RefObjectMap,
+)
 from quadweir.mapping.records import Records
 from quadweir.mapping.values import Terms
-from quadweir.sources.records import event_time
+from quadweir.sources.records import ahead_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -25,6 +33,8 @@ OBJECT: Final = "_quadweir_object"
 """The column of the subject that a parent brings."""
 REASONS: Final = "_quadweir_reasons"
 """Why a record cannot be used, or not wholly; NULL if it can."""
+SEVERAL: Final = "_several"
+"""How the names of columns end that hold all terms of records which have more than one."""
 _BETWEEN: Final = "\x00"
 LETTER: Final = (REASONS, rows.SOURCE, rows.PLACE, rows.RECORD)
 """What there is to tell of a record that cannot be used."""
@@ -62,43 +72,49 @@ def join_keys(
     if item.window is not None and isinstance(mine, Reference) and isinstance(theirs, Reference):
         left, right = child.values[mine.reference], parent.values[theirs.reference]
         if left.is_typed and right.is_typed:
-            return left.keyed(), right.keyed()
-    texts = child.texts(mine).terms, parent.texts(theirs).terms
+            return left.keyed().as_many(), right.keyed().as_many()
+    texts = child.texts(mine).terms.as_many(), parent.texts(theirs).terms.as_many()
     if item.window is None:
         return texts
     left_texts, right_texts = (each.map(lambda text: F.concat(F.lit('"'), text)) for each in texts)
     return left_texts, right_texts
 
 
+def operands_of(item: RefObjectMap) -> tuple[list[Expression], list[Expression]]:
+    """What the conditions of a join compare: the child's side, and the parent's."""
+    return [one.child for one in item.conditions], [one.parent for one in item.conditions]
+
+
+def call_problems(maker: Generator, operands: Iterable[Expression]) -> Iterator[Column]:
+    """Why functions among the operands of a join cannot be computed."""
+    for operand in operands:
+        if isinstance(operand, FunctionExecution):
+            yield from maker.texts(operand).problems
+
+
 def time_of(
     records: Records, window: JoinWindow, known: StreamTime, *, is_parent: bool
 ) -> tuple[Column, Column | None]:
-    """The event time of each record, and why it has none, if the record says its time.
+    """The event time of each record, and why it has none that can be used, if that may be.
 
     Raises:
         MappingError: nothing says the time of records.
     """
     reference = time_reference(window, is_parent=is_parent) or known.reference
-    if reference is None:
-        columns = [
-            name for name in (rows.EVENT_TIME, rows.ARRIVAL) if name in records.frame.columns
-        ]
-        if not columns or not known.is_told:
-            raise MappingError(
-                f"the records of {records.shown} have no time to be joined in a window by",
-                hint="Name the reference that holds it with qw:timestamp.",
-                span=window.span,
-            )
-        return F.coalesce(*columns), None
-    terms = records.values[reference].text()
-    text = F.get(terms.column, 0) if terms.many else terms.column
-    found = event_time(text)
-    usable = records.reason.isNull() if records.reason is not None else F.lit(True)
-    told = F.concat(
-        F.lit(f"no event time in {reference}: "),
-        F.coalesce(F.left(text, F.lit(40)), F.lit("nothing")),
-    )
-    return found, F.when(usable & found.isNull(), told)
+    found = record_time(records, reference, known)
+    if found is None:
+        raise MappingError(
+            f"the records of {records.shown} have no time to be joined in a window by",
+            hint="Name the reference that holds it with qw:timestamp.",
+            span=window.span,
+        )
+    time, problem = found
+    if known.ahead_ms is None:
+        return found
+    # One record from the far future would make all others late until that time has come.
+    ahead = ahead_reason(time, known.ahead_ms)
+    problem = ahead if problem is None else F.coalesce(problem, ahead)
+    return F.when(ahead.isNull(), time), problem
 
 
 def both(child: Side, parent: Side) -> DataFrame:
@@ -129,12 +145,22 @@ def _letter(frame: DataFrame) -> list[Column]:
     # As one text: on the way to Python Spark asks after every row how large the batch is by now, and
     # a column of arrays, most of them NULL, goes through all of its rows to tell.
     texts = F.transform(REASONS, lambda one: F.replace(one, F.lit(_BETWEEN), F.lit(" ")))
-    return [F.array_join(texts, _BETWEEN).alias(REASONS), *(F.col(name) for name in LETTER[1:])]
+    return [as_text(texts).alias(REASONS), *(F.col(name) for name in LETTER[1:])]
+
+
+def as_text(texts: Column) -> Column:
+    """An array of texts as one text, for the way through a join; none at all is NULL."""
+    return F.nullif(F.array_join(texts, _BETWEEN), F.lit(""))
+
+
+def as_array(text: Column) -> Column:
+    """What `as_text` made one text of."""
+    return F.split(text, _BETWEEN)
 
 
 def letter_reasons() -> Column:
     """Why a record that came through a join cannot be used, as an array; NULL if it can."""
-    return F.split(REASONS, _BETWEEN)
+    return as_array(F.col(REASONS))
 
 
 def _arrival(frame: DataFrame) -> Column:

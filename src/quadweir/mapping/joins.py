@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 from quadweir.errors import MappingError, PlanError
-from quadweir.kernel.joinwindows import Dynamic, Interval, JoinTiming, Sliding, Tumbling
-from quadweir.kernel.joinwindows import JoinWindow as Window
-from quadweir.kernel.policies import DEFAULT, Policy, configured, named
+from quadweir.kernel.streamjoin.policies import DEFAULT, Policy, configured, named
+from quadweir.kernel.streamjoin.windows import Dynamic, Interval, JoinTiming, Sliding, Tumbling
+from quadweir.kernel.streamjoin.windows import JoinWindow as Window
 from quadweir.mapping.model import JoinWindow, JoinWindowKind
 
 if TYPE_CHECKING:
@@ -94,12 +94,16 @@ class StreamTime:
         delay_ms: how late they may be; None if nothing says so.
         idle_ms: after how long without any the stream counts as idle; None if nothing says so.
         is_told: whether the source itself says a time where no reference does; files do not.
+        is_arrival: whether that time is the one of arrival, though the source knows another.
+        ahead_ms: how far ahead of the clock records may be where they are joined (S4); None for any time.
     """
 
     reference: str | None = None
     delay_ms: int | None = None
     idle_ms: int | None = None
     is_told: bool = True
+    is_arrival: bool = False
+    ahead_ms: int | None = None
 
 
 def window_of(window: JoinWindow) -> Window:
@@ -186,7 +190,7 @@ def _policy(window: JoinWindow) -> Policy:
     count, variant = window.parameter("count"), window.parameter("variant")
     if variant is not None and variant not in _VARIANTS:
         raise PlanError(
-            f"qw:variant is {variant!r}, which is no variant of the dynamic window",
+            f"qw:variant is {variant!r}, which is not a variant of the dynamic window",
             hint=f"Use one of {', '.join(_VARIANTS)}.",
         )
     given: dict[str, Any] = {

@@ -76,7 +76,9 @@ def read_flat(
         (head,) = simple_steps(reference) or ()
         assert isinstance(head, Member)
         form = Form.VARIANT if isinstance(kinds[head.name], VariantType) else Form.TEXT
-        values[reference] = Value(_quoted(head.name), form, nulls, is_clean=is_clean)
+        values[reference] = Value(
+            _quoted(head.name), form, nulls, is_clean=is_clean, is_scalar=True
+        )
     broken = F.col(BROKEN)
     members = F.to_json(F.struct(*[_quoted(name) for name in kinds if name != BROKEN]))
     # Spark refuses to read a file for its broken records alone, which a count of the good ones may
@@ -181,7 +183,11 @@ def _by_fields(
                 ).rlike("^[AO]"),
             )
             plain = F.when(nested, F.lit(None)).otherwise(column)
-            values[reference] = Value(plain, Form.TEXT, nulls, nested)
+            elements = F.when(
+                column.startswith("["),
+                F.try_variant_get(F.try_parse_json(raw), _spell([head]), "array<variant>"),
+            )
+            values[reference] = Value(plain, Form.TEXT, nulls, nested, elements=elements)
     reason = F.when(
         parts.getField(BROKEN).isNotNull(), F.when(F.try_parse_json(raw).isNull(), _fault(raw))
     ).when(

@@ -3,6 +3,9 @@
 Simple is what selects by name, position and wildcard only. Filters, slices, negative positions,
 unions and descent (`..`) are evaluated in Python by `python-jsonpath`.
 
+Two spellings that RFC 9535 does not have are common in mappings and are read as other engines read
+them: a dot before a bracket (`$.[*]`), and names with blanks or commas (`Country Code`).
+
 Spec: https://www.rfc-editor.org/rfc/rfc9535
 """
 
@@ -17,7 +20,7 @@ from quadweir.errors import MappingError
 
 _STEP: Final = re.compile(
     r"""
-      \.(?P<name>[^.\[\]'"()*?@,:\s\\$]+)
+      \.(?P<name>[^.\[\]'"()*?@,:\s\\$^]+)
     | \[\s*'(?P<single>[^'\\]*)'\s*\]
     | \[\s*"(?P<double>[^"\\]*)"\s*\]
     | \[\s*(?P<index>\d{1,9})\s*\]
@@ -25,6 +28,14 @@ _STEP: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_BRACKET: Final = re.compile(
+    r"""\[(?:[^\[\]'"]|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\[[^\]]*\])*\]?"""
+)
+# Some engines take ^ for "the parent of"; quoted, it is a character like any other.
+_UPWARD: Final = re.compile(r"""^(?:[^'"^]|'[^']*'|"[^"]*")*\^""")
+_NAME: Final = re.compile(r"[^.\[]+")
+# What may stand in a dotted name besides the characters of a plain one.
+_LOOSE: Final = re.compile(r"[^.\[\]'\"()*?@:\\$^]*[\s,][^.\[\]'\"()*?@:\\$^]*")
 
 
 @final
@@ -52,16 +63,42 @@ class Every:
 Step: TypeAlias = Member | Position | Every
 
 
+@lru_cache(maxsize=4096)
 def normal_path(path: str) -> str:
-    """Put in the root that references may leave out.
+    """Put in the root that references may leave out, and brackets around names that need them.
 
     >>> normal_path("name"), normal_path("$.name"), normal_path("['a b']")
     ('$.name', '$.name', "$['a b']")
+    >>> normal_path("$.[*]"), normal_path("Country Code"), normal_path("$..a.first, name")
+    ('$[*]', "$['Country Code']", "$..a['first, name']")
     """
     path = path.strip()
     if path.startswith(("$", "@")):
-        return "$" + path[1:]
-    return "$" + path if path.startswith(("[", ".")) else "$." + path
+        path = path[1:]
+    elif not path.startswith(("[", ".")):
+        path = "." + path
+    pieces: list[str] = []
+    position = 0
+    while position < len(path):
+        dots = len(path) - position - len(path[position:].lstrip("."))
+        position += dots
+        if path.startswith("[", position):
+            match = _BRACKET.match(path, position)
+            # One dot before a bracket says nothing; two descend.
+            pieces.append("." * (dots if dots > 1 else 0))
+        else:
+            match = _NAME.match(path, position)
+            pieces.append("." * dots)
+        if match is None:
+            break
+        name = match[0]
+        if dots and _LOOSE.fullmatch(name) and name.strip():
+            if dots == 1:
+                pieces.pop()
+            name = f"['{name.strip()}']"
+        pieces.append(name)
+        position = match.end()
+    return "$" + "".join(pieces)
 
 
 @lru_cache(maxsize=4096)
@@ -110,6 +147,12 @@ def why_not_simple(path: str) -> str:
 
 def check_path(path: str, what: str) -> None:
     """Raise a MappingError unless the path is one that some evaluator takes."""
+    if _UPWARD.search(path):
+        raise MappingError(
+            f"{what} goes up to a parent with ^, which JSONPath cannot: {path}",
+            hint="Iterate over the outer record and reach into it with a path such as $.list[*].name. "
+            "A member whose name holds a ^ is written $['^name'].",
+        )
     if simple_steps(path) is None:
         compile_path(path, what)
 
@@ -117,11 +160,12 @@ def check_path(path: str, what: str) -> None:
 @lru_cache(maxsize=4096)
 def compile_path(path: str, what: str = "a reference") -> Any:
     """Prepare a path for evaluation in Python."""
-    from jsonpath import JSONPathEnvironment
     from jsonpath.exceptions import JSONPathError
 
+    from quadweir.mapping.jsonpathlimits import compile_limited
+
     try:
-        return JSONPathEnvironment().compile(normal_path(path))
+        return compile_limited(normal_path(path))
     except (JSONPathError, RecursionError) as error:
         raise MappingError(
             f"{what} is not a JSONPath: {path}",
@@ -138,7 +182,9 @@ def select(document: Any, path: str) -> list[Any]:
     """
     steps = simple_steps(path)
     if steps is None:
-        return list(compile_path(path).findall(document))
+        from quadweir.mapping.jsonpathlimits import find_all
+
+        return find_all(compile_path(path), document, path)
     found = [document]
     for step in steps:
         match step:

@@ -25,6 +25,7 @@ _SPECIAL: Final = (
 )
 _NO_ESCAPES: Final = f"^{character_class(''.join(chr(at) for at in range(0x20, 0x7F) if chr(at) not in _QUOTED))}*\\z"
 _NOT_IN_JSON: Final = "\x7f\ufffe\uffff"
+_NUMBER: Final = r"^[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity)\z"
 _INSIDE: Final = r'(?s)^\{"a":"(.*)"\}\z'
 
 
@@ -50,6 +51,11 @@ def literal(
 ) -> Column:
     """Spell a literal from plain (or escaped) text, and its datatype's IRI or its language tag."""
     start, inside = F.lit('"'), text if is_escaped else escape_text(text)
+    if datatype is not None and language is None:
+        if not isinstance(datatype, str):
+            inside = F.when(datatype == XSD.double, double_inside(text)).otherwise(inside)
+        elif datatype == XSD.double:
+            inside = double_inside(text)
     if language is not None and not isinstance(language, str):
         return F.concat(start, inside, F.lit('"@'), F.lower(language))
     if language is not None or datatype is None or isinstance(datatype, str):
@@ -70,6 +76,13 @@ def after(datatype: str | None, language: str | None) -> str:
     if language is not None:
         return f'"@{language.lower()}'
     return '"' if datatype in (None, XSD.string) else f'"^^<{datatype}>'
+
+
+def double_inside(text: Column) -> Column:
+    """Spell the inside of an xsd:double: a number in its canonical form, other text as it is."""
+    return F.when(
+        text.rlike(_NUMBER), canonical_double(text.try_cast("double").cast("string"))
+    ).otherwise(escape_text(text))
 
 
 def canonical_double(text: Column) -> Column:

@@ -7,19 +7,21 @@ give what they hold at the start: the messages of a topic, the files of a folder
 
 from __future__ import annotations
 
+import glob
 import hashlib
-import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Final, final
 
 from pyspark.sql import functions as F
 
 from quadweir import rows
+from quadweir.addresses import Address, is_allowed, read_addresses
 from quadweir.errors import MappingError, NotImplementedYetError, UnsupportedError, UsageError
 from quadweir.mapping.compile import Compiled, compile_mapping
+from quadweir.mapping.elements import Elements
 from quadweir.mapping.files import Folders, missing
 from quadweir.mapping.frames import from_frame
 from quadweir.mapping.functions.compile import uses_python
@@ -27,7 +29,7 @@ from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.joins import Host, StreamTime
 from quadweir.mapping.model import FunctionExecution, TriplesMap
 from quadweir.mapping.model import Mapping as RmlMapping
-from quadweir.mapping.readfile import read_file
+from quadweir.mapping.readfile import find_file, read_file
 from quadweir.mapping.records import Records, describe
 from quadweir.mapping.sources import (
     DatabaseSource,
@@ -42,8 +44,11 @@ from quadweir.mapping.sources import (
     TcpStream,
     WebSocketStream,
 )
-from quadweir.sources.declare import FileSource as DeclaredFile
+from quadweir.private import make_folder
 from quadweir.sources.declare import (
+    AHEAD,
+    Arrival,
+    Envelope,
     FolderSource,
     Format,
     FromColumn,
@@ -53,19 +58,19 @@ from quadweir.sources.declare import (
     StreamDeclaration,
     TcpSource,
 )
+from quadweir.sources.declare import FileSource as DeclaredFile
 from quadweir.sources.filesource import open_records
-from quadweir.sources.kafka import read_kafka
+from quadweir.sources.kafka import check_broker, read_kafka
 from quadweir.sources.live import open_live
 from quadweir.sources.mqtt import read_mqtt
-from quadweir.sources.raw import NOT_UTF8
+from quadweir.sources.reach import check_source
 from quadweir.sources.replaysource import open_replay
 from quadweir.sources.tcp import read_tcp
 from quadweir.spans import Span
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-_LOCAL_NAMES: Final = frozenset(("localhost", "ip6-localhost"))
 _FORMATS: Final = {
     FormulationKind.CSV: Format.CSV,
     FormulationKind.JSONPATH: Format.JSONL,
@@ -74,6 +79,7 @@ _FORMATS: Final = {
 # A declaration with a place counts as checked. Those made here would not pass, since nothing says
 # the time of a record; but nothing asks for it either: quads have no times.
 _CHECKED: Final = Span(1, 1)
+_MICRO_BATCHES: Final = "Run it with --live instead: micro-batches take all of this."
 
 
 @final
@@ -90,6 +96,10 @@ class Streams:
         hosts: the hosts besides this one that may be connected to.
         frames: frames of the caller's, by name.
         bounded: read what is there now, and no more.
+        times: the references that hold event times, by the names of sources; under "" the one of
+            sources of which nothing else says it.
+        ahead_ms: how far ahead of the clock records of streams may be where they are joined, if no
+            declaration says so; None for any time.
     """
 
     spark: SparkSession
@@ -99,6 +109,8 @@ class Streams:
     hosts: tuple[str, ...] = ()
     frames: Mapping[str, DataFrame] = field(default_factory=dict)
     bounded: bool = False
+    times: Mapping[str, str] = field(default_factory=dict)
+    ahead_ms: int | None = AHEAD // timedelta(milliseconds=1)
 
     def open(self, logical: LogicalSource, references: Mapping[str, bool]) -> Records:
         """Open a source for `compile_mapping`."""
@@ -107,34 +119,59 @@ class Streams:
         return from_frame(self._frame(logical), logical, references)
 
     def time_of(self, logical: LogicalSource) -> StreamTime:
-        """Say where the records of a stream have their times, as far as it is declared."""
+        """Say where the records of a source have their times, as far as that is known."""
+        source = logical.source
+        named = self.times.get(describe(logical))
         declared = None
-        if isinstance(logical.source, DeclaredStream):
-            declared = self.declarations.get(logical.source.iri)
+        if isinstance(source, DeclaredStream):
+            declared = self.declarations.get(source.iri)
         if declared is None:
-            return StreamTime(is_told=not isinstance(logical.source, FileStream))
-        # A replay reads the times itself; it plays by them.
-        is_told = isinstance(declared.time, FromColumn)
-        is_told = is_told and not isinstance(declared.source, ReplaySource)
-        column = declared.time.column if isinstance(declared.time, FromColumn) and is_told else None
-        return StreamTime(column, declared.delay_ms, declared.idle_ms)
+            # What a live run reads once, at its start, is no stream.
+            is_lookup = isinstance(source, FileSource) and not self.bounded
+            reference = named or (None if is_lookup else self.times.get(""))
+            return StreamTime(
+                reference,
+                is_told=not isinstance(source, FileSource | FileStream),
+                ahead_ms=None if self.bounded else self.ahead_ms,
+            )
+        match declared.time:
+            case FromColumn(column):
+                # A replay reads the times itself; it plays by them.
+                is_played = isinstance(declared.source, ReplaySource) and not self.bounded
+                reference = None if is_played else column
+            case Envelope():
+                reference = self.times.get("")
+            case _:
+                reference = None
+        return StreamTime(
+            named or reference,
+            declared.delay_ms,
+            declared.idle_ms,
+            is_arrival=isinstance(declared.time, Arrival),
+            # A recording is of another time than the clock's.
+            ahead_ms=None
+            if self.bounded or isinstance(declared.source, ReplaySource)
+            else declared.ahead_ms,
+        )
 
     def _frame(self, logical: LogicalSource) -> DataFrame:
         source, span = logical.source, logical.span
         match source:
             case KafkaStream():
-                self._check_hosts(source.brokers, span)
+                _check_hosts(read_addresses(source.brokers), self.hosts, span)
                 options = {"groupIdPrefix": source.group_id} if source.group_id else None
-                return self._kafka(source.brokers, source.topic, source.offset, options)
+                return self._kafka(
+                    source.brokers, source.topic, source.offset, options, hosts=self.hosts
+                )
             case TcpStream():
-                self._check_hosts(source.host, span)
+                _check_hosts((Address(source.host, source.port),), self.hosts, span)
                 self._check_endless("the lines of a TCP server", span)
                 self._check_csv(logical)
                 return read_tcp(
                     self.spark, host=source.host, port=source.port, spool=self._spool(logical)
                 )
             case MqttStream():
-                self._check_hosts(source.host, span)
+                _check_hosts((Address(source.host, source.port),), self.hosts, span)
                 self._check_endless("the messages of an MQTT broker", span)
                 return read_mqtt(
                     self.spark,
@@ -165,22 +202,14 @@ class Streams:
             case DatabaseSource():
                 raise UnsupportedError(
                     "the mapping reads a relational database, which Quadweir does not",
-                    hint="Export the table to CSV, or hand it in as a DataFrame.",
+                    hint="Export the table to CSV, or pass it as a DataFrame.",
                     span=span,
                 )
             case FileSource():
                 raise AssertionError("files are read elsewhere")
 
     def _declared(self, logical: LogicalSource, source: DeclaredStream) -> DataFrame:
-        declaration = self.declarations.get(source.iri)
-        if declaration is None:
-            known = ", ".join(f"<{iri}>" for iri in sorted(self.declarations)) or "none"
-            raise MappingError(
-                f"the mapping reads the stream <{source.iri}>, which is not declared",
-                hint=f"Declare it in the file given with --streams. Declared are: {known}.",
-                span=logical.span,
-            )
-        _check_format(logical, declaration)
+        declaration = _declaration(logical, source, self.declarations)
         match declaration.source:
             case KafkaSource() as kafka if self.bounded:
                 return self._kafka(kafka.servers, kafka.topic, kafka.starting, kafka.options)
@@ -207,7 +236,12 @@ class Streams:
                 )
 
     def _kafka(
-        self, servers: str, topic: str, starting: str | None, options: Mapping[str, str] | None
+        self,
+        servers: str,
+        topic: str,
+        starting: str | None,
+        options: Mapping[str, str] | None,
+        hosts: tuple[str, ...] | None = None,
     ) -> DataFrame:
         # To the end means from the beginning, unless the offsets are spelled out.
         if self.bounded and starting == "latest":
@@ -219,6 +253,7 @@ class Streams:
             starting=starting or "earliest",
             options=options,
             bounded=self.bounded,
+            hosts=hosts,
         )
 
     def _recording(
@@ -239,16 +274,16 @@ class Streams:
         )
 
     def _files(self, logical: LogicalSource, source: FileStream) -> DataFrame:
-        path = self.folders.resolve(source.path, source.root, span=logical.span)
-        if not path.exists():
-            raise missing(path, source.path, logical.span)
+        path = _existing(logical, source, self.folders)
         kind = logical.formulation.kind
         if kind not in _FORMATS:
             raise UnsupportedError(f"files of {kind} cannot be watched", span=logical.span)
         files = (
             FolderSource(path=path, watch=not self.bounded)
             if path.is_dir()
-            else FolderSource(path=path.parent, pattern=path.name, watch=not self.bounded)
+            else FolderSource(
+                path=path.parent, pattern=glob.escape(path.name), watch=not self.bounded
+            )
         )
         declaration = StreamDeclaration(
             iri=path.as_uri(), source=files, format=_FORMATS[kind], span=logical.span or _CHECKED
@@ -256,31 +291,14 @@ class Streams:
         return self._records(logical, declaration)
 
     def _records(self, logical: LogicalSource, declaration: StreamDeclaration) -> DataFrame:
-        if declaration.format is Format.XML:
-            return self._xml(declaration)
         source = declaration.source
         watch = isinstance(source, FolderSource) and source.watch
         index = self._spool(logical) / "index" if watch else None
-        return _with_file(open_records(self.spark, declaration, index=index))
-
-    def _xml(self, declaration: StreamDeclaration) -> DataFrame:
-        """Read files of one XML document each; Spark itself remembers which it has read."""
-        source = declaration.source
-        assert isinstance(source, FolderSource | DeclaredFile)
-        watch = isinstance(source, FolderSource) and source.watch
-        reader: Any = self.spark.readStream if watch else self.spark.read
-        reader = reader.format("text").option("wholetext", "true")
-        if isinstance(source, FolderSource):
-            reader = reader.option("pathGlobFilter", source.pattern)
-        text = F.col(rows.VALUE)
-        frame: DataFrame = reader.load(str(source.path.absolute())).select(
-            F.lit(declaration.iri).alias(rows.SOURCE),
-            F.col("_metadata.file_name").alias(rows.PLACE),
-            F.lit(0).cast("bigint").alias(rows.ARRIVAL),
-            F.make_valid_utf8(text).alias(rows.VALUE),
-            F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8)).alias(rows.REASON),
-        )
-        return frame
+        frame = open_records(self.spark, declaration, index=index, roots=self.folders.homes)
+        if declaration.format is not Format.XML:
+            return _with_file(frame)
+        # A file is one record, so its name is the record's place.
+        return frame.withColumn(rows.PLACE, _file_name())
 
     def _check_endless(self, what: str, span: Span | None) -> None:
         if self.bounded:
@@ -303,29 +321,88 @@ class Streams:
     def _spool(self, logical: LogicalSource) -> Path:
         assert self.spool is not None, "a live run has a folder for its spools"
         # Two readings of one source must not share what they received.
-        key = (logical.source, logical.formulation, logical.iterator, logical.nulls)
+        key = (
+            logical.source,
+            logical.formulation,
+            logical.iterator,
+            logical.nulls,
+            logical.rules,
+        )
         name = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
         folder = self.spool / name
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         return folder
 
-    def _check_hosts(self, servers: str, span: Span | None) -> None:
-        for server in servers.split(","):
-            host = urlsplit(f"//{server.strip()}").hostname or ""
-            if not is_local(host) and host not in self.hosts and server.strip() not in self.hosts:
-                raise MappingError(
-                    f"the mapping connects to {host}, which is not this machine",
-                    hint=f"Allow it with --allow-net {host}.",
-                    span=span,
-                )
+
+def _check_hosts(addresses: tuple[Address, ...], hosts: tuple[str, ...], span: Span | None) -> None:
+    for address in addresses:
+        if not is_allowed(address, hosts):
+            raise MappingError(
+                f"the mapping connects to {address.host}, which is not this machine",
+                hint=f"Allow it with --allow-net {address.host}.",
+                span=span,
+            )
+
+
+def _declaration(
+    logical: LogicalSource, source: DeclaredStream, declarations: Mapping[str, StreamDeclaration]
+) -> StreamDeclaration:
+    found = declarations.get(source.iri)
+    if found is None:
+        known = ", ".join(f"<{iri}>" for iri in sorted(declarations)) or "none"
+        raise MappingError(
+            f"the mapping reads the stream <{source.iri}>, which is not declared",
+            hint=f"Declare it in the file given with --streams. Declared are: {known}.",
+            span=logical.span,
+        )
+    _check_format(logical, found)
+    return found
+
+
+def _existing(logical: LogicalSource, source: FileStream, folders: Folders) -> Path:
+    path = folders.resolve(source.path, source.root, span=logical.span)
+    if not path.exists():
+        raise missing(path, source.path, logical.span)
+    return path
+
+
+def check_sources(
+    mapping: RmlMapping,
+    folders: Folders,
+    declarations: Mapping[str, StreamDeclaration],
+    hosts: tuple[str, ...] = (),
+) -> None:
+    """Make sure, before Spark starts, that what a mapping reads is there and may be read.
+
+    Raises:
+        MappingError: the mapping connects to a host or names a file that is not allowed, or reads a
+            stream that is not declared.
+        SourceError: a file is not there, no broker answers, or the topic does not exist.
+    """
+    for logical in dict.fromkeys(each.source for each in mapping.triples_maps):
+        match logical.source:
+            case FileSource() as file:
+                find_file(logical, file, folders)
+            case FileStream() as files:
+                _existing(logical, files, folders)
+            case KafkaStream(brokers=brokers, topic=topic):
+                _check_hosts(read_addresses(brokers), hosts, logical.span)
+                check_broker(brokers, topic=topic, hosts=hosts)
+            case TcpStream(host=host, port=port) | MqttStream(host=host, port=port):
+                _check_hosts((Address(host, port),), hosts, logical.span)
+            case DeclaredStream() as named:
+                check_source(_declaration(logical, named, declarations))
 
 
 def _with_file(frame: DataFrame, *, timed: bool = False) -> DataFrame:
     """Put the file's name into the places: a record's blank nodes are told apart by its place."""
-    name = F.element_at(F.split(rows.SOURCE, "/"), -1)
     # What is played again and again is another record each time.
     again = [F.concat(F.lit("due at "), F.col(rows.ARRIVAL))] if timed else []
-    return frame.withColumn(rows.PLACE, F.concat_ws(", ", name, rows.PLACE, *again))
+    return frame.withColumn(rows.PLACE, F.concat_ws(", ", _file_name(), rows.PLACE, *again))
+
+
+def _file_name() -> Column:
+    return F.element_at(F.split(rows.SOURCE, "/"), -1)
 
 
 def quality(source: MqttStream, span: Span | None = None) -> int:
@@ -376,20 +453,6 @@ def _check_format(logical: LogicalSource, declaration: StreamDeclaration) -> Non
     )
 
 
-def is_local(host: str) -> bool:
-    """Tell whether a name or address means this machine.
-
-    >>> is_local("127.0.0.1"), is_local("localhost"), is_local("192.0.2.1")
-    (True, True, False)
-    """
-    if host in _LOCAL_NAMES:
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def compile_live(
     mapping: RmlMapping,
     streams: Streams,
@@ -397,6 +460,7 @@ def compile_live(
     base: str | None = None,
     registry: Registry = FUNCTIONS,
     host: Host | None = None,
+    elements: Elements | None = None,
     run: str = "",
 ) -> Compiled:
     """Compile a mapping over the streams that it names.
@@ -407,6 +471,7 @@ def compile_live(
         base: what relative IRIs are put after.
         registry: the functions that it may call.
         host: joins streams in windows (`quadweir.runtime.joins.host_join`).
+        elements: into which streams the records go as elements; without it quads have no times.
         run: what tells this run from others of the mapping: its checkpoint.
     """
     return compile_mapping(
@@ -416,6 +481,7 @@ def compile_live(
         registry=registry,
         host=host,
         stream_time=streams.time_of,
+        elements=elements,
         run=run,
     )
 
@@ -445,6 +511,39 @@ def _kafka_of(
     return None
 
 
+def reads_streams(mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]) -> bool:
+    """Tell whether some source of a mapping goes on as records arrive."""
+    return any(_goes_on(each.source, declarations) for each in mapping.triples_maps)
+
+
+def _goes_on(logical: LogicalSource, declarations: Mapping[str, StreamDeclaration]) -> bool:
+    match logical.source:
+        case KafkaStream() | TcpStream() | MqttStream() | WebSocketStream() | FileStream():
+            return True
+        case DeclaredStream(iri=iri):
+            return not declarations[iri].has_end
+        case _:
+            return False
+
+
+def check_realtime_sources(
+    mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]
+) -> None:
+    """Refuse sources that Spark's real-time mode cannot read, and say which one it is.
+
+    Raises:
+        UnsupportedError: a source is not Kafka.
+    """
+    for triples_map in mapping.triples_maps:
+        if _kafka_of(triples_map.source, declarations) is None:
+            raise UnsupportedError(
+                f"real-time mode reads Kafka only; triples map {triples_map.name} reads "
+                f"{describe(triples_map.source)} ({_kind(triples_map.source)})",
+                hint=_MICRO_BATCHES,
+                span=triples_map.span,
+            )
+
+
 def check_realtime(
     mapping: RmlMapping,
     compiled: Compiled,
@@ -456,15 +555,9 @@ def check_realtime(
         UnsupportedError: a source is not Kafka, a topic is read twice, Python or a join takes part,
             or there are logical targets.
     """
-    hint = "Run it with --live instead: micro-batches take all of this."
+    hint = _MICRO_BATCHES
+    check_realtime_sources(mapping, declarations or {})
     for triples_map in mapping.triples_maps:
-        if _kafka_of(triples_map.source, declarations or {}) is None:
-            raise UnsupportedError(
-                f"real-time mode reads Kafka only; triples map {triples_map.name} reads "
-                f"{describe(triples_map.source)} ({_kind(triples_map.source)})",
-                hint=hint,
-                span=triples_map.span,
-            )
         for execution in _executions(triples_map):
             if uses_python(execution):
                 raise UnsupportedError(
@@ -490,6 +583,14 @@ def check_realtime(
             hint=hint,
             span=compiled.targets[0].span,
         )
+    for group in compiled.groups:
+        if group.is_timed and group.has_several_graphs:
+            raise UnsupportedError(
+                f"real-time mode sends one message for a record, and {group.records.shown} makes quads "
+                "in several graphs, each of which is an element",
+                hint=hint,
+                span=group.logical.span,
+            )
     topics = kafka_topics(mapping, declarations or {})
     for number, topic in enumerate(topics):
         if topic in topics[:number]:

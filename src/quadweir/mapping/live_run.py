@@ -14,10 +14,10 @@ from quadweir import rows
 from quadweir.errors import DataError
 from quadweir.mapping.quads import TARGET
 from quadweir.sinks.kafka import KafkaSink
-from quadweir.sinks.lines import line_of
+from quadweir.sinks.lines import element_lines, line_of
 from quadweir.sinks.rdf_batches import DocumentSink
 from quadweir.sinks.rdf_documents import syntax_of
-from quadweir.sinks.start import Batch, Sink, Split, start, wait
+from quadweir.sinks.start import Batch, Sink, Split, TextSink, start, wait
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,7 +88,7 @@ class Letters:
             # Kept here as well: Spark hands on only the text of what ended a query.
             self.failure = DataError(
                 f"a record could not be used: {told}",
-                hint="Mend the source, or run without --strict to leave such records out.",
+                hint="Fix the source, or run without --strict to skip such records.",
             )
             raise self.failure
         self.on_bad(self.count, told)
@@ -101,8 +101,11 @@ def start_batches(
     *,
     folders: Folders | None = None,
     letters: Letters | None = None,
+    overwrite: bool = False,
 ) -> Run:
     """Start a query of micro-batches.
+
+    What a mapping that was compiled with `elements` makes, is written element by element.
 
     Args:
         compiled: a mapping over some stream.
@@ -110,6 +113,7 @@ def start_batches(
         checkpoint: the folder of the query's progress.
         folders: where logical targets may be written; needed if there are any.
         letters: what becomes of records that cannot be used.
+        overwrite: documents of logical targets may replace files.
     """
     letters = letters if letters is not None else Letters()
     targets: list[DocumentSink] = []
@@ -117,7 +121,10 @@ def start_batches(
         assert folders is not None, "targets need folders"
         path = folders.resolve(target.path, target.root, span=target.span)
         syntax = syntax_of(target.serialization)
-        targets.append(DocumentSink(path, syntax, target.encoding, target.compression))
+        targets.append(DocumentSink(path, syntax, target.encoding, target.compression, overwrite))
+
+    is_timed = compiled.is_timed
+    kept = (rows.EVENT_TIME, rows.POSITION, *rows.TERMS) if is_timed else rows.TERMS
 
     def split(frame: DataFrame) -> Sequence[DataFrame]:
         is_letter = F.col(rows.REASON).isNotNull()
@@ -126,7 +133,7 @@ def start_batches(
         return [
             # Dead letters first: a strict run stops before it writes what came with them.
             frame.where(is_letter).select(*rows.DEAD_LETTER_SCHEMA.names),
-            mine.select(*rows.TERMS),
+            mine.select(*kept),
             *[
                 quads.where(F.col(TARGET) == number).select(*rows.TERMS)
                 for number in range(len(targets))
@@ -134,7 +141,8 @@ def start_batches(
         ]
 
     streams, files = _apart(compiled)
-    sink: Sink = Split(split, (letters, own, *targets))
+    written = ElementSink(own) if is_timed and isinstance(own, TextSink) else own
+    sink: Sink = Split(split, (letters, written, *targets))
     if files is not None:
         sink = _AtFirst(files.tagged(), sink)
     return Run(start(streams.tagged(), sink, checkpoint=checkpoint / "query"), letters)
@@ -163,6 +171,20 @@ def _apart(compiled: Compiled) -> tuple[Compiled, Compiled | None]:
 
 @final
 @dataclass(frozen=True, slots=True)
+class ElementSink:
+    """Writes statements as timed lines, element by element, to a sink of text."""
+
+    sink: TextSink
+
+    def prepare(self) -> None:
+        self.sink.prepare()
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        self.sink.write_lines(element_lines(frame, named=True).select(rows.LINE), batch)
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class _AtFirst:
     """Adds what comes of files to the first batch, and so exactly as often as that is written."""
 
@@ -174,7 +196,8 @@ class _AtFirst:
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         if batch.number == 0:
-            frame = frame.unionByName(self.frame)
+            # Of elements, files have none: joins look into them.
+            frame = frame.unionByName(self.frame, allowMissingColumns=True)
         self.sink.write(frame, batch)
 
 
@@ -196,14 +219,17 @@ def start_realtime(
         every: how often the offsets are noted; what a restart may send again.
     """
     sink.prepare()
-    frame = compiled.tagged()
+    frame = compiled.tagged_elements() if compiled.is_timed else compiled.tagged()
     is_letter = F.col(rows.REASON).isNotNull()
     letter = F.to_json(F.struct(*rows.DEAD_LETTER_SCHEMA.names))
-    value = F.when(is_letter, letter).otherwise(line_of(frame, sink.form))
+    line = F.col(rows.LINE) if compiled.is_timed else line_of(frame, sink.form)
+    value = F.when(is_letter, letter).otherwise(line)
+    # Elements that say the same at the same time are told apart by their positions.
+    which = [F.hex(rows.POSITION)] if compiled.is_timed else []
     # One select, and so one pass: real-time mode reads a topic once.
     messages = frame.select(
         F.when(is_letter, F.lit(dead_letters)).otherwise(F.lit(sink.topic)).alias("topic"),
-        F.concat_ws("|", F.lit(sink.name), F.sha2(value, 256)).alias("key"),
+        F.concat_ws("|", F.lit(sink.name), *which, F.sha2(value, 256)).alias("key"),
         value.alias("value"),
     )
     # pyspark's own type hints do not know the real-time trigger.

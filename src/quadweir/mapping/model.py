@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Mapping as Frames
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 from quadweir.errors import MappingError
 from quadweir.mapping.findings import Finding
-from quadweir.mapping.sources import LogicalSource, LogicalTarget
+from quadweir.mapping.sources import LogicalSource, LogicalTarget, ValueRules
 from quadweir.mapping.template import (
     ReferencePart,
     TemplatePart,
@@ -26,7 +26,7 @@ from quadweir.mapping.template import (
     spell_template,
 )
 from quadweir.spans import Span
-from quadweir.terms import IRI, BlankNode, Literal, Term
+from quadweir.terms import IRI, BlankNode, Literal, Term, TripleTerm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -186,6 +186,8 @@ class TermMap:
                 fits = self.term_type is TermType.BLANK_NODE
             case Literal():
                 fits = self.term_type is TermType.LITERAL
+            case TripleTerm():
+                fits = False
         if not fits:
             raise MappingError(
                 f"the constant {term} is given the term type {self.term_type}",
@@ -293,6 +295,7 @@ class SubjectMap:
 
     def __post_init__(self) -> None:
         if self.term.term_type is TermType.LITERAL:
+            _refuse_string(self.term, "subject", self.span)
             raise MappingError(
                 "a subject map makes literals",
                 hint="A subject is an IRI or a blank node: set the term type to one of these.",
@@ -326,6 +329,7 @@ class PredicateObjectMap:
             )
         for predicate in self.predicates:
             if not predicate.term_type.is_iri:
+                _refuse_string(predicate, "predicate", self.span)
                 raise MappingError(
                     f"a predicate map makes terms of type {predicate.term_type}",
                     hint="A predicate is an IRI: drop the term type or set it to IRI.",
@@ -334,9 +338,26 @@ class PredicateObjectMap:
         _check_graphs(self.graphs)
 
 
+def _refuse_string(term: TermMap, what: str, span: Span | None) -> None:
+    """Refuse a constant that is an IRI in quotes."""
+    if not isinstance(term.expression, Constant) or not isinstance(term.expression.term, Literal):
+        return
+    text = term.expression.term.lexical
+    written = f"<{text}>" if "//" in text or text.startswith("urn:") else text
+    raise MappingError(
+        f"the {what} is the string {term.expression.term}",
+        detail=f"A {what} is an IRI, and IRIs have no quotes.",
+        hint=f"Write {written}."
+        if IRI(text).is_valid()
+        else "Write an IRI: <http://...>, or a name with a prefix.",
+        span=term.span or span,
+    )
+
+
 def _check_graphs(graphs: tuple[TermMap, ...]) -> None:
     for graph in graphs:
         if graph.term_type is TermType.LITERAL:
+            _refuse_string(graph, "graph", None)
             raise MappingError(
                 "a graph map makes literals",
                 hint="A graph is named by an IRI: drop the term type or set it to IRI.",
@@ -461,19 +482,42 @@ class Mapping:
                     )
 
     @classmethod
-    def read(cls, path: str | Path) -> Mapping:
-        """Read a mapping file: RML in any RDF syntax, or YARRRML (`.yml`, `.yaml`)."""
+    def read(cls, path: str | Path, *, rules: ValueRules | str | None = None) -> Mapping:
+        """Read a mapping file.
+
+        Args:
+            path: RML in any RDF syntax, or YARRRML (`.yml`, `.yaml`, `.yarrrml`).
+            rules: how values become terms, `current` or `older`; without it each source's
+                vocabulary decides.
+        """
         from quadweir.mapping.read import read_mapping
 
-        return read_mapping(Path(path))
+        mapping = read_mapping(Path(path))
+        return mapping if rules is None else mapping.with_rules(ValueRules(rules))
+
+    def with_rules(self, rules: ValueRules) -> Mapping:
+        """Give the same mapping with other rules for the values of all of its sources."""
+        return replace(
+            self,
+            triples_maps=tuple(
+                replace(one, source=replace(one.source, rules=rules)) for one in self.triples_maps
+            ),
+        )
 
     def apply(
-        self, frames: DataFrame | Frames[str, DataFrame], *, base: str | None = None
+        self,
+        frames: DataFrame | Frames[str, DataFrame],
+        *,
+        base: str | None = None,
+        time: str | Frames[str, str] | None = None,
     ) -> DataFrame:
-        """Map DataFrames to quads (`rows.QUAD_SCHEMA`); see `quadweir.mapping.apply.apply`."""
+        """Map DataFrames to quads, or to statements if their records have event times.
+
+        See `quadweir.mapping.apply.apply`.
+        """
         from quadweir.mapping.apply import apply
 
-        return apply(self, frames, base=base)
+        return apply(self, frames, base=base, time=time)
 
     def triples_map(self, name: str) -> TriplesMap:
         """Look up a triples map by its name."""

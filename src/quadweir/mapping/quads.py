@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING, Final, TypeAlias, final
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 from pyspark.sql import functions as F
 
 from quadweir import rows
-from quadweir.mapping.values import Terms, put_together
+from quadweir.mapping.values import Terms, has_several, put_together
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -68,7 +68,11 @@ def explode(
 
 def _is_one(entries: Sequence[Entry], with_target: bool) -> bool:
     """Tell whether every row of terms makes one quad at most, so that nothing need be exploded."""
-    return not with_target and len(entries) == 1 and not any(one.many for one in entries[0].terms)
+    return (
+        not with_target
+        and len(entries) == 1
+        and not any(one.many or one.several is not None for one in entries[0].terms)
+    )
 
 
 def explode_lines(
@@ -107,15 +111,38 @@ def join_lines(
     columns = {id(one): one for line in lines for one in line if not isinstance(one, str)}
     conditions = [one.isNotNull() for one in columns.values()]
     text = _concat([piece for line in lines for piece in ("\n", *line)][1:])
+    # A record with several terms in a place has no single one there: its lines come in addition.
+    more = [one for one in map(_several_lines, entries) if one is not None]
     if is_usable is not None:
         conditions.append(is_usable)
     if conditions:
         # `concat_ws` leaves out the lines that are NULL.
-        some = F.concat_ws("\n", *map(_concat, lines)) if len(lines) > 1 else F.lit("")
+        some = (
+            F.concat_ws("\n", *map(_concat, lines), *more)
+            if len(lines) + len(more) > 1
+            else F.lit("")
+        )
         if is_usable is not None:
             some = F.when(is_usable, some).otherwise("")
         text = F.when(reduce(and_, conditions), text).otherwise(some)
     return ends, made_once(text)
+
+
+def _several_lines(entry: Entry) -> Column | None:
+    """The lines of a quad for a record with several terms in some place; NULL for any other."""
+    is_several = has_several(entry.terms)
+    if is_several is None:
+        return None
+    subject, predicate, obj, graph = entry.parts
+    # The columns of terms that have pieces are not there; their pieces are.
+    parts = _of_pieces(subject), _of_pieces(predicate), _of_pieces(obj)
+    graph = _of_pieces(graph) if graph is not None else None
+    lines = F.array_join(F.array_compact(_product((*parts, graph), None, _line)), "\n")
+    return F.when(is_several, F.nullif(lines, F.lit("")))
+
+
+def _of_pieces(terms: Terms) -> Terms:
+    return replace(terms, column=_concat(terms.pieces))
 
 
 def made_once(column: Column) -> Column:
@@ -187,13 +214,11 @@ def _merged(pieces: Sequence[Piece]) -> list[Piece]:
     return merged
 
 
-def is_whole() -> Column:
-    """Tell a quad from an entry that lacks a term."""
-    return (
-        F.col(rows.SUBJECT).isNotNull()
-        & F.col(rows.PREDICATE).isNotNull()
-        & F.col(rows.OBJECT).isNotNull()
-    )
+def is_whole(quad: Column | None = None) -> Column:
+    """Tell a quad from an entry that lacks a term; without an argument, of rows."""
+    needed = rows.TERMS[:3]
+    terms = [F.col(name) if quad is None else quad[name] for name in needed]
+    return reduce(and_, [one.isNotNull() for one in terms])
 
 
 def quad_array(
@@ -219,8 +244,12 @@ def _array(
         for target in entry.targets if with_target else (None,):
             if any(part.many for part in entry.terms):
                 several.append(_product(entry.parts, target, build))
-            else:
-                single.append(build(entry.parts, target))
+                continue
+            single.append(build(entry.parts, target))
+            is_several = has_several(entry.terms)
+            if is_several is not None:
+                every = _product(entry.parts, target, build)
+                several.append(F.when(is_several, every).otherwise(F.array()))
     arrays = ([F.array(*single)] if single else []) + several
     return arrays[0] if len(arrays) == 1 else F.concat(*arrays)
 
@@ -272,6 +301,9 @@ def _product(
     parts: Parts, target: int | None, build: Callable[[Parts, int | None], Column]
 ) -> Column:
     """What `build` makes of every combination of several terms, as an array that is never NULL."""
+    subject, predicate, obj, graph = parts
+    graph = graph.as_many() if graph is not None else None
+    parts = (subject.as_many(), predicate.as_many(), obj.as_many(), graph)
     varied = [number for number, part in enumerate(parts) if part is not None and part.many]
 
     def level(position: int, chosen: list[Terms | None]) -> Column:
@@ -305,6 +337,7 @@ def flatten(
     entries: Sequence[Entry],
     with_target: bool,
     source: Column,
+    element: Sequence[str] = (),
 ) -> DataFrame:
     """Turn rows of terms into rows of quads and dead letters, in one pass.
 
@@ -315,19 +348,56 @@ def flatten(
         entries: the quads.
         with_target: whether they have targets.
         source: what the source of a dead letter is called.
+        element: the columns that say of which element quads are; without a time there are none.
     """
+    if element:
+        usable = usable & F.col(rows.EVENT_TIME).isNotNull()
     letters = F.transform(reasons, lambda one: letter(one, with_target))
     quads = quad_array(entries, with_target, tagged=True)
     if quads is not None:
         letters = F.concat(F.when(usable, quads).otherwise(F.array()), letters)
     kept = (source.alias(rows.SOURCE), rows.PLACE, rows.RECORD)
-    exploded = frame.select(*kept, F.explode(letters).alias("quad"))
+    exploded = frame.select(*element, *kept, F.explode(letters).alias("quad"))
     is_letter = F.col(rows.REASON).isNotNull()
-    flat = exploded.select(rows.SOURCE, rows.PLACE, rows.RECORD, "quad.*")
+    flat = exploded.select(*element, rows.SOURCE, rows.PLACE, rows.RECORD, "quad.*")
     return flat.where(is_letter | is_whole()).select(
+        *element,
         *rows.TERMS,
         *([TARGET] if with_target else []),
         *[F.when(is_letter, F.col(name)).alias(name) for name in (rows.SOURCE, rows.PLACE)],
         rows.REASON,
         F.when(is_letter, F.col(rows.RECORD)).alias(rows.RECORD),
     )
+
+
+def flatten_elements(
+    frame: DataFrame, reasons: Column, usable: Column, entries: Sequence[Entry], source: Column
+) -> DataFrame:
+    """Turn rows of terms into one row for each element, all of its timed lines as a text.
+
+    The arguments are those of `flatten`; `frame` has the columns of `rows.ELEMENT`.
+    """
+    quads = quad_array(entries, False)
+    text = F.lit(None).cast("string")
+    if quads is not None:
+        time = F.col(rows.EVENT_TIME).cast("string")
+        lines = F.transform(
+            F.filter(quads, is_whole),
+            lambda one: F.concat_ws(" ", time, *[one[name] for name in rows.TERMS], F.lit(".")),
+        )
+        # No time, no line: `concat_ws` leaves out what is NULL.
+        text = F.when(usable & time.isNotNull(), F.array_join(F.array_distinct(lines), "\n"))
+    nothing = F.lit(None).cast("string")
+    element = F.struct(F.nullif(text, F.lit("")).alias(rows.LINE), nothing.alias(rows.REASON))
+    letters = F.transform(
+        reasons, lambda one: F.struct(nothing.alias(rows.LINE), one.alias(rows.REASON))
+    )
+    exploded = frame.select(
+        rows.POSITION,
+        source.alias(rows.SOURCE),
+        rows.PLACE,
+        rows.RECORD,
+        F.explode(F.concat(F.array(element), letters)).alias("made"),
+    )
+    flat = exploded.select(rows.POSITION, rows.SOURCE, rows.PLACE, rows.RECORD, "made.*")
+    return flat.where(F.col(rows.LINE).isNotNull() | F.col(rows.REASON).isNotNull())

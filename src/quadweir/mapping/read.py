@@ -40,8 +40,8 @@ _PLAIN: Final = re.compile(r"[\w$@./: -]+")
 
 
 def read_mapping(path: Path) -> Mapping:
-    """Read a mapping file; YARRRML if its name ends in `.yml` or `.yaml`, else RDF."""
-    if path.suffix.lower() in (".yml", ".yaml"):
+    """Read a mapping file; YARRRML if its name ends in `.yml`, `.yaml` or `.yarrrml`, else RDF."""
+    if path.suffix.lower() in (".yml", ".yaml", ".yarrrml"):
         from quadweir.mapping.yarrrml import parse_yarrrml
 
         mapping = parse_yarrrml(read_text(path), source=str(path))
@@ -73,7 +73,7 @@ class _Reader:
         self._graph = graph
         self._source = source
         self._sources = SourceReader(graph)
-        self._terms = TermReader(graph, self._sources.target)
+        self._terms = TermReader(graph, self._sources.logical_source, self._sources.target)
         self._sources.attach(self._terms)
 
     def mapping(self) -> Mapping:
@@ -121,6 +121,7 @@ class _Reader:
             raise
         finally:
             self._terms.triples_map = None
+            self._terms.source = None
 
     def _read_triples_map(self, node: Node, name: str, span: Span | None) -> TriplesMap:
         graph = self._graph
@@ -133,11 +134,12 @@ class _Reader:
                 span=span,
             )
         source = self._sources.logical_source(found)
+        self._terms.source = source
         subjects = graph.values(node, "subject", "subjectMap")
         if not subjects:
             raise MappingError(
                 "it has no subject map",
-                detail=self._misspelt(node),
+                detail=self._terms.guess(node),
                 hint="Give it rml:subjectMap or rml:subject.",
                 span=span,
             )
@@ -158,15 +160,6 @@ class _Reader:
             base_iri=base.value.value if base else None,
             span=span,
         )
-
-    def _misspelt(self, node: Node) -> str | None:
-        for finding in self._terms.findings:
-            if finding.code == "unknown-property" and any(
-                s.property_span is not None and s.property_span == finding.span
-                for s in self._graph.about(node)
-            ):
-                return f"{finding.message[:1].upper()}{finding.message[1:]}. {finding.hint}"
-        return None
 
     def _subject(self, statement: Statement) -> SubjectMap:
         span = statement.value_span or statement.property_span
@@ -223,6 +216,7 @@ class _Reader:
                 span=span,
             )
         except QuadweirError as error:
+            error.detail = error.detail or self._terms.guess(node)
             if error.span is None:
                 error.span = span
             raise
@@ -243,7 +237,7 @@ class _Reader:
         window = read_window(self._graph, self._terms, statement)
         conditions: list[JoinCondition] = []
         for found in self._graph.values(node, "joinCondition"):
-            conditions.extend(self._join(found, source, window))
+            conditions.extend(self._join(found, source, window, parent.value))
         return RefObjectMap(
             parent=self._graph.name(parent.value),
             conditions=tuple(conditions),
@@ -254,13 +248,21 @@ class _Reader:
         )
 
     def _join(
-        self, statement: Statement, source: LogicalSource, window: JoinWindow | None
+        self,
+        statement: Statement,
+        source: LogicalSource,
+        window: JoinWindow | None,
+        other: Node,
     ) -> list[JoinCondition]:
         node = statement.value
         span = statement.value_span or statement.property_span
         self._terms.visit(node, "join condition", span)
         child = self._operand(node, "child", span)
+        # The parent's side reads the records of the parent.
+        found = self._graph.one(other, "logicalSource")
+        self._terms.source = self._sources.logical_source(found) if found is not None else None
         parent = self._operand(node, "parent", span)
+        self._terms.source = source
         if window is not None or source.formulation.kind is not FormulationKind.CSV:
             children, parents = _comma_list(child), _comma_list(parent)
             if len(children) == len(parents) > 1:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import codecs
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import pyoxigraph as ox
 
+from quadweir.addresses import Address
 from quadweir.errors import MappingError, QuadweirError, UnsupportedError
+from quadweir.fileformats import Compression
 from quadweir.mapping.graph import FALLBACK_FOLDER, MappingGraph, Statement, Value
 from quadweir.mapping.read_terms import TermReader
 from quadweir.mapping.sources import (
-    Compression,
     CsvDialect,
     DatabaseSource,
     DeclaredStream,
@@ -28,9 +29,18 @@ from quadweir.mapping.sources import (
     PathRoot,
     Source,
     TcpStream,
+    ValueRules,
     WebSocketStream,
 )
-from quadweir.mapping.vocabulary import DCAT, FORMATS, VOID, short_name, shown_name, suggest
+from quadweir.mapping.vocabulary import (
+    DCAT,
+    FORMATS,
+    OLD_RML,
+    VOID,
+    short_name,
+    shown_name,
+    suggest,
+)
 from quadweir.spans import Span
 
 _FORMULATIONS: Final = {
@@ -123,6 +133,9 @@ class SourceReader:
             formulation=formulation,
             iterator=self._text(text) if text is not None else None,
             nulls=self._nulls(node, found.value if found else node),
+            rules=ValueRules.OLDER
+            if found is not None and found.iri.startswith(str(OLD_RML))
+            else ValueRules.CURRENT,
             span=span,
         )
 
@@ -269,8 +282,8 @@ class SourceReader:
         )
 
     def _file_url(self, statement: Statement, nodes: tuple[Value, ...]) -> FileSource:
-        url = urlsplit(statement.value.value)
         span = statement.value_span or statement.property_span
+        url = _url(statement.value.value, span)
         if url.scheme != "file":
             raise UnsupportedError(
                 f"the source {statement.value.value} is on the network",
@@ -364,7 +377,7 @@ class SourceReader:
             )
         form = forms[0]
         target = self._needed(form, "wot:hasTarget", "a form", span)
-        url = urlsplit(target)
+        url = _url(target, span)
         host, path = url.hostname or "", unquote(url.path).lstrip("/")
         try:
             port = url.port
@@ -397,7 +410,7 @@ class SourceReader:
                 if not path:
                     raise MappingError(f"the Kafka target {target!r} names no topic", span=span)
                 return KafkaStream(
-                    brokers=f"{host}:{port or 9092}",
+                    brokers=str(Address(host, port or 9092)),
                     topic=path,
                     group_id=self._any(form, "groupId"),
                 )
@@ -480,7 +493,7 @@ class SourceReader:
             self._visit(inner, "target", where)
             dump = graph.one(inner, VOID.dataDump)
             if dump is not None:
-                url = urlsplit(dump.value.value)
+                url = _url(dump.value.value, where)
                 if url.scheme not in ("", "file"):
                     raise UnsupportedError(
                         f"the target {dump.value.value} is not a file", span=where
@@ -590,4 +603,11 @@ def _path_of(url: str) -> str:
     """Take the path out of a file: URL; one beside the document stays relative."""
     if url.startswith(FALLBACK_FOLDER):
         return unquote(url.removeprefix(FALLBACK_FOLDER))
-    return unquote(urlsplit(url).path)
+    return unquote(_url(url).path)
+
+
+def _url(text: str, span: Span | None = None) -> SplitResult:
+    try:
+        return urlsplit(text)
+    except ValueError as error:
+        raise MappingError(f"{text!r} is not a URL", detail=f"{error}.", span=span) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Final
 
@@ -11,6 +10,7 @@ import pyoxigraph as ox
 from quadweir.errors import MappingError, QuadweirError, UnsupportedError
 from quadweir.mapping.findings import Finding, Level
 from quadweir.mapping.graph import FALLBACK_FOLDER, MappingGraph, Statement, Value, to_term
+from quadweir.mapping.languages import is_language_tag, unregistered_tag
 from quadweir.mapping.model import (
     DEFAULT_GRAPH,
     Constant,
@@ -23,11 +23,12 @@ from quadweir.mapping.model import (
     TermMap,
     TermType,
 )
-from quadweir.mapping.sources import LogicalTarget
+from quadweir.mapping.sources import LogicalSource, LogicalTarget
 from quadweir.mapping.vocabulary import (
     ALLOWED,
     EXPRESSIONS,
     FNO,
+    HTTP_FNO,
     JOIN_PARAMETERS,
     UNSUPPORTED,
     is_mapping_name,
@@ -36,12 +37,9 @@ from quadweir.mapping.vocabulary import (
     suggest,
 )
 from quadweir.spans import Span
-from quadweir.terms import IRI, BlankNode, Literal, Term
+from quadweir.terms import IRI, BlankNode, Literal, Term, TripleTerm
 
 MAX_FUNCTION_DEPTH: Final = 32
-# RFC 5646, section 2.1: a primary subtag has two to eight letters, or is "x" or "i".
-_LANGUAGE: Final = re.compile(r"(?:[A-Za-z]{2,8}|[xXiI])(?:-[A-Za-z0-9]{1,8})*")
-_BARE_TAG: Final = re.compile(r"[xXiI]")
 _TERM_TYPES: Final = {kind.value: kind for kind in TermType}
 
 
@@ -49,12 +47,18 @@ class TermReader:
     """Reads the term maps of one mapping graph, and notes which nodes it came by."""
 
     def __init__(
-        self, graph: MappingGraph, read_target: Callable[[Statement], LogicalTarget]
+        self,
+        graph: MappingGraph,
+        read_source: Callable[[Statement], LogicalSource],
+        read_target: Callable[[Statement], LogicalTarget],
     ) -> None:
         self.graph = graph
+        self.source: LogicalSource | None = None
+        """The source whose records the expressions read."""
         self.findings: list[Finding] = []
         self.visited: set[Value] = set()
         self.triples_map: str | None = None
+        self._read_source = read_source
         self._read_target = read_target
         self._executing: list[Value] = []
 
@@ -85,8 +89,10 @@ class TermReader:
             self.note(
                 Level.WARNING,
                 "unknown-property",
-                f"a {kind} has the property {shown_name(name)}, which means nothing there",
-                hint=f"Did you mean {shown_name(guess)}?" if guess else "Leave it out.",
+                f"a {kind} has the property {statement.shown}, which means nothing there",
+                hint=f"Did you mean {shown_name(guess, statement.iri)}?"
+                if guess
+                else "Leave it out.",
                 span=statement.property_span or span,
             )
 
@@ -105,13 +111,13 @@ class TermReader:
             )
         )
 
-    def _guess(self, node: Value) -> str | None:
+    def guess(self, node: Value) -> str | None:
         """Say what a node's misspelt property may have meant, for an error about its absence."""
         for finding in reversed(self.findings):
             if finding.code == "unknown-property" and finding.span is not None:
                 for statement in self.graph.about(node):
                     if statement.property_span == finding.span:
-                        return f"It has {shown_name(statement.name)}. {finding.hint}"
+                        return f"It has {statement.shown}. {finding.hint}"
         return None
 
     # -- term maps ---------------------------------------------------------------------------
@@ -253,7 +259,7 @@ class TermReader:
                 return PerRecord()
             raise MappingError(
                 f"a {kind} has no constant, reference, template or function",
-                detail=self._guess(node),
+                detail=self.guess(node),
                 hint="Give it one of rml:constant, rml:reference, rml:template and "
                 "rml:functionExecution.",
                 span=span,
@@ -319,6 +325,7 @@ class TermReader:
                     hint='Use a tag of BCP 47, such as "en" or "nl-BE".',
                     span=span,
                 )
+            self.findings.extend(unregistered_tag(tag.lexical, self.triples_map, span))
         return term
 
     def _datatype(self, node: Value) -> TermMap | None:
@@ -344,11 +351,12 @@ class TermReader:
         span = statement.value_span or statement.property_span
         self._enter(node, span)
         self.visit(node, "function execution", span)
+        self._check_source(node)
         function = self._named(node, "function", "functionMap")
         if function is None:
             raise MappingError(
                 "a function execution names no function",
-                detail=self._guess(node),
+                detail=self.guess(node),
                 hint="Give it rml:function with the function's IRI.",
                 span=span,
             )
@@ -361,6 +369,23 @@ class TermReader:
         self._executing.pop()
         return execution
 
+    def _check_source(self, node: Value) -> None:
+        """Refuse a function with a logical source other than that of the record it is called for."""
+        found = self.graph.one(node, "logicalSource")
+        if found is None or self.source is None:
+            return
+        own, given = self._read_source(found), self.source
+        is_same = own.source == given.source and own.formulation.kind is given.formulation.kind
+        if is_same and own.iterator in (None, given.iterator):
+            return
+        raise MappingError(
+            "a function has another logical source than the triples map that calls it",
+            detail="A function gets values of the record that is being mapped, and of no other.",
+            hint="Leave out its rml:logicalSource, or repeat that of the triples map. Values of "
+            "another source come through rml:parentTriplesMap with a join condition.",
+            span=found.value_span or found.property_span,
+        )
+
     def _input(self, statement: Statement) -> FunctionInput:
         node = statement.value
         span = statement.value_span or statement.property_span
@@ -370,7 +395,7 @@ class TermReader:
         if parameter is None or value is None:
             raise MappingError(
                 f"a function input has no {'parameter' if parameter is None else 'value'}",
-                detail=self._guess(node),
+                detail=self.guess(node),
                 hint="Give it rml:parameter with an IRI, and rml:inputValue or rml:inputValueMap.",
                 span=span,
             )
@@ -411,6 +436,7 @@ class TermReader:
         span = statement.value_span or statement.property_span
         self._enter(node, span)
         self.visit(node, "function execution", span)
+        self._check_source(node)
         function: str | None = None
         inputs: list[FunctionInput] = []
         for pair in self.graph.values(node, "predicateObjectMap"):
@@ -426,7 +452,7 @@ class TermReader:
             for predicate in predicates:
                 parameter = self._named_predicate(predicate)
                 for value in objects:
-                    if parameter == FNO.executes:
+                    if parameter in (FNO.executes, HTTP_FNO.executes):
                         function = self._executes(value)
                     else:
                         inputs.append(
@@ -481,7 +507,7 @@ class TermReader:
     def _enter(self, node: Value, span: Span | None) -> None:
         if node in self._executing:
             raise MappingError(
-                "a function execution takes its own result as input",
+                "a function execution uses its own result as input",
                 hint="Break the circle: give one of the executions another input.",
                 span=span,
             )
@@ -492,15 +518,6 @@ class TermReader:
         self._executing.append(node)
 
 
-def is_language_tag(text: str) -> bool:
-    """Tell whether a text is a well-formed language tag (registered or not).
-
-    >>> is_language_tag("nl-BE"), is_language_tag("a-english")
-    (True, False)
-    """
-    return bool(_LANGUAGE.fullmatch(text)) and not _BARE_TAG.fullmatch(text)
-
-
 def _type_of(term: Term) -> TermType:
     match term:
         case IRI():
@@ -509,6 +526,11 @@ def _type_of(term: Term) -> TermType:
             return TermType.BLANK_NODE
         case Literal():
             return TermType.LITERAL
+        case TripleTerm():
+            raise MappingError(
+                f"the constant {term} is a triple term",
+                hint="Mappings make IRIs, blank nodes and literals.",
+            )
 
 
 def _retype(term: Literal, language: TermMap | None, datatype: TermMap | None) -> Constant:

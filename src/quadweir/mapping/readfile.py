@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
 
 from quadweir.errors import UnsupportedError
+from quadweir.fileformats import Compression
 from quadweir.mapping.files import BROKEN as UNREADABLE
 from quadweir.mapping.files import Folders, missing, open_members, open_text
 from quadweir.mapping.formats.filejob import FileJob, Reading
@@ -32,7 +34,6 @@ from quadweir.mapping.records import (
     xml_plan,
 )
 from quadweir.mapping.sources import (
-    Compression,
     CsvDialect,
     FileSource,
     FormulationKind,
@@ -48,6 +49,19 @@ if TYPE_CHECKING:
 
 DRIVER_CHARACTERS: Final = 4 * 2**20
 """Files up to this size are read in the driver."""
+
+
+def find_file(logical: LogicalSource, source: FileSource, folders: Folders) -> Path:
+    """Find the file that a mapping names.
+
+    Raises:
+        MappingError: it lies outside of the folders that may be read.
+        SourceError: it is not there.
+    """
+    path = folders.resolve(source.path, source.root, span=logical.span)
+    if not path.is_file():
+        raise missing(path, source.path, logical.span)
+    return path
 
 
 def read_file(
@@ -69,9 +83,7 @@ def read_file(
     """
     source = logical.source
     assert isinstance(source, FileSource)
-    path = folders.resolve(source.path, source.root, span=logical.span)
-    if not path.is_file():
-        raise missing(path, source.path, logical.span)
+    path = find_file(logical, source, folders)
     job = FileJob(
         path=path,
         reading=_reading(logical, references),
@@ -81,6 +93,7 @@ def read_file(
         iterator=logical.iterator,
         dialect=source.dialect or CsvDialect(),
         namespaces=logical.formulation.namespaces,
+        empty_is_missing=logical.empty_is_missing,
     )
     check_references(logical, references)
     if job.reading is Reading.CSV:
@@ -107,7 +120,7 @@ def _reading(logical: LogicalSource, references: Mapping[str, bool]) -> Reading:
         case FormulationKind.SQL_TABLE | FormulationKind.SQL_QUERY:
             raise UnsupportedError(
                 "the mapping reads a relational database, which Quadweir does not",
-                hint="Export the table to CSV, or hand it in as a DataFrame.",
+                hint="Export the table to CSV, or pass it as a DataFrame.",
                 span=logical.span,
             )
 
@@ -153,8 +166,10 @@ def _from_batches(
 ) -> Records:
     import pyarrow as pa
 
-    table = pa.Table.from_batches(batches, job.schema())
-    frame = spark.createDataFrame(table)
+    schema = job.schema()
+    # PySpark cannot convert a column of lists that has no chunk at all.
+    none = pa.RecordBatch.from_arrays([pa.array([], one.type) for one in schema], schema=schema)
+    frame = spark.createDataFrame(pa.Table.from_batches(batches or [none]))
     records = _finish(frame, job, logical, references, "in the driver")
     return replace(records, is_small=True)
 

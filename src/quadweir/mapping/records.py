@@ -114,6 +114,17 @@ def no_such_column(
     """The error for a reference to a column that is not there."""
     import difflib
 
+    delimiter = _other_delimiter(reference, names)
+    if delimiter is not None:
+        shown_delimiter = "\\t" if delimiter == "\t" else delimiter
+        return MappingError(
+            f"the mapping reads the column {reference!r}, but {shown} has {delimiter!r} between its "
+            "columns",
+            detail=f"Read with another delimiter, its header is the one name {names[0]!r}.",
+            hint="Set the delimiter: in RML rml:source [ a csvw:Table ; csvw:url ... ; csvw:dialect "
+            f'[ csvw:delimiter "{shown_delimiter}" ] ], in YARRRML delimiter: "{shown_delimiter}".',
+            span=logical.span,
+        )
     near = difflib.get_close_matches(reference, names, 1, 0.6) or [
         name for name in names if name.lower() == reference.lower()
     ]
@@ -123,6 +134,16 @@ def no_such_column(
         hint=f"Did you mean {near[0]!r}?" if near else "Check the name, and the CSV dialect.",
         span=logical.span,
     )
+
+
+def _other_delimiter(reference: str, names: list[str]) -> str | None:
+    """Find what the columns of a file are delimited by, if its header was taken for one name."""
+    if len(names) != 1:
+        return None
+    for delimiter in ";\t|,":
+        if reference in (name.strip(" \"'") for name in names[0].split(delimiter)):
+            return delimiter
+    return None
 
 
 def with_position(frame: DataFrame, place: Column) -> Column:

@@ -13,8 +13,11 @@ from typing import IO, TYPE_CHECKING, Final, final
 
 from pyspark.sql import functions as F
 
+from quadweir import rows
 from quadweir.errors import DataError, UsageError
+from quadweir.fileformats import Compression
 from quadweir.mapping.compile import Compiled, Open, compile_mapping
+from quadweir.mapping.elements import Elements
 from quadweir.mapping.files import Folders
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.live import Streams
@@ -22,7 +25,10 @@ from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.quads import TARGET
 from quadweir.mapping.readfile import DRIVER_CHARACTERS, read_file
 from quadweir.mapping.records import Records
-from quadweir.mapping.sources import Compression, FileSource, LogicalSource, LogicalTarget
+from quadweir.mapping.sources import FileSource, LogicalSource, LogicalTarget
+from quadweir.mapping.targets import target_paths
+from quadweir.private import make_folder
+from quadweir.sinks.lines import LineFormat, element_lines, with_line
 from quadweir.sinks.rdf_documents import Syntax, opened, syntax_of, write_file, write_stream
 
 if TYPE_CHECKING:
@@ -62,6 +68,10 @@ class Job:
         dead_letters: the file for records that cannot be used, as JSON Lines.
         declarations: the streams that are declared elsewhere, by IRI.
         hosts: the hosts besides this one that may be connected to.
+        is_timed: write timed lines, element by element, in place of `syntax`.
+        times: the references that hold event times, by the names of sources; see `Streams`.
+        mapping_file: where the mapping itself stands, so that no target replaces it.
+        overwrite: logical targets may replace files.
     """
 
     folders: Folders
@@ -75,17 +85,37 @@ class Job:
     registry: Registry = field(default=FUNCTIONS)
     declarations: Mapping[str, StreamDeclaration] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
+    is_timed: bool = False
+    times: Mapping[str, str] = field(default_factory=dict)
+    mapping_file: Path | None = None
+    overwrite: bool = False
+
+    def target_paths(self, mapping: RmlMapping) -> list[Path]:
+        """Where the logical targets are written; see `targets.target_paths`."""
+        return target_paths(
+            mapping,
+            self.folders,
+            own=[path for path in (self.output, self.dead_letters) if path is not None],
+            read=[self.mapping_file] if self.mapping_file is not None else [],
+            overwrite=self.overwrite,
+        )
 
 
-def open_bounded(spark: SparkSession, job: Job) -> Open:
-    """Make what opens the sources of a mapping for `compile_mapping`, to read them to their end."""
-    streams = Streams(
+def bounded_streams(spark: SparkSession, job: Job) -> Streams:
+    """Give what knows the sources of a mapping that are to be read to their end."""
+    return Streams(
         spark=spark,
         folders=job.folders,
         declarations=job.declarations,
         hosts=job.hosts,
         bounded=True,
+        times=job.times,
     )
+
+
+def open_bounded(spark: SparkSession, job: Job) -> Open:
+    """Make what opens the sources of a mapping for `compile_mapping`, to read them to their end."""
+    streams = bounded_streams(spark, job)
 
     def open_source(logical: LogicalSource, references: Mapping[str, bool]) -> Records:
         if not isinstance(logical.source, FileSource):
@@ -107,15 +137,19 @@ def run_bounded(
     """
     check_graphs(mapping, job.syntax)
     targets = mapping.targets()
-    paths = [job.folders.resolve(target.path, target.root, span=target.span) for target in targets]
+    paths = job.target_paths(mapping)
     compiled = compile_mapping(
         mapping,
         open_bounded(spark, job),
         base=job.base,
         registry=job.registry,
+        stream_time=bounded_streams(spark, job).time_of,
+        elements=Elements(lambda _: "") if job.is_timed else None,
     )
     observations = compiled.observations()
-    if targets or job.distinct:
+    if job.is_timed:
+        lines = _timed_lines(compiled.statements(observations), bool(targets))
+    elif targets or job.distinct:
         lines = compiled.lines(observations)
     else:
         lines = compiled.texts(observations)
@@ -138,6 +172,17 @@ def run_bounded(
         bad_records=bad,
         outputs=outputs,
         explanation=compiled.explain(),
+    )
+
+
+def _timed_lines(statements: DataFrame, with_target: bool) -> DataFrame:
+    """Write elements as timed lines; what goes to logical targets is quads, as ever."""
+    if not with_target:
+        return element_lines(statements, named=True).select(rows.LINE)
+    own = element_lines(statements.where(F.col(TARGET).isNull()), named=True)
+    others = statements.where(F.col(TARGET).isNotNull())
+    return own.select(rows.LINE, F.lit(None).cast("int").alias(TARGET)).unionByName(
+        with_line(others, LineFormat.NQUADS).select(rows.LINE, TARGET)
     )
 
 
@@ -166,7 +211,7 @@ def _tell(compiled: Compiled, job: Job, bad: int, records: int) -> None:
         raise DataError(
             f"{bad} of {records} records could not be used",
             detail="\n".join(f"{one.source}, {one.place}: {one.reason}" for one in shown),
-            hint="Mend the records, or run without --strict to leave them out.",
+            hint="Fix the records, or run without --strict to skip them.",
         )
     if job.dead_letters is not None:
         write_letters(letters, job.dead_letters)
@@ -174,7 +219,7 @@ def _tell(compiled: Compiled, job: Job, bad: int, records: int) -> None:
 
 def write_letters(letters: DataFrame, path: Path) -> None:
     """Write dead letters as JSON Lines."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     with path.open("w", encoding="utf-8") as file:
         for letter in letters.toLocalIterator():
             file.write(json.dumps(letter.asDict(), ensure_ascii=False) + "\n")

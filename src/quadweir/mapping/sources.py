@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, TypeAlias, final
 
+from quadweir.addresses import read_addresses, read_host, spell
 from quadweir.errors import MappingError
+from quadweir.fileformats import Compression
 from quadweir.spans import Span
 
 
@@ -36,16 +38,6 @@ class Formulation:
     def __post_init__(self) -> None:
         if self.namespaces and self.kind is not FormulationKind.XPATH:
             raise MappingError(f"namespaces are given for {self.kind}, which has none")
-
-
-class Compression(StrEnum):
-    """How the bytes of a file are packed."""
-
-    NONE = "none"
-    GZIP = "gzip"
-    ZIP = "zip"
-    TAR_GZ = "targz"
-    TAR_XZ = "tarxz"
 
 
 class PathRoot(StrEnum):
@@ -114,12 +106,18 @@ class FileStream:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaStream:
-    """A Kafka topic; `offset` is `earliest`, `latest` or None for the run's own choice."""
+    """A Kafka topic; `offset` is `earliest`, `latest` or None for the run's own choice.
+
+    `brokers` become the addresses that were read (`quadweir.addresses`).
+    """
 
     brokers: str
     topic: str
     group_id: str | None = None
     offset: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "brokers", spell(read_addresses(self.brokers, error=MappingError)))
 
 
 @final
@@ -131,6 +129,7 @@ class TcpStream:
     port: int
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "host", read_host(self.host, error=MappingError))
         if not 0 < self.port < 65_536:
             raise MappingError(
                 f"{self.port} is not a TCP port", hint="Give rmls:port a number from 1 to 65535."
@@ -147,6 +146,9 @@ class MqttStream:
     port: int = 1883
     tls: bool = False
     options: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "host", read_host(self.host, error=MappingError))
 
 
 @final
@@ -202,6 +204,19 @@ STREAM_SOURCES: Final = (
 )
 
 
+class ValueRules(StrEnum):
+    """How the values of a source become terms, where the vocabularies of mappings differ.
+
+    The source's vocabulary decides, unless the run says otherwise; see `docs/reference/rml.md`.
+    """
+
+    CURRENT = "current"
+    """As RML-Core and RML-IO have it."""
+    OLDER = "older"
+    """As engines read the older vocabulary and YARRRML: JSON values without a datatype are plain
+    strings, an array stands for its elements, and an empty CSV cell without quotes is missing."""
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogicalSource:
@@ -215,12 +230,24 @@ class LogicalSource:
     iterator: str | None = None
     nulls: tuple[str, ...] | None = None
     """Values that count as missing; None leaves it to the format (CSV: none, see the docs)."""
+    rules: ValueRules = ValueRules.CURRENT
     span: Span | None = field(default=None, compare=False)
 
     @property
     def is_stream(self) -> bool:
         """Tell whether the source has no end of its own."""
         return isinstance(self.source, STREAM_SOURCES)
+
+    @property
+    def has_plain_values(self) -> bool:
+        """Tell whether values of JSON have no types, and arrays stand for their elements."""
+        is_json = self.formulation.kind is FormulationKind.JSONPATH
+        return is_json and self.rules is ValueRules.OLDER
+
+    @property
+    def empty_is_missing(self) -> bool:
+        """Tell whether an empty cell without quotes is no value."""
+        return self.formulation.kind is FormulationKind.CSV and self.rules is ValueRules.OLDER
 
 
 @final

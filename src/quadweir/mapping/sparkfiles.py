@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
+from quadweir.fileformats import Compression
 from quadweir.mapping.files import open_text
 from quadweir.mapping.formats.filejob import FileJob, Reading
 from quadweir.mapping.formats.prescan import CsvShape, Look, first_line, look_at_csv, look_at_json
@@ -23,11 +24,11 @@ from quadweir.mapping.jsoncolumns import (
 )
 from quadweir.mapping.records import Records, describe, read_texts, with_position, xml_plan
 from quadweir.mapping.sources import (
-    Compression,
     CsvDialect,
     LogicalSource,
 )
 from quadweir.mapping.values import Form, Value
+from quadweir.paths import spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -37,32 +38,40 @@ if TYPE_CHECKING:
 _SNIFF: Final = 2**20
 _CELLS: Final = "_quadweir_cells"
 _SHOWN: Final = 80
+_EMPTY: Final = "\x00empty"
+"""Stands for an empty cell in quotes, where Spark reads a file. It begins with a zero byte, which texts lack."""
 
 
 def read_by_spark(
     spark: SparkSession, job: FileJob, logical: LogicalSource, references: Mapping[str, bool]
 ) -> Records | str | None:
     """Read a file by Spark; give nothing where it cannot, or why not."""
-    if job.compression is not Compression.NONE or job.encoding.upper() not in ("UTF-8", "UTF8"):
+    path = spark_path(job.path)
+    is_plain = job.compression is Compression.NONE and job.encoding.upper() in ("UTF-8", "UTF8")
+    if path is None or not is_plain:
         return None
     if job.reading is Reading.JSON_TEXTS and _is_json_lines(job.path):
-        return _json_lines(spark, job, logical, references)
+        return _json_lines(spark, path, job, logical, references)
     if job.reading is Reading.CSV and _is_plain(job.dialect):
         look = look_at_csv(job.path, job.dialect.quote, job.dialect.delimiter)
         match look.shape:
             case CsvShape.PLAIN:
-                return _split_csv(spark, job, logical, look)
+                return _split_csv(spark, path, job, logical, look)
             case CsvShape.LINES:
-                return _plain_csv(spark, job, logical)
+                return _plain_csv(spark, path, job, logical)
             case CsvShape.ANY:
                 return None
     if job.reading is Reading.XML:
-        return _plain_xml(spark, job, logical, references)
+        return _plain_xml(spark, path, job, logical, references)
     return None
 
 
 def _plain_xml(
-    spark: SparkSession, job: FileJob, logical: LogicalSource, references: Mapping[str, bool]
+    spark: SparkSession,
+    path: str,
+    job: FileJob,
+    logical: LogicalSource,
+    references: Mapping[str, bool],
 ) -> Records | str:
     """Cut the records of a file that is no more than a list of them; else say why it is more."""
     # Compiled code is loaded only for a file that is worth it.
@@ -73,7 +82,7 @@ def _plain_xml(
     if not isinstance(look, PlainXml):
         return look
     return Records(
-        frame=read_plain(spark, job.path, look),
+        frame=read_plain(spark, path, look),
         values=plain_values(look, references, logical.nulls or ()),
         shown=describe(logical),
         place=_numbered_place(),
@@ -99,14 +108,18 @@ def _numbered_place() -> Column:
 
 
 def _json_lines(
-    spark: SparkSession, job: FileJob, logical: LogicalSource, references: Mapping[str, bool]
+    spark: SparkSession,
+    path: str,
+    job: FileJob,
+    logical: LogicalSource,
+    references: Mapping[str, bool],
 ) -> Records:
     schema = flat_schema(references)
     if schema is not None and (logical.iterator or "$") == "$":
         look = look_at_json(job.path)
         if look.shape:
-            return _flat_json(spark, job, logical, references, schema, look.is_clean)
-    frame = spark.read.text(str(job.path)).where(~is_blank(F.col("value")))
+            return _flat_json(spark, path, logical, references, schema, look.is_clean)
+    frame = spark.read.text(path).where(~is_blank(F.col("value")))
     records = read_texts(frame, "value", logical, references)
     return replace(
         records,
@@ -117,7 +130,7 @@ def _json_lines(
 
 def _flat_json(
     spark: SparkSession,
-    job: FileJob,
+    path: str,
     logical: LogicalSource,
     references: Mapping[str, bool],
     schema: StructType,
@@ -125,7 +138,7 @@ def _flat_json(
 ) -> Records:
     # Spark parses the bytes of a file in half of the time that its parsing of a column takes.
     frame = spark.read.json(
-        str(job.path), schema=schema, mode="PERMISSIVE", columnNameOfCorruptRecord=BROKEN
+        path, schema=schema, mode="PERMISSIVE", columnNameOfCorruptRecord=BROKEN
     )
     values, text, reason = read_flat(frame, references, logical.nulls or (), is_clean)
     return Records(
@@ -177,7 +190,7 @@ def _header(job: FileJob) -> list[str]:
 
 
 def _split_csv(
-    spark: SparkSession, job: FileJob, logical: LogicalSource, look: Look[CsvShape]
+    spark: SparkSession, path: str, job: FileJob, logical: LogicalSource, look: Look[CsvShape]
 ) -> Records:
     """Cut the lines of a file that has no quotes; only its first line is the header."""
     import re
@@ -188,13 +201,13 @@ def _split_csv(
     pattern = delimiter if delimiter.isalnum() or delimiter in ",; \t" else re.escape(delimiter)
     header = first_line(job.path)
     frame = (
-        spark.read.text(str(job.path))
+        spark.read.text(path)
         .where((line != "") & (line != header))
         .withColumn(_CELLS, F.split(line, pattern))
     )
     values = {
         reference: Value(
-            F.get(cells, names.index(reference)),
+            _cell(F.get(cells, names.index(reference)), logical),
             Form.TEXT,
             logical.nulls or (),
             is_clean=look.is_clean,
@@ -216,11 +229,22 @@ def _split_csv(
     )
 
 
+def _cell(cell: Column, logical: LogicalSource) -> Column:
+    return F.nullif(cell, F.lit("")) if logical.empty_is_missing else cell
+
+
+def _field(field: Column, logical: LogicalSource) -> Column:
+    if not logical.empty_is_missing:
+        return F.coalesce(field, F.lit(""))
+    # Spark gives NULL for an empty cell, unless what stands for one with quotes is not empty.
+    return F.when(field == _EMPTY, F.lit("")).otherwise(field)
+
+
 def _other_width(names: list[str]) -> str:
     return f"the row has not {len(names)} fields, as the header has"
 
 
-def _plain_csv(spark: SparkSession, job: FileJob, logical: LogicalSource) -> Records:
+def _plain_csv(spark: SparkSession, path: str, job: FileJob, logical: LogicalSource) -> Records:
     from pyspark.sql.types import StringType, StructField, StructType
 
     names = _header(job)
@@ -231,7 +255,7 @@ def _plain_csv(spark: SparkSession, job: FileJob, logical: LogicalSource) -> Rec
     )
     # Pruned, Spark would count only the columns that are asked for, and take a short row for whole.
     frame = spark.read.option("columnPruning", "false").csv(
-        str(job.path),
+        path,
         schema=schema,
         sep=job.dialect.delimiter,
         quote=job.dialect.quote,
@@ -240,16 +264,14 @@ def _plain_csv(spark: SparkSession, job: FileJob, logical: LogicalSource) -> Rec
         enforceSchema=True,
         mode="PERMISSIVE",
         columnNameOfCorruptRecord=broken,
-        emptyValue="",
+        emptyValue=_EMPTY if logical.empty_is_missing else "",
         maxCharsPerColumn=-1,
         ignoreLeadingWhiteSpace=False,
         ignoreTrailingWhiteSpace=False,
     )
     nulls = logical.nulls or ()
     values = {
-        reference: Value(
-            F.coalesce(F.col(f"c{names.index(reference)}"), F.lit("")), Form.TEXT, nulls
-        )
+        reference: Value(_field(F.col(f"c{names.index(reference)}"), logical), Form.TEXT, nulls)
         for reference in job.references
     }
     # It names the first field also because Spark refuses to read nothing but the broken rows.

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from pyspark.sql import functions as F
 
+from quadweir import rows
+from quadweir.mapping.elements import PARENT, apart_by_graph, pair_element
 from quadweir.mapping.joinframes import OBJECT
 from quadweir.mapping.quads import Entry, explode, made_once
 from quadweir.mapping.values import Terms
@@ -37,12 +39,36 @@ class StaticJoin:
 
     def tagged(self, with_target: bool) -> DataFrame:
         """The quads of all pairs."""
-        return explode(self.terms(), self.entries, with_target)
+        element = self.element
+        found = explode(self.terms(element), self.entries, with_target, element)
+        return self.apart(found.where(F.col(rows.EVENT_TIME).isNotNull()) if element else found)
 
-    def terms(self, carry: Sequence[str] = ()) -> DataFrame:
-        """The terms of each pair of records that belong together."""
+    @property
+    def element(self) -> tuple[str, ...]:
+        """The columns that say of which element a quad is."""
+        return rows.ELEMENT if self.child.is_timed or self.parent.is_timed else ()
+
+    def apart(self, quads: DataFrame) -> DataFrame:
+        """Give quads of one pair in several graphs a position for each graph."""
+        is_apart = self.element and self.child.has_several_graphs
+        return apart_by_graph(quads) if is_apart else quads
+
+    def terms(self, element: Sequence[str] = ()) -> DataFrame:
+        """The terms of each pair of records that belong together.
+
+        A pair belongs to the element of the record that has a time. If both have one, it is an
+        element of its own.
+        """
+        mine, theirs = (bool(element) and one.is_timed for one in (self.child, self.parent))
+        joined = self._joined(mine, theirs)
+        if mine and theirs:
+            return pair_element(joined)
+        return joined.withColumnsRenamed({PARENT + name: name for name in element})
+
+    def _joined(self, with_child: bool, with_parent: bool) -> DataFrame:
+        theirs = [F.col(name).alias(PARENT + name) for name in rows.ELEMENT] if with_parent else []
         left = self.child.frame.select(
-            *carry,
+            *(rows.ELEMENT if with_child else ()),
             *[column.alias(name) for name, column in self.child.columns.items()],
             *[made_once(mine.column).alias(f"child{n}") for n, (mine, _) in enumerate(self.keys)],
             *([made_once(self.guard).alias(_GUARD)] if self.guard is not None else []),
@@ -50,6 +76,7 @@ class StaticJoin:
         if self.guard is not None:
             left = left.where(_GUARD).drop(_GUARD)
         right = self.parent.frame.select(
+            *theirs,
             *[column.alias(name) for name, column in self.parent.columns.items()],
             *[
                 made_once(their.column).alias(f"parent{n}")
@@ -57,6 +84,7 @@ class StaticJoin:
             ],
         )
         right = right.select(
+            *(PARENT + name for name in rows.ELEMENT if with_parent),
             (F.explode(self.found.column) if self.found.many else self.found.column).alias(OBJECT),
             *[f"parent{number}" for number in range(len(self.keys))],
         )

@@ -1,16 +1,19 @@
 """What a reference finds in a record, in the forms in which Spark holds it.
 
 CSV and XML give texts; JSON gives values with a type, from which a literal takes its natural
-datatype. A value that is an array or an object is no term: it is a fault of the record.
+datatype. A value that is an array or an object is no term: it is a fault of the record. By the rules
+of the older vocabulary values of JSON have no types, and an array stands for its elements.
 
 Spec: https://kg-construct.github.io/rml-core/spec/docs/#natural-mapping
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from enum import Enum, auto
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final, final
 
 from pyspark.sql import functions as F
@@ -50,6 +53,9 @@ class Terms:
     many: bool = False
     pieces: tuple[str | Column, ...] = ()
     """What the string is put together of, where that is known: fixed texts, and columns."""
+    several: Column | None = None
+    """For strings of which a record seldom has more than one: all of them as an array where it may
+    have more; NULL where `column` holds the only one. An array for every record would cost much."""
 
     @property
     def constant(self) -> str | None:
@@ -59,15 +65,45 @@ class Terms:
 
     def map(self, each: Callable[[Column], Column]) -> Terms:
         """Apply a column expression to every string."""
-        if not self.many:
-            return Terms(each(self.column))
-        return Terms(F.transform(self.column, each), many=True)
+        if self.many:
+            return Terms(F.transform(self.column, each), many=True)
+        several = F.transform(self.several, each) if self.several is not None else None
+        return Terms(each(self.column), several=several)
+
+    def when(self, condition: Column) -> Terms:
+        """The same strings for records that meet a condition, and none for others."""
+        several = F.when(condition, self.several) if self.several is not None else None
+        return Terms(F.when(condition, self.column), self.many, several=several)
+
+    def between(self, before: str, after: str) -> Terms:
+        """Put fixed texts around every string."""
+
+        def each(one: Column) -> Column:
+            return F.concat(F.lit(before), one, F.lit(after))
+
+        if not self.pieces:
+            return self.map(each)
+        several = F.transform(self.several, each) if self.several is not None else None
+        return replace(put_together(before, *self.pieces, after), several=several)
+
+    def as_many(self) -> Terms:
+        """The same strings, as an array for every record if some record may have several."""
+        return self if self.several is None else Terms(self.to_array(), many=True)
 
     def to_array(self) -> Column:
         """The strings as an array without NULLs."""
         if self.many:
             return F.array_compact(F.coalesce(self.column, F.array().cast("array<string>")))
-        return F.array_compact(F.array(self.column))
+        one = F.array_compact(F.array(self.column))
+        return one if self.several is None else F.coalesce(F.array_compact(self.several), one)
+
+
+def has_several(parts: Iterable[Terms | None]) -> Column | None:
+    """Whether a record may have several strings of some part; None if none ever has."""
+    found = [
+        part.several.isNotNull() for part in parts if part is not None and part.several is not None
+    ]
+    return reduce(or_, found) if found else None
 
 
 def put_together(*pieces: str | Column) -> Terms:
@@ -94,16 +130,50 @@ class Value:
     """Where `keyed` has."""
     is_clean: bool = False
     """Whether texts are of ASCII, and none of a character that a literal spells as an escape."""
+    is_scalar: bool = False
+    """Whether it is known that no value is an array or an object."""
+    is_plain: bool = False
+    """Whether values have no types, and arrays stand for their elements."""
+    elements: Column | None = None
+    """For a TEXT of JSON: an array of variants, where it is the text of an array; else NULL."""
+    rest: Column | None = None
+    """Where `several` has been computed already."""
 
     @property
     def many(self) -> bool:
         """Whether there may be several."""
         return self.form in (Form.TEXTS, Form.VARIANTS, Form.TYPED)
 
+    def as_plain(self) -> Value:
+        """The same values without types, and arrays as their elements."""
+        match self.form:
+            case Form.VARIANTS:
+                column = F.flatten(F.transform(self.column, _elements_or_self))
+                return replace(self, column=column, is_plain=True)
+            case Form.TYPED:
+                column = F.flatten(F.transform(self.column, _typed_elements))
+                return replace(self, column=column, is_plain=True)
+            case _:
+                return replace(self, is_plain=True)
+
+    def several(self) -> Column | None:
+        """The texts of the elements, where the value is an array that stands for them; else NULL."""
+        if self.rest is not None:
+            return self.rest
+        elements = self._own_elements()
+        if elements is None:
+            return None
+        return self._without_nulls(Terms(F.transform(elements, _variant_text), many=True)).column
+
+    def _own_elements(self) -> Column | None:
+        if not self.is_plain or self.is_scalar:
+            return None
+        return _elements(self.column) if self.form is Form.VARIANT else self.elements
+
     def text(self) -> Terms:
         """The values as plain text."""
         if self.plain is not None:
-            return Terms(self.plain, self.many)
+            return Terms(self.plain, self.many, several=self.several())
         match self.form:
             case Form.TEXT | Form.TEXTS:
                 terms = Terms(self.column, self.many)
@@ -111,12 +181,17 @@ class Value:
                 terms = Terms(self.column, self.many).map(_variant_text)
             case Form.TYPED:
                 terms = Terms(F.transform(self.column, _typed_text), many=True)
+        return replace(self._without_nulls(terms), several=self.several())
+
+    def _without_nulls(self, texts: Terms) -> Terms:
         if not self.nulls:
-            return terms
-        return terms.map(lambda text: F.when(~text.isin(*self.nulls), text))
+            return texts
+        return texts.map(lambda text: F.when(~text.isin(*self.nulls), text))
 
     def natural(self) -> Terms:
         """The values as literals of their natural datatypes."""
+        if self.is_plain:
+            return self.text().map(lambda text: literal(text))
         match self.form:
             case Form.TEXT | Form.TEXTS:
                 return self.text().map(
@@ -141,19 +216,15 @@ class Value:
     def keyed(self) -> Terms:
         """The values as texts that are equal where the values and their types are."""
         if self.key is not None:
-            return Terms(self.key)
+            return Terms(self.key, several=self._keyed_elements())
         match self.form:
             case Form.TEXT | Form.TEXTS:
                 return self.text().map(lambda text: _keyed(F.lit(self.datatype is None), text))
             case Form.VARIANT:
                 is_string = F.schema_of_variant(self.column) == "STRING"
-                return Terms(_keyed(is_string, self.text().column))
+                return Terms(_keyed(is_string, self.text().column), several=self._keyed_elements())
             case Form.VARIANTS:
-                terms = Terms(self.column, self.many).map(
-                    lambda value: _keyed(
-                        F.schema_of_variant(value) == "STRING", _variant_text(value)
-                    )
-                )
+                terms = Terms(self.column, self.many).map(_variant_key)
             case Form.TYPED:
                 terms = Terms(
                     F.transform(
@@ -166,39 +237,25 @@ class Value:
         spelt = [f'"{null}' for null in self.nulls]
         return terms.map(lambda key: F.when(~key.isin(*spelt), key))
 
-    def double_text(self) -> Terms:
-        """The values as plain text, numbers in the canonical form of xsd:double."""
-        match self.form:
-            case Form.VARIANT | Form.VARIANTS:
-                return Terms(self.column, self.many).map(
-                    lambda value: F.when(
-                        F.schema_of_variant(value).rlike("^(?:BIGINT|D)"),
-                        canonical_double(value.cast("double").cast("string")),
-                    ).otherwise(_variant_text(value))
-                )
-            case Form.TYPED:
-                return Terms(
-                    F.transform(
-                        self.column,
-                        lambda one: F.when(
-                            one["kind"].isin("integer", "double"),
-                            canonical_double(one["text"].cast("double").cast("string")),
-                        ).otherwise(_typed_text(one)),
-                    ),
-                    many=True,
-                )
-            case _:
-                return self.text()
+    def _keyed_elements(self) -> Column | None:
+        elements = self._own_elements()
+        return F.transform(elements, _variant_key) if elements is not None else None
 
     def fault(self) -> Column | None:
-        """Whether some value is an array or an object; None if that cannot be."""
+        """Whether some value is an array or an object; None if that cannot be.
+
+        An array that stands for its elements is none, unless one of them is.
+        """
         match self.form:
-            case Form.TEXT:
-                return self.is_nested
+            case Form.TEXT | Form.VARIANT:
+                is_nested = self.is_nested if self.form is Form.TEXT else _is_nested(self.column)
+                elements = self._own_elements()
+                if elements is None or is_nested is None:
+                    return is_nested
+                inner = F.coalesce(F.exists(elements, _is_nested), F.lit(True))
+                return F.when(is_nested, inner)
             case Form.TEXTS:
                 return None
-            case Form.VARIANT:
-                return _is_nested(self.column)
             case Form.VARIANTS:
                 return F.exists(self.column, _is_nested)
             case Form.TYPED:
@@ -208,6 +265,31 @@ class Value:
 def _keyed(is_string: Column, text: Column) -> Column:
     # Texts of numbers and truth values differ from one another anyway.
     return F.concat(F.when(is_string, '"').otherwise(F.lit("=")), text)
+
+
+def _elements(value: Column) -> Column:
+    """The elements of a variant that is an array; NULL for any other."""
+    return F.try_variant_get(value, "$", "array<variant>")
+
+
+def _elements_or_self(value: Column) -> Column:
+    return F.coalesce(_elements(value), F.array(value))
+
+
+def _typed_elements(value: Column) -> Column:
+    """The elements of a value that is an array, or the value itself, in the form of `TYPED`."""
+    elements = F.transform(
+        _elements(F.try_parse_json(value["text"])),
+        lambda one: F.struct(
+            F.when(_is_nested(one), F.lit("")).otherwise(_variant_text(one)).alias("text"),
+            F.when(_is_nested(one), "object").otherwise(F.lit("string")).alias("kind"),
+        ),
+    )
+    return F.when(value["kind"] == "array", elements).otherwise(F.array(value))
+
+
+def _variant_key(value: Column) -> Column:
+    return _keyed(F.schema_of_variant(value) == "STRING", _variant_text(value))
 
 
 def _is_nested(value: Column) -> Column:

@@ -23,6 +23,8 @@ COMP: Final = Namespace("http://semweb.mmlab.be/ns/rml-compression#")
 ENC: Final = Namespace("http://semweb.mmlab.be/ns/rml-encoding#")
 RMLS: Final = Namespace("http://semweb.mmlab.be/ns/rmls#")
 FNO: Final = Namespace("https://w3id.org/function/ontology#")
+HTTP_FNO: Final = Namespace("http://w3id.org/function/ontology#")
+"""The function ontology as many mappings spell it."""
 FORMATS: Final = Namespace("http://www.w3.org/ns/formats/")
 CSVW: Final = Namespace("http://www.w3.org/ns/csvw#")
 D2RQ: Final = Namespace("http://www.wiwiss.fu-berlin.de/suhl/bizer/D2RQ/0.1#")
@@ -45,6 +47,12 @@ _PREFIXED: Final = (
     (str(QW), "qw:"),
     (str(D2RQ), "d2rq:"),
     (str(FORMATS), "formats:"),
+)
+_USUAL_PREFIXES: Final = (
+    (str(R2RML), "rr:"),
+    (str(QL), "ql:"),
+    (str(FNML), "fnml:"),
+    (str(RMLT), "rmlt:"),
 )
 _RENAMED: Final = {"column": "reference", "logicalTable": "logicalSource"}
 # Web of Things vocabularies moved between dated namespaces; the local names stayed.
@@ -73,13 +81,16 @@ def short_name(iri: str) -> str:
     return iri
 
 
-def shown_name(name: str) -> str:
-    """Write a short name as a user would, with a prefix.
+def shown_name(name: str, iri: str = "") -> str:
+    """Write a short name as a user would, with the usual prefix of the namespace it was found in.
 
-    >>> shown_name("template"), shown_name("rmls:topic")
-    ('rml:template', 'rmls:topic')
+    >>> shown_name("template"), shown_name("rmls:topic"), shown_name("objctMap", R2RML.objctMap)
+    ('rml:template', 'rmls:topic', 'rr:objctMap')
     """
-    return name if ":" in name else f"rml:{name}"
+    if ":" in name:
+        return name
+    prefixes = (prefix for namespace, prefix in _USUAL_PREFIXES if iri.startswith(namespace))
+    return next(prefixes, "rml:") + name
 
 
 EXPRESSIONS: Final = ("constant", "reference", "template", "functionExecution", "functionValue")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, final
 
@@ -10,14 +10,20 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.errors import MappingError
+from quadweir.mapping.elements import PARENT, pair_position
 from quadweir.mapping.joinframes import (
     LETTER,
     OBJECT,
     REASONS,
+    SEVERAL,
     Side,
+    as_array,
+    as_text,
     both,
+    call_problems,
     join_keys,
     letter_reasons,
+    operands_of,
     time_of,
 )
 from quadweir.mapping.joins import Host, JoinInput, StreamTime, timing_of, window_of
@@ -94,12 +100,18 @@ class Hosting:
             times.append(at)
             if problem is not None:
                 told.add_problem(problem)
+        guard = makers[0].condition(item.condition) if item.condition is not None else None
+        for told, maker, operands in zip((child, other), makers, operands_of(item), strict=True):
+            for problem in call_problems(maker, operands):
+                told.add_problem(problem)
+        for problem in guard.problems if guard is not None else ():
+            child.add_problem(problem)
         return WindowJoin(
             child=mine,
             parent=theirs,
-            found=theirs.subject(parent),
+            found=theirs.subject(parent).as_many(),
             keys=keys,
-            guard=makers[0].condition(item.condition) if item.condition is not None else None,
+            guard=guard.holds if guard is not None else None,
             times=(times[0], times[1]),
             window=window,
             hosting=self,
@@ -126,7 +138,7 @@ class Hosting:
         if item.window is None:
             raise MappingError(
                 f"triples map {triples_map.name} joins two streams without a window",
-                detail="Every record of both would have to be kept for ever.",
+                detail="Every record of both would have to be kept forever.",
                 hint="Give the object map rmls:windowType, or join a stream with a file.",
                 span=span,
             )
@@ -160,17 +172,36 @@ class WindowJoin:
 
     def tagged(self, with_target: bool) -> DataFrame:
         """The quads of all pairs, and the dead letters of the sides that tell of them here."""
-        frame = self._joined({}, with_letters=True)
+        frame = self._joined(with_letters=True)
         reasons = F.coalesce(letter_reasons(), F.array().cast("array<string>"))
         usable = F.col(REASONS).isNull()
-        return flatten(frame, reasons, usable, self.entries, with_target, F.col(rows.SOURCE))
+        shown = F.col(rows.SOURCE)
+        return self.apart(
+            flatten(frame, reasons, usable, self.entries, with_target, shown, self.element)
+        )
 
-    def terms(self, carry: Sequence[str] = ()) -> DataFrame:
-        """The terms of each pair of records that meet, and what of `carry` the child has."""
-        brought = {name: F.col(name) for name in carry if name != rows.EVENT_TIME}
-        return self._joined(brought, with_letters=False)
+    @property
+    def element(self) -> tuple[str, ...]:
+        """The columns that say of which element a quad is."""
+        return self.child.element
 
-    def _joined(self, brought: Mapping[str, Column], *, with_letters: bool) -> DataFrame:
+    def apart(self, quads: DataFrame) -> DataFrame:
+        """Give quads of one pair in several graphs a position for each graph."""
+        return self.child.apart(quads)
+
+    def terms(self, element: Sequence[str] = ()) -> DataFrame:
+        """The terms of each pair of records that meet, which is an element of its own."""
+        del element
+        return self._joined(with_letters=False)
+
+    def _joined(self, *, with_letters: bool) -> DataFrame:
+        is_timed = bool(self.element)
+        # What a join carries are texts.
+        names = (rows.STREAM, rows.POSITION) if is_timed else ()
+        brought = {name: F.col(name).cast("string") for name in names}
+        # A parent whose time only the join's window knows is told apart by what it brings.
+        theirs = F.col(rows.POSITION) if self.parent.is_timed else F.xxhash64(OBJECT)
+        told_by = {PARENT + rows.POSITION: theirs.cast("string")} if is_timed else {}
         left, right = (
             each.with_letters(is_told=each in self.telling) if with_letters else each.frame
             for each in (self.child, self.parent)
@@ -183,27 +214,38 @@ class WindowJoin:
             frame=left,
             keys=[mine for mine, _ in self.keys],
             time=self.times[0],
-            carried={**brought, **self.child.columns},
+            carried={**brought, **self._columns()},
         )
         other = Side(
             frame=right,
             keys=[theirs for _, theirs in self.keys],
             time=self.times[1],
-            carried={OBJECT: F.col(OBJECT)},
+            carried={OBJECT: F.col(OBJECT), **told_by},
         )
         host, known = self.hosting.host, self.hosting.stream_time
         assert host is not None
         streams = (known(self.child.logical), known(self.parent.logical))
-        return host(
+        joined = host(
             JoinInput(
                 frame=both(child, other),
                 window=window_of(self.window),
                 timing=timing_of(self.window, *streams),
                 child=tuple(child.carried),
-                parent=(OBJECT,),
+                parent=tuple(other.carried),
                 passed=LETTER if with_letters else (),
                 is_keyed=bool(self.keys),
                 name=self.name,
                 run=self.hosting.run,
             )
         )
+        joined = joined.withColumns({name: as_array(F.col(name)) for name in self._arrays()})
+        # The time is the later record's, as the join found it.
+        return joined.withColumn(rows.POSITION, pair_position()) if is_timed else joined
+
+    def _arrays(self) -> list[str]:
+        return [name for name in self.child.columns if name.endswith(SEVERAL)]
+
+    def _columns(self) -> dict[str, Column]:
+        """The child's terms, of which arrays are carried as texts."""
+        arrays = {name: as_text(self.child.columns[name]) for name in self._arrays()}
+        return {**self.child.columns, **arrays}

@@ -6,7 +6,6 @@ What makes this right is checked before, for the whole file (`formats/xmlscan.py
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
@@ -23,10 +22,10 @@ _REFERENCES: Final = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&
 """The last one last: what it gives may look like one of the others."""
 
 
-def read_plain(spark: SparkSession, path: Path, plain: PlainXml) -> DataFrame:
-    """A row for each record, which holds its text up to its end tag."""
+def read_plain(spark: SparkSession, path: str, plain: PlainXml) -> DataFrame:
+    """A row for each record, which holds its text up to its end tag; `path` is as Spark takes it."""
     text = F.col("value")
-    frame = spark.read.text(str(path), lineSep=f"</{plain.record}>")
+    frame = spark.read.text(path, lineSep=f"</{plain.record}>")
     # What follows the last record comes as a row too.
     frame = frame.where(text.contains(f"<{plain.record}{_after_name(plain)}"))
     # No text holds the sign that tags begin with.

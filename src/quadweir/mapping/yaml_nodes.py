@@ -73,7 +73,7 @@ def parse_yaml(text: str, source: str | None = None) -> YamlNode | None:
         raise MappingError(
             "the mapping is not valid YAML",
             detail=" ".join(part for part in (error.context, error.problem) if part),
-            hint="Mend the syntax at that place; nothing of the mapping was read.",
+            hint="Correct the syntax at that place; nothing of the mapping was read.",
             span=Span(mark.line + 1, mark.column + 1, source=source) if mark else None,
         ) from None
     except yaml.YAMLError as error:

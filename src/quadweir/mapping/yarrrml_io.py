@@ -6,9 +6,10 @@ import codecs
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from quadweir.errors import MappingError, UnsupportedError
+from quadweir.addresses import Address
+from quadweir.errors import MappingError, QuadweirError, UnsupportedError
+from quadweir.fileformats import Compression
 from quadweir.mapping.sources import (
-    Compression,
     CsvDialect,
     DatabaseSource,
     DeclaredStream,
@@ -22,6 +23,7 @@ from quadweir.mapping.sources import (
     MqttStream,
     Source,
     TcpStream,
+    ValueRules,
     WebSocketStream,
 )
 from quadweir.mapping.vocabulary import FORMATS, suggest
@@ -70,7 +72,11 @@ def read_source(node: YamlNode, scope: Scope) -> LogicalSource:
     kind = fields.get("type", "").lower()
     if not access:
         raise MappingError("a source has no access", hint="Give it the key access.", span=node.span)
-    source = _source(access, kind, fields, scope, node.span)
+    try:
+        source = _source(access, kind, fields, scope, node.span)
+    except QuadweirError as error:
+        error.span = error.span or node.span
+        raise
     name = fields.get("referenceFormulation", "").lower()
     if isinstance(source, DatabaseSource):
         formulation = Formulation(kind=FormulationKind.SQL_QUERY)
@@ -94,6 +100,7 @@ def read_source(node: YamlNode, scope: Scope) -> LogicalSource:
         source=source,
         formulation=formulation,
         iterator=fields.get("iterator") or fields.get("query"),
+        rules=ValueRules.OLDER,
         span=node.span,
     )
 
@@ -117,8 +124,7 @@ def _short_source(node: YamlNode) -> dict[str, str]:
 
 def _source(access: str, kind: str, fields: dict[str, str], scope: Scope, span: Span) -> Source:
     if kind in ("", "localfile", "file"):
-        scheme = urlsplit(access).scheme
-        if scheme in ("http", "https", "ftp"):
+        if access.lower().startswith(("http:", "https:", "ftp:")):
             raise UnsupportedError(
                 f"the source {access} is on the network",
                 detail="Mappings are not allowed to fetch from the network.",
@@ -138,12 +144,14 @@ def _source(access: str, kind: str, fields: dict[str, str], scope: Scope, span: 
         return FileStream(path=access)
     if kind in ("stream", "declared"):
         return DeclaredStream(iri=scope.iri(access, span))
-    url = urlsplit(access if "://" in access else f"//{access}")
-    host, path = url.hostname or "", unquote(url.path).lstrip("/")
     try:
-        port = url.port
-    except ValueError:
-        raise MappingError(f"the source {access!r} has no valid port", span=span) from None
+        url = urlsplit(access if "://" in access else f"//{access}")
+        host, port = url.hostname or "", url.port
+    except ValueError as error:
+        raise MappingError(
+            f"the source {access!r} is not an address", detail=f"{error}.", span=span
+        ) from None
+    path = unquote(url.path).lstrip("/")
     if not host:
         raise MappingError(f"the source {access!r} names no host", span=span)
     if kind in ("kafka", "mqtt", "mqtts") and not path:
@@ -155,7 +163,7 @@ def _source(access: str, kind: str, fields: dict[str, str], scope: Scope, span: 
     match kind:
         case "kafka":
             return KafkaStream(
-                brokers=f"{host}:{port or _PORTS[kind]}",
+                brokers=str(Address(host, port or _PORTS[kind])),
                 topic=path,
                 group_id=fields.get("groupId"),
             )

@@ -8,6 +8,7 @@ from typing import Final
 
 from quadweir.errors import MappingError, QuadweirError, UnsupportedError
 from quadweir.mapping.findings import Finding, Level
+from quadweir.mapping.languages import is_language_tag, unregistered_tag
 from quadweir.mapping.model import (
     Constant,
     Expression,
@@ -20,7 +21,6 @@ from quadweir.mapping.model import (
     TermMap,
     TermType,
 )
-from quadweir.mapping.read_terms import is_language_tag
 from quadweir.mapping.sources import LogicalTarget
 from quadweir.mapping.vocabulary import suggest
 from quadweir.mapping.yaml_nodes import Collection, Scalar, Sequence, YamlNode
@@ -197,6 +197,8 @@ class TermReader:
                 hint='Use a tag of BCP 47, such as "en" or "nl-BE".',
                 span=span,
             )
+        if isinstance(expression, Constant):
+            self._findings.extend(unregistered_tag(text, None, span))
         return TermMap(expression=expression, term_type=TermType.LITERAL, span=span)
 
     def _datatype(self, text: str, span: Span) -> TermMap:

@@ -18,7 +18,7 @@ from quadweir.algebra.expressions import (
     Not,
     Or,
 )
-from quadweir.algebra.functions import FUNCTIONS
+from quadweir.algebra.functions import lookup
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import WindowPattern
 from quadweir.algebra.query import ContinuousQuery
@@ -75,14 +75,10 @@ def is_volatile(node: Node) -> bool:
 
     A function that is not in the table counts: nothing is known about it.
     """
+    functions = (lookup(each.function) for each in walk(node) if isinstance(each, Call))
     return any(
-        isinstance(each, Call)
-        and each.function != "TIMESTAMP"
-        and (
-            each.function not in FUNCTIONS
-            or FUNCTIONS[each.function].determinism is Determinism.PER_SOLUTION
-        )
-        for each in walk(node)
+        function is None or function.determinism is Determinism.PER_SOLUTION
+        for function in functions
     )
 
 
@@ -106,7 +102,10 @@ def is_boolean(expression: Expression) -> bool:
             return True
         case Constant(term=term):
             return getattr(term, "datatype", None) == BOOLEAN
-        case Call(function=function) if function in FUNCTIONS:
-            return all(each.result is Type.BOOLEAN for each in FUNCTIONS[function].signatures)
+        case Call(function=name):
+            function = lookup(name)
+            return function is not None and all(
+                each.result is Type.BOOLEAN for each in function.signatures
+            )
         case _:
             return False

@@ -16,14 +16,14 @@ from quadweir.algebra.expressions import (
     Not,
     Or,
 )
-from quadweir.algebra.functions import FUNCTIONS
+from quadweir.algebra.functions import lookup
 from quadweir.algebra.moments import ExpressionError
 from quadweir.algebra.scalar import evaluate_expression
 from quadweir.algebra.signatures import Context, Determinism
 from quadweir.algebra.traverse import children
 from quadweir.algebra.values import FALSE, TRUE, effective_boolean_value
 from quadweir.optimize.conditions import is_boolean
-from quadweir.terms import IRI, Literal
+from quadweir.terms import IRI, Ground, Literal, TripleTerm
 
 
 def fold_constants(node: Expression) -> Expression:
@@ -47,10 +47,10 @@ def fold_constants(node: Expression) -> Expression:
             return first
         case Compare() | Arithmetic() | Negate() | Not() | In():
             return _compute(node)
-        case Call(function=function) if (
-            function in FUNCTIONS and FUNCTIONS[function].determinism is Determinism.PURE
-        ):
-            return _compute(node)
+        case Call(function=name) if name != "TIMESTAMP":
+            function = lookup(name)
+            is_pure = function is not None and function.determinism is Determinism.PURE
+            return _compute(node) if is_pure else node
         case _:
             return node
 
@@ -69,12 +69,12 @@ def _compute(node: Compare | Arithmetic | Negate | Not | In | Call) -> Expressio
         value = evaluate_expression(node, {}, Context(), lambda *_: False)
     except ExpressionError:
         return node
-    if not isinstance(value, IRI | Literal):
+    if not isinstance(value, IRI | Literal | TripleTerm):
         return node
     return Constant(term=value, span=node.span)
 
 
-def _truth(term: IRI | Literal) -> bool | None:
+def _truth(term: Ground) -> bool | None:
     try:
         return effective_boolean_value(term)
     except ExpressionError:

@@ -4,35 +4,43 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quadweir.algebra.expressions import Expression
 from quadweir.algebra.patterns import Graph, Join, LeftJoin, Pattern, WindowPattern
-from quadweir.optimize.conditions import has_exists
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.scopes import in_scope
+from quadweir.algebra.traverse import rewrite_patterns
+from quadweir.optimize.conditions import has_exists, stream_variables, variables_of
 from quadweir.terms import IRI
 
 
-def merge_scopes(node: Pattern) -> Pattern:
+def merge_scopes(query: ContinuousQuery) -> ContinuousQuery:
     """Turn Join(Window(w, P), Window(w, Q)) into Window(w, Join(P, Q)); so for OPTIONAL, and graphs.
 
     At an instant a window has one content, so it does not matter whether both look at it or one.
     A window over a stream variable binds it in both, and the join keeps to one stream. (MINUS
     would not: bound outside, the stream is a variable that both sides share, and inside it is not.)
     """
-    match node:
-        case Join():
-            return _merge_join(node)
-        case LeftJoin():
-            return _merge_left_join(node)
-        case _:
-            return node
+
+    def merge(node: Pattern) -> Pattern:
+        match node:
+            case Join():
+                return _merge_join(node)
+            case LeftJoin():
+                return _merge_left_join(node, query)
+            case _:
+                return node
+
+    return rewrite_patterns(query, merge)
 
 
-def _merge_left_join(node: LeftJoin) -> Pattern:
+def _merge_left_join(node: LeftJoin, query: ContinuousQuery) -> Pattern:
     if node.condition is not None and has_exists(node.condition):
         return node  # it would look at the window, and no longer at what is around it
     match node.left, node.right:
         case (
             WindowPattern(window=IRI() as window, input=left),
             WindowPattern(window=same, input=right),
-        ) if window == same:
+        ) if window == same and not _reads_stream(right, node.condition, query):
             inner = replace(node, left=left, right=right)
             return WindowPattern(window=window, input=inner, span=node.span)
         case (
@@ -43,6 +51,18 @@ def _merge_left_join(node: LeftJoin) -> Pattern:
             return Graph(graph=graph, input=inner, span=node.span)
         case _:
             return node
+
+
+def _reads_stream(right: Pattern, condition: Expression | None, query: ContinuousQuery) -> bool:
+    """Tell whether the optional part or its condition looks at a stream variable.
+
+    The window binds the variable after its pattern is matched. Inside, the optional part would be
+    chosen without it: a partner from another stream would take the solution with it when it goes.
+    """
+    seen = in_scope(right, query)
+    if condition is not None:
+        seen |= variables_of(condition, query)
+    return not seen.isdisjoint(stream_variables(query))
 
 
 def _merge_join(node: Join) -> Pattern:

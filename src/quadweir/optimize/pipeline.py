@@ -123,7 +123,7 @@ def phases(hints: Hints = NO_HINTS) -> tuple[Phase, ...]:
         Phase(
             "share",
             until_stable(limit=50),
-            (on_patterns(factor_unions), on_patterns(merge_scopes), on_patterns(flatten_joins)),
+            (on_patterns(factor_unions), merge_scopes, on_patterns(flatten_joins)),
         ),
         # After share: filters pushed into the branches of a union would make them differ.
         Phase(

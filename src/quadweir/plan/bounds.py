@@ -1,35 +1,42 @@
-"""What each operator of a query remembers, and when it forgets it.
+"""What the nodes of a plan remember, when they forget it, and which windows are never forgotten.
 
 Only windows bound what is remembered: whatever stands above them holds no more than follows from what
-is in them. A window that keeps all of a stream bounds nothing. Which queries over one have to remember
-all of it by their meaning, `algebra.analyze.refuse_unbounded` says; which do so as they are planned, is
-known here. Both are refused, unless the user allows that window by name (W5).
+is in them. A window that keeps all of a stream bounds nothing. Which queries over such a window have to
+remember all of it by their meaning, `algebra.analyze.refuse_unbounded` says; which do so as they are
+planned is known here. Both are refused, unless the user allows that window by name (W5).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, final
+from typing import final
 
 from quadweir.algebra.analyze import kept_whole
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.kernel.aggregate import Aggregate
-from quadweir.kernel.distinct import Distinct
-from quadweir.kernel.multijoin import Join
-from quadweir.kernel.negation import KeyNegation, Negation
-from quadweir.kernel.paths import Closure
-from quadweir.kernel.relation import Operator
-from quadweir.kernel.retention import endless
-from quadweir.kernel.shard import Shard
+from quadweir.plan.nodes import (
+    AntiJoin,
+    Closure,
+    Distinct,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
+    PlanNode,
+    Project,
+    StaticRelation,
+    Union,
+    Window,
+)
+from quadweir.plan.program import Program
 from quadweir.terms import IRI
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What operators of one kind remember."""
+    """What nodes of one kind remember."""
 
     name: str
     count: int
@@ -37,30 +44,70 @@ class Kept:
     forgets: str
 
 
-_KEPT: Final[Mapping[type[Operator], tuple[str, str, str]]] = {
-    Join: ("join", "where rows of its inputs lie, and results", "a result when a part of it goes"),
-    Aggregate: ("group", "the values of each group", "a group when its last row goes"),
-    Distinct: ("distinct rows", "each with a count", "a row when its last equal goes"),
-    Negation: ("negation", "a counter for each left row", "a left row when it goes"),
-    KeyNegation: ("negation", "left rows, and a counter for each key", "a key with its last row"),
-    Closure: ("path", "the edges, and the pairs of nodes they lead to", "an edge when it goes"),
-}
+_KINDS = (Join, LeftJoin, AntiJoin, Group, Distinct, Closure)
 
 
-def find_kept(shard: Shard) -> tuple[Kept, ...]:
-    """List what the operators of a query remember, those that remember nothing left out."""
-    counts = Counter(type(operator) for operator, _ in shard.network.operators)
+def find_kept(program: Program) -> tuple[Kept, ...]:
+    """List what the nodes above the windows of a query remember."""
+    counts = Counter(type(node) for node in program.nodes)
     return tuple(
-        Kept(_KEPT[kind][0], counts[kind], *_KEPT[kind][1:]) for kind in _KEPT if counts[kind]
+        Kept(kind.name, counts[kind], kind.remembers, kind.forgets)
+        for kind in _KINDS
+        if counts[kind]
     )
 
 
-def find_endless(shard: Shard, *, in_stages: bool) -> frozenset[int]:
-    """List the windows, by their places, of which every element ever seen is remembered.
+def find_retained(program: Program) -> frozenset[Window]:
+    """Find the windows that have to hold what they have handed on.
 
-    Of two stages the second remembers all that it was told.
+    A match stays in its window until it leaves. But where nothing above asks for it again, because each
+    answer rests on it alone or only totals are kept, it need not stay in memory. Only eager and endless
+    windows are let go of: of all others it is known when they forget.
     """
-    return frozenset(plan.source.window for plan in endless(shard.network, all_of_them=in_stages))
+    if program.why_not is not None or program.sent is not None:
+        return frozenset(program.windows)
+    users: dict[PlanNode, list[PlanNode]] = {}
+    for node in program.nodes:
+        for each in node.inputs:
+            users.setdefault(each, []).append(node)
+
+    def is_asked_again(node: PlanNode) -> bool:
+        """Tell whether rows are looked at in a later step than the one in which they came."""
+        if node == program.root and not program.eager:
+            return True
+        return any(
+            _looks_back(user, eager=program.eager)
+            or (not (isinstance(user, Group) and user.is_total) and is_asked_again(user))
+            for user in users.get(node, ())
+        )
+
+    return frozenset(
+        window
+        for window in program.windows
+        if not (program.eager or window.is_endless) or is_asked_again(window)
+    )
+
+
+def _looks_back(node: PlanNode, *, eager: bool) -> bool:
+    if isinstance(node, Join):
+        # With static relations alone nothing is joined later.
+        heard = [each for each in node.inputs if not isinstance(each, StaticRelation)]
+        return not eager or len(heard) > 1
+    is_passing = isinstance(node, Filter | Extend | Project | Union)
+    return not is_passing and not (isinstance(node, Group) and node.is_total)
+
+
+def find_endless(program: Program, *, in_stages: bool) -> frozenset[int]:
+    """List the windows, by their places in the query, of which every element ever seen is remembered.
+
+    Of two stages the second remembers all that it was sent.
+    """
+    retained = find_retained(program)
+    return frozenset(
+        window.match.source.window
+        for window in program.windows
+        if window.is_endless and (in_stages or window in retained)
+    )
 
 
 def refuse_endless(
@@ -75,7 +122,7 @@ def refuse_endless(
     Args:
         query: The query.
         windows: The places of windows of which all is remembered.
-        why_not: Why the query is evaluated anew at its reports, if it is.
+        why_not: Why the query is evaluated from scratch at its reports, if it is.
         allowed: Names of windows, or IRIs of streams, whose state may grow without bound.
 
     Raises:
@@ -85,6 +132,8 @@ def refuse_endless(
         window = query.windows[place]
         if window.name not in allowed and window.stream not in allowed:
             anew = (
-                f" It is evaluated anew at each report: {why_not}." if why_not is not None else ""
+                f" It is evaluated from scratch at each report: {why_not}."
+                if why_not is not None
+                else ""
             )
             raise kept_whole(window, anew)

@@ -8,89 +8,104 @@ from quadweir.algebra.render import render, render_expression
 from quadweir.entailment.schema import Class
 from quadweir.entailment.table import End
 from quadweir.entailment.ways import Ways
-from quadweir.kernel.network import LeafPlan
+from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
+from quadweir.plan.nodes import Match
 from quadweir.plan.query import QueryPlan
+from quadweir.plan.render import render_nodes
 from quadweir.terms import IRI
 
 
-def describe(plan: QueryPlan, *, shards: int | None = None, algebra: bool = True) -> str:
-    """Say how a query is run: what is matched, how rows are sharded and why, what is kept.
+def describe(
+    plan: QueryPlan,
+    *,
+    shards: int | None = None,
+    algebra: bool = True,
+    facts: StaticFacts = NOTHING_KNOWN,
+) -> str:
+    """Say how a query is run: what is matched, how rows are sharded and why, what runs, what is kept.
 
     Args:
-        plan: the plan.
-        shards: how many shards there are to be, if that is known.
-        algebra: begin with the algebra.
+        plan: The plan.
+        shards: How many shards there are to be, if that is known.
+        algebra: Begin with the algebra.
+        facts: What is known of static data.
     """
-    lines = ["algebra", *_indented(render(plan.query)), ""] if algebra else []
-    lines.append("matched before the shuffle")
-    for place, leaf in enumerate(plan.leaves):
-        lines.append(f"  {place}  {_leaf(leaf, plan)}{_to(place, leaf, plan)}")
-        lines += [f"       {way}" for way in _ways(plan.ways(leaf))]
+    parts = [
+        ["algebra", *_indented(render(plan.query))] if algebra else [],
+        _matched(plan),
+        *(_stage(plan, place, shards) for place in range(len(plan.stages))),
+        _answers(plan),
+        _static(plan, facts),
+        _state(plan),
+    ]
+    return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
+
+
+def _matched(plan: QueryPlan) -> list[str]:
+    lines = ["matched before the shuffle"]
+    for place, match in enumerate(plan.matches):
+        lines.append(f"  {place}  {_match(match, plan)}{_to(place, match, plan)}")
+        lines += [f"       {way}" for way in _ways(plan.ways(match))]
         lines += [f"     if {each}" for each in _conditions(place, plan)]
     for place in sorted(plan.elements):
         window = plan.query.windows[plan.sources[place].window]
         lines.append(f"  all elements of <{plan.sources[place].stream}>, for {window.name}")
-    if not plan.leaves and not plan.elements:
-        lines.append("  nothing")
-    lines += ["", "shards"]
-    variable = plan.key.variable
-    lines.append(f"  key      {variable if variable is not None else 'none: one shard'}")
-    lines.append(f"  because  {plan.key.reason}")
+    return lines if len(lines) > 1 else [*lines, "  nothing"]
+
+
+def _stage(plan: QueryPlan, place: int, shards: int | None) -> list[str]:
+    stage = plan.stages[place]
+    lines = [f"stage {place + 1}" if len(plan.stages) > 1 else "shards"]
+    lines.append(f"  key      {stage.key if stage.key is not None else 'none: one shard'}")
+    lines.append(f"  because  {stage.reason}")
     if shards is not None:
-        lines.append(f"  count    {shards_used(plan, shards)}")
-    if plan.key.cut is not None:
-        second = plan.key.second
-        lines += ["", "second stage"]
-        lines.append(f"  gets     changes of {' '.join(map(str, plan.sent)) or 'rows'}")
-        lines.append(f"  key      {second if second is not None else 'none: one shard'}")
-        lines.append(f"  because  {plan.key.second_reason}")
-        if shards is not None:
-            lines.append(f"  count    {second_shards(plan, shards)}")
-    lines += ["", "answers"]
+        lines.append(f"  count    {stage.shards(shards)}")
+    return [*lines, *(f"  {line}" for line in render_nodes(stage.program))]
+
+
+def _answers(plan: QueryPlan) -> list[str]:
+    lines = ["answers"]
     if plan.why_not is not None:
-        lines.append(f"  evaluated anew at every report: {plan.why_not}")
+        lines.append(f"  evaluated from scratch at every report: {plan.why_not}")
     else:
         lines.append("  kept up to date as elements come and go")
-    lines.append(
-        "  leave as soon as their parts have arrived"
-        if plan.eager
-        else "  leave once the watermark has passed their instant"
-        if plan.query.windows
-        else "  leave once"
-    )
-    if plan.fixed:
-        lines += ["", "static data, probed by joins in shards"]
-    for fixed in plan.fixed:
-        text = f"  {' '.join(map(str, fixed.variables))}  {fixed.rows:,} rows, {fixed.placed}"
-        if fixed.asked:
-            few = " ".join(map(str, fixed.asked))
-            text += f"; over files the few values of {few} are looked for before the shuffle"
-        lines.append(text)
+    if plan.eager:
+        lines.append("  leave as soon as their parts have arrived")
+    elif plan.query.windows:
+        lines.append("  leave once the watermark has passed their instant")
+    else:
+        lines.append("  leave once")
+    return lines
+
+
+def _static(plan: QueryPlan, facts: StaticFacts) -> list[str]:
+    lines = []
+    for relation, placed in plan.placed:
+        count = facts.counts.get(relation.query)
+        rows = f"{count:,} rows, " if count is not None else ""
+        lines.append(f"  {' '.join(map(str, relation.variables))}  {rows}{placed.text}")
+    return ["static data, probed by joins in shards", *lines] if lines else []
+
+
+def _state(plan: QueryPlan) -> list[str]:
     bounds = state_bounds(plan.query)
-    if bounds:
-        lines += ["", "state"]
+    if not bounds:
+        return []
+    lines = ["state"]
     for bound in bounds:
         ends = "" if bound.bounded else " (without bound)"
         lines.append(f"  {bound.window}  {bound.text}{ends}")
-    for kept in plan.kept if bounds else ():
+    for kept in plan.kept:
         times = f"{kept.count} of them: " if kept.count > 1 else ""
         lines.append(f"  {kept.name}  {times}{kept.state}; forgets {kept.forgets}")
-    return "\n".join(lines) + "\n"
+    return lines
 
 
-def shards_used(plan: QueryPlan, shards: int) -> int:
-    """How many of the shards that there may be the plan can use."""
-    return shards if plan.key.variable is not None else 1
-
-
-def second_shards(plan: QueryPlan, shards: int) -> int:
-    """How many of the shards that there may be the second stage of a plan can use."""
-    return shards if plan.key.second is not None else 1
-
-
-def _leaf(leaf: LeafPlan, plan: QueryPlan) -> str:
+def _match(leaf: Match, plan: QueryPlan) -> str:
     window = plan.query.windows[leaf.source.window].name
     pattern = "each element" if leaf.pattern is None else _pattern(leaf.pattern)
+    if leaf.graph is not None:
+        pattern = f"GRAPH {leaf.graph} {{ {pattern} }}"
     return f"{pattern}  in {window} over <{leaf.source.stream}>"
 
 
@@ -132,21 +147,22 @@ def _conditions(place: int, plan: QueryPlan) -> list[str]:
         for _, condition in test.conditions:
             parts = [" ".join(render_expression(each).split()) for each in condition.expressions]
             parts += [
-                f"{variable} is among {len(values)} values of static data (over files)"
+                f"{variable} is among {len(values)} values of static data"
                 for variable, values in condition.values
             ]
+            parts += [f"static data has {variable}" for variable, _ in condition.joined]
             found.append(" and ".join(parts))
     return [" or if ".join(found)] if found else []
 
 
-def _to(place: int, leaf: LeafPlan, plan: QueryPlan) -> str:
+def _to(place: int, leaf: Match, plan: QueryPlan) -> str:
     if place in plan.trackers:
         return ", to every shard: its changes bring reports"
-    if place in plan.key.replicated:
-        return f", to every shard: it has no {plan.key.variable}"
-    if plan.key.variable is None or leaf.pattern is None:
+    if place in plan.first.replicated:
+        return f", to every shard: it has no {plan.first.key}"
+    if plan.first.key is None or leaf.pattern is None:
         return ""
-    return f", by {plan.key.variable}"
+    return f", by {plan.first.key}"
 
 
 def _indented(text: str) -> list[str]:

@@ -1,131 +1,116 @@
-"""What of a query's matches can be told to be of no use before they are shuffled.
+"""Which matches of a query can be left out before the shuffle, since they change no answer.
 
-The operators say it: a match whose rows all fall to a filter, or find nothing in the static data that
-they are joined with, changes no answer. The operators apply their conditions all the same, so that
-whoever matches is free to leave out as much of this as it likes.
+The nodes say it: a match whose rows are all dropped by a filter, or find nothing in the static data that
+they are joined with, changes no answer. The nodes apply their conditions all the same, so whoever matches
+is free to leave out as much of this as it likes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, final
-
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias, final
 
 from quadweir.algebra.expressions import Bound, Exists, Expression, VariableExpression
 from quadweir.algebra.scopes import mentioned
-from quadweir.algebra.traverse import rewrite_expressions, walk
-from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.distinct import Distinct
-from quadweir.kernel.multijoin import Join
-from quadweir.kernel.relation import Operator
-from quadweir.kernel.shard import Shard
-from quadweir.kernel.stateless import Extend, Filter, Project, Static, Union
-from quadweir.plan.shardkey import Placed
+from quadweir.algebra.traverse import rewrite_expressions
+from quadweir.algebra.traverse import walk as walk_algebra
+from quadweir.plan.nodes import (
+    Distinct,
+    Extend,
+    Filter,
+    Join,
+    PlanNode,
+    Project,
+    StaticRelation,
+    Union,
+)
+from quadweir.plan.program import Program
 from quadweir.terms import Variable
 
 MOST_VALUES: Final = 1000
 """Static data with more different values is left to the join."""
 
+ValuesOf: TypeAlias = Callable[[StaticRelation, Variable], tuple[str, ...] | None]
+"""Gives the values of a variable in a static relation, in order; None if they are too many."""
+
 
 @final
 @dataclass(frozen=True)
 class Condition:
-    """What has to be true of a match, all of it: expressions, and values that static data has."""
+    """What has to be true of a match, all of it.
+
+    Attributes:
+        expressions: Expressions over what it binds.
+        joined: Variables whose value some row of a static relation must have.
+        values: The same once the values are known and few.
+    """
 
     expressions: tuple[Expression, ...] = ()
+    joined: tuple[tuple[Variable, StaticRelation], ...] = ()
     values: tuple[tuple[Variable, tuple[str, ...]], ...] = ()
 
-    def joined(self, other: Condition) -> Condition:
-        return Condition(self.expressions + other.expressions, self.values + other.values)
+    def both(self, other: Condition) -> Condition:
+        return Condition(self.expressions + other.expressions, self.joined + other.joined)
+
+    def resolved(self, values_of: ValuesOf) -> Condition:
+        """Look up the values of static relations, where they are few."""
+        found = [(variable, values_of(each, variable)) for variable, each in self.joined]
+        return replace(
+            self,
+            joined=(),
+            values=tuple((variable, each) for variable, each in found if each is not None),
+        )
 
     def __bool__(self) -> bool:
-        return bool(self.expressions or self.values)
+        return bool(self.expressions or self.joined or self.values)
 
 
-def find_conditions(shard: Shard) -> dict[int, tuple[Condition, ...]]:
-    """Give for leaves the conditions of which a match has to fulfil one to be of use."""
-    if shard.root is None:
+def find_conditions(program: Program) -> dict[int, tuple[Condition, ...]]:
+    """Give for matches the conditions of which one has to be true for a match to be of use."""
+    if program.why_not is not None:
         return {}
-    operators = shard.network.operators
-    users: list[list[int]] = [[] for _ in operators]
-    for place, (_, inputs) in enumerate(operators):
-        for each in set(inputs):
-            users[each].append(place)
-    finder = _Finder(operators, users, shard.network.place(shard.root), shard.dictionary)
+    users: dict[PlanNode, list[PlanNode]] = {}
+    for node in program.nodes:
+        for each in set(node.inputs):
+            users.setdefault(each, []).append(node)
+    finder = _Finder(program.root, users)
     found = {}
-    for number, (plan, leaf) in enumerate(shard.network.leaves):
-        if plan.pattern is None or number in shard.trackers:
+    for place, window in enumerate(program.windows):
+        if window.match.pattern is None or place in program.trackers:
             continue
-        conditions = finder.above(shard.network.place(leaf), frozenset(plan.variables))
+        conditions = finder.above(window, frozenset(window.match.variables))
         if all(conditions):
-            found[number] = conditions
+            found[place] = conditions
     return found
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Fixed:
-    """A static relation that a query uses.
+MOST_NODES: Final = 1000
+"""Conditions with more operators are left to the operators themselves.
 
-    Attributes:
-        variables: what it binds.
-        rows: how many solutions there are.
-        asked: the variables whose values matches are compared with before the shuffle.
-        placed: which shards have its rows, and why.
-    """
+A chain of BINDs that each use the one before twice says something twice as long with every BIND.
+"""
 
-    variables: tuple[Variable, ...]
-    rows: int
-    asked: tuple[Variable, ...]
-    placed: str
-
-
-def find_fixed(
-    shard: Shard,
-    conditions: Mapping[int, Sequence[Condition]],
-    placed: Mapping[int, Placed],
-) -> tuple[Fixed, ...]:
-    """List the static relations of a query.
-
-    Args:
-        shard: The query's operators.
-        conditions: What `find_conditions` found.
-        placed: For each static operator which shards have its rows.
-    """
-    asked = {
-        variable
-        for each in conditions.values()
-        for condition in each
-        for variable, _ in condition.values
-    }
-    return tuple(
-        Fixed(
-            operator.variables,
-            operator.held(),
-            tuple(variable for variable in operator.variables if variable in asked),
-            placed[place].text,
-        )
-        for place, (operator, _) in enumerate(shard.network.operators)
-        if isinstance(operator, Static) and operator.variables
-    )
-
-
-Bindings = Mapping[Variable, Expression]
+Bindings: TypeAlias = Mapping[Variable, Expression]
 NOTHING_BOUND: Final[Bindings] = {}
 
 
 def _spelled_out(expression: Expression, bound: Bindings) -> Expression | None:
-    """Put for variables what BIND gives them; None where that would say something else.
+    """Put for variables what BIND gives them; None where that would say something else, or too much.
 
     Where BIND fails its variable is unbound, and what needs it fails as the expression itself would;
     only BOUND tells the one from the other.
     """
     if not bound:
         return expression
-    for each in walk(expression):
+    nodes = 0
+    for each in walk_algebra(expression):
         if isinstance(each, Exists) or (isinstance(each, Bound) and each.variable in bound):
+            return None
+        # What is bound has no more than so many nodes itself, so that counting takes no time.
+        value = bound.get(each.variable) if isinstance(each, VariableExpression) else None
+        nodes += 1 if value is None else sum(1 for _ in walk_algebra(value))
+        if nodes > MOST_NODES:
             return None
 
     def put(each: Expression) -> Expression:
@@ -137,62 +122,50 @@ def _spelled_out(expression: Expression, bound: Bindings) -> Expression | None:
 @final
 @dataclass(frozen=True)
 class _Finder:
-    operators: Sequence[tuple[Operator, tuple[int, ...]]]
-    users: Sequence[Sequence[int]]
-    root: int
-    dictionary: Dictionary
+    root: PlanNode
+    users: Mapping[PlanNode, Sequence[PlanNode]]
 
     def above(
-        self, place: int, variables: frozenset[Variable], bound: Bindings = NOTHING_BOUND
+        self, node: PlanNode, variables: frozenset[Variable], bound: Bindings = NOTHING_BOUND
     ) -> tuple[Condition, ...]:
-        """Follow the rows of an operator upwards.
+        """Follow the rows of a node upwards.
 
         `variables` are those that they had from below, and `bound` what BIND made of these.
         """
-        if place == self.root or not self.users[place]:
+        if node == self.root or node not in self.users:
             return (Condition(),)
         return tuple(
             condition
-            for user in self.users[place]
-            for condition in self._through(user, place, variables, bound)
+            for user in self.users[node]
+            for condition in self._through(user, node, variables, bound)
         )
 
     def _through(
-        self, place: int, source: int, variables: frozenset[Variable], bound: Bindings
+        self, node: PlanNode, source: PlanNode, variables: frozenset[Variable], bound: Bindings
     ) -> tuple[Condition, ...]:
-        operator, inputs = self.operators[place]
         own = Condition()
-        match operator:
+        match node:
             case Filter(condition=condition):
                 spelled_out = _spelled_out(condition, bound)
                 if spelled_out is not None and mentioned(spelled_out) <= variables:
                     own = Condition((spelled_out,))
             case Project() | Distinct() | Union():
-                kept = frozenset(operator.variables)
+                kept = frozenset(node.variables)
                 variables &= kept
                 bound = {variable: each for variable, each in bound.items() if variable in kept}
             case Extend(variable=variable, expression=expression):
                 spelled_out = _spelled_out(expression, bound)
                 if spelled_out is not None and mentioned(spelled_out) <= variables:
                     bound = {**bound, variable: spelled_out}
-            case Join():
-                others = [self.operators[each][0] for each in inputs if each != source]
-                own = Condition(values=self._values(others, variables))
+            case Join(inputs=inputs):
+                own = Condition(
+                    joined=tuple(
+                        (variable, each)
+                        for each in inputs
+                        if each != source and isinstance(each, StaticRelation)
+                        for variable in sorted(variables & each.always)
+                    )
+                )
             case _:
                 return (own,)
-        return tuple(own.joined(each) for each in self.above(place, variables, bound))
-
-    def _values(
-        self, others: Sequence[Operator], variables: frozenset[Variable]
-    ) -> tuple[tuple[Variable, tuple[str, ...]], ...]:
-        """List what static inputs of a join bind the variables to, where that is not much."""
-        found = []
-        for each in others:
-            if not isinstance(each, Static):
-                continue
-            rows = np.arange(each.held(), dtype=np.int64)
-            for variable in sorted(variables & each.always):
-                numbers = np.unique(each.column(variable, rows))
-                if len(numbers) <= MOST_VALUES:
-                    found.append((variable, tuple(sorted(self.dictionary.spellings(numbers)))))
-        return tuple(found)
+        return tuple(own.both(each) for each in self.above(node, variables, bound))

@@ -13,16 +13,17 @@ from typing import Final, TypeAlias, final
 from quadweir.algebra.patterns import PatternTerm, TriplePattern
 from quadweir.entailment.table import End, Table
 from quadweir.entailment.ways import NO_WAYS, Way, Ways, ways_of
-from quadweir.kernel.network import LeafPlan, Source
-from quadweir.plan.pushdown import Condition
+from quadweir.plan.nodes import Match, Source
+from quadweir.plan.pushdown import Condition, ValuesOf
 from quadweir.terms import Term, Variable
 
-TERMS: Final = 3
-"""A statement has a subject, a predicate and an object, counted from 0."""
+TERMS: Final = 4
+"""A statement has a subject, a predicate, an object and a graph, counted from 0."""
+_GRAPH: Final = 3
 
 Part: TypeAlias = int | str
 """A term of a statement by its place, or one that is the same for all, by its spelling."""
-ITSELF: Final[tuple[Part, ...]] = (0, 1, 2)
+ITSELF: Final[tuple[Part, ...]] = (0, 1, 2, _GRAPH)
 _ENDS: Final = {End.SUBJECT: 0, End.OBJECT: 2}
 
 
@@ -33,11 +34,12 @@ class Wanted:
 
     Attributes:
         stream: the stream they have to be of.
-        constants: what subject, predicate and object have to be, None for anything.
+        constants: what subject, predicate, object and graph have to be, None for anything.
         equal: pairs of places that have to hold the same term.
-        view: the triple that is tested: the statement itself, or what follows from it by a way.
+        view: the quad that is tested: the statement itself, or what follows from it by a way.
         way: what has to be true of the statement for that to follow.
         follows: whether it is also tested what was looked up to follow from the statement.
+        is_named: whether the statement has to be in a named graph (W11).
         key: the term that says which shard a statement goes to; None for every one.
         leaves: the leaves that want what passes, each with what its variables are bound to.
         elements: the sources that want to hear of every element; then there is nothing to pass.
@@ -52,6 +54,7 @@ class Wanted:
     view: tuple[Part, ...] = ITSELF
     way: Way | None = None
     follows: bool = False
+    is_named: bool = False
     leaves: tuple[tuple[int, tuple[Part, ...]], ...] = ()
     elements: tuple[int, ...] = ()
     conditions: tuple[tuple[tuple[tuple[Variable, Part], ...], Condition], ...] = ()
@@ -69,15 +72,23 @@ class Wanted:
             way = replace(way, predicates=frozenset(), classes=None)
         return replace(self, way=way, conditions=())
 
-    def passes(self, terms: Sequence[Term]) -> bool:
-        """Tell whether a triple of the stream passes, where nothing has to follow from it."""
+    def resolved(self, values_of: ValuesOf) -> Wanted:
+        """Look up the values of static relations that conditions speak of, where they are few."""
+        known = tuple((bound, each.resolved(values_of)) for bound, each in self.conditions)
+        # A condition that is always true makes all of them so.
+        return replace(self, conditions=known if all(each for _, each in known) else ())
+
+    def passes(self, terms: Sequence[Term | None]) -> bool:
+        """Tell whether a quad of the stream passes, where nothing has to follow from it."""
+        if self.is_named and terms[_GRAPH] is None:
+            return False
         return all(
             constant is None or constant == term
             for constant, term in zip(self.constants, terms, strict=True)
         ) and all(terms[one] == terms[other] for one, other in self.equal)
 
 
-def ways_to(leaf: LeafPlan, table: Table | None) -> Ways:
+def ways_to(leaf: Match, table: Table | None) -> Ways:
     """Tell how statements match a leaf, besides by looking like it."""
     if table is None or leaf.pattern is None or leaf.carried:
         return NO_WAYS
@@ -85,7 +96,7 @@ def ways_to(leaf: LeafPlan, table: Table | None) -> Ways:
 
 
 def find_wanted(
-    leaves: Sequence[LeafPlan],
+    leaves: Sequence[Match],
     sources: Sequence[Source],
     elements: Sequence[int],
     keys: Mapping[int, Variable],
@@ -106,10 +117,9 @@ def find_wanted(
     for number, leaf in enumerate(leaves):
         if leaf.pattern is None:
             continue
-        places, equal = _places(leaf.pattern)
-        constants = tuple(
-            None if isinstance(term, Variable) else term for term in terms_of(leaf.pattern)
-        )
+        terms = (*terms_of(leaf.pattern), leaf.graph)
+        places, equal = _places(terms)
+        constants = tuple(None if isinstance(term, Variable) else term for term in terms)
         ways = ways_to(leaf, table)
         for view, way in ((ITSELF, None), *((_view(way), way) for way in ways.listed)):
             test = Wanted(
@@ -120,6 +130,7 @@ def find_wanted(
                 view,
                 way,
                 ways.looked_up,
+                leaf.graph is not None,
             )
             bound = tuple(view[places[variable]] for variable in leaf.variables)
             found.setdefault(test, []).append((number, bound))
@@ -139,12 +150,13 @@ def find_wanted(
 
 def _view(way: Way) -> tuple[Part, ...]:
     derived = (way.derived.subject, way.derived.predicate, way.derived.object)
-    return tuple(_ENDS[atom] if isinstance(atom, End) else str(atom) for atom in derived)
+    parts = (_ENDS[atom] if isinstance(atom, End) else str(atom) for atom in derived)
+    return (*parts, _GRAPH)  # what follows from a statement is in its graph (N1)
 
 
 def _conditions(
     wanted_by: Sequence[tuple[int, tuple[Part, ...]]],
-    leaves: Sequence[LeafPlan],
+    leaves: Sequence[Match],
     conditions: Mapping[int, Sequence[Condition]],
 ) -> tuple[tuple[tuple[tuple[Variable, Part], ...], Condition], ...]:
     """Gather what the leaves of a test say, unless one of them wants everything."""
@@ -162,11 +174,13 @@ def terms_of(pattern: TriplePattern) -> tuple[PatternTerm, ...]:
     return (pattern.subject, pattern.predicate, pattern.object)
 
 
-def _places(pattern: TriplePattern) -> tuple[dict[Variable, int], tuple[tuple[int, int], ...]]:
+def _places(
+    terms: Sequence[PatternTerm | None],
+) -> tuple[dict[Variable, int], tuple[tuple[int, int], ...]]:
     """Say where each variable stands first, and which places have to hold the same."""
     first: dict[Variable, int] = {}
     equal = []
-    for place, term in enumerate(terms_of(pattern)):
+    for place, term in enumerate(terms):
         if isinstance(term, Variable):
             if term in first:
                 equal.append((first[term], place))

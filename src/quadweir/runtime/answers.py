@@ -19,18 +19,19 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from quadweir import rows
-from quadweir.algebra.query import ConstructForm, ContinuousQuery
+from quadweir import rows, spelling
+from quadweir.algebra.query import ConstructForm, ContinuousQuery, TemplateTerm, TripleTemplate
 from quadweir.errors import InternalError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS
 from quadweir.kernel.shard import Shard
 from quadweir.runtime.letters import LETTER
-from quadweir.terms import IRI, BlankNode, Literal, Variable
+from quadweir.terms import BlankNode, Variable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+_SIZE: Final = "_size"
 SOLUTION: Final = "_solution"
 """What tells solutions apart, where a template makes blank nodes for each."""
 FACTS: Final = ("late", "through", "held", "kernel_ms", "replayed")
@@ -121,7 +122,8 @@ def present(raw: DataFrame, query: ContinuousQuery, shape: Shape) -> DataFrame:
 
     Returns:
         Report instant, sign, and either `bindings`, a struct of canonical spellings with NULL for
-        what is not bound, or, for CONSTRUCT, `graph`, an array of triples.
+        what is not bound, or, for CONSTRUCT, `graph`, an array of quads with NULL for the default
+        graph.
     """
     answers = raw.where(F.col(rows.SIGN).isNotNull())
     named = {variable: F.col(_column(place)) for place, variable in enumerate(shape.variables)}
@@ -144,7 +146,7 @@ def with_times(raw: DataFrame, query: ContinuousQuery, shape: Shape, stream: str
         raise InternalError("only a CONSTRUCT makes statements")
     named = {variable: F.col(_column(place)) for place, variable in enumerate(shape.variables)}
     is_answer = F.col(rows.SIGN).isNotNull()
-    nothing = F.array(F.struct(*[F.lit(None).cast("string").alias(n) for n in rows.TERMS[:3]]))
+    nothing = F.array(F.struct(*[F.lit(None).cast("string").alias(n) for n in rows.TERMS]))
     graph = F.when(is_answer, _filled(query.form, named)).otherwise(nothing)
     found = raw.where(is_answer | (F.col("through") > ALWAYS)).select(
         F.coalesce(rows.REPORT, "through").alias(rows.REPORT),
@@ -154,25 +156,28 @@ def with_times(raw: DataFrame, query: ContinuousQuery, shape: Shape, stream: str
     return as_statements(found, stream)
 
 
-def as_statements(answers: DataFrame, stream: str) -> DataFrame:
+def as_statements(answers: DataFrame, stream: str, *, named: bool = True) -> DataFrame:
     """Give the triples of CONSTRUCT answers as statements of a stream (A5).
 
-    An answer of several triples becomes one element: its triples share a graph name, which timed
-    lines keep.
+    Args:
+        answers: what `present` gives.
+        stream: the stream.
+        named: give an answer of several triples a graph name, for those that the template puts
+            into no graph. Timed lines tell by it that they are one element.
     """
     number = F.xxhash64(rows.REPORT, rows.SIGN, rows.TRIPLES)
-    name = F.concat(F.lit("_:a"), F.lower(F.hex(number)))
-    return answers.select(
+    found = answers.select(
         F.lit(stream).alias(rows.STREAM),
         F.col(rows.REPORT).alias(rows.EVENT_TIME),
         number.alias(rows.POSITION),
-        F.when(F.size(rows.TRIPLES) > 1, name).alias(rows.GRAPH + "_name"),
+        F.size(rows.TRIPLES).alias(_SIZE),
         F.inline(rows.TRIPLES),
-    ).select(
-        *rows.ELEMENT,
-        *rows.TERMS[:3],
-        F.col(rows.GRAPH + "_name").alias(rows.GRAPH),
     )
+    graph = F.col(rows.GRAPH)
+    if named:
+        name = F.concat(F.lit("_:a"), F.lower(F.hex(rows.POSITION)))
+        graph = F.coalesce(graph, F.when(F.col(_SIZE) > 1, name))
+    return found.select(*rows.ELEMENT, *rows.TERMS[:3], graph.alias(rows.GRAPH))
 
 
 def _column(place: int) -> str:
@@ -181,9 +186,7 @@ def _column(place: int) -> str:
 
 def _makes_blank_nodes(query: ContinuousQuery) -> bool:
     return isinstance(query.form, ConstructForm) and any(
-        isinstance(term, BlankNode)
-        for triple in query.form.template
-        for term in (triple.subject, triple.predicate, triple.object)
+        isinstance(term, BlankNode) for triple in query.form.template for term in triple.parts
     )
 
 
@@ -191,23 +194,27 @@ def _filled(form: ConstructForm, named: Mapping[Variable, Column]) -> Column:
     """Fill in a template; blank nodes are new for each solution (S3), bad triples are left out."""
     nothing = F.lit(None).cast("string")
 
-    def value(term: IRI | Literal | BlankNode | Variable) -> Column:
+    def value(term: TemplateTerm | None) -> Column:
         match term:
+            case None:
+                return nothing
             case Variable():
                 return named.get(term, nothing)
             case BlankNode():
                 return F.concat(F.lit("_:c"), F.col(SOLUTION), F.lit(f"-{term.label}"))
+            case TripleTemplate():
+                return spelling.triple_term(
+                    value(term.subject), value(term.predicate), value(term.object)
+                )
             case _:
                 return F.lit(str(term))
 
     found = []
     for triple in form.template:
-        subject, predicate, end = map(value, (triple.subject, triple.predicate, triple.object))
-        is_triple = (
-            (subject.startswith("<") | subject.startswith("_:"))
-            & predicate.startswith("<")
-            & end.isNotNull()
-        )
-        terms = zip(rows.TERMS[:3], (subject, predicate, end), strict=True)
-        found.append(F.when(is_triple, F.struct(*[term.alias(name) for name, term in terms])))
+        subject, predicate, end, graph = terms = [value(term) for term in triple.terms]
+        is_quad = spelling.is_resource(subject) & spelling.is_iri(predicate) & end.isNotNull()
+        if triple.graph is not None:
+            is_quad = is_quad & spelling.is_resource(graph)
+        named_terms = zip(rows.TERMS, terms, strict=True)
+        found.append(F.when(is_quad, F.struct(*[term.alias(name) for name, term in named_terms])))
     return F.array_distinct(F.array_compact(F.array(*found)))

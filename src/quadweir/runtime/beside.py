@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 
 from quadweir import rows
 from quadweir.errors import InternalError
+from quadweir.private import make_folder, replaced
 from quadweir.runtime.batchreports import BatchReports
 from quadweir.runtime.besidefiles import AnswerFiles, answers_in, link_answers, rows_in_files
 from quadweir.runtime.handover import count_rows_in, matched_rows, stages_in_python
@@ -125,7 +126,7 @@ class ShardsBeside:
     def prepare(self) -> None:
         for outlet in self._outlets:
             outlet.sink.prepare()
-        self._scratch.mkdir(parents=True)
+        make_folder(self._scratch)
         # They load the kernel while Spark plans the first batch.
         self._shards.start()
         answers = answers_in(self._spark, self._shards.files, self._shards.schema)
@@ -193,9 +194,8 @@ class ShardsBeside:
             if known["batch"] == batch:
                 return int(known["now"]), True
         now = int(time.time() * 1000)
-        scratch = self._scratch / _CLOCK
-        scratch.write_text(json.dumps({"batch": batch, "now": now}), encoding="utf-8")
-        scratch.replace(file)
+        with replaced(file) as scratch:
+            scratch.write_text(json.dumps({"batch": batch, "now": now}), encoding="utf-8")
         return now, False
 
     # --- rows in ---

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, final
 
 import pyarrow as pa
 
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.kernel.fixed import Share, StaticSource
-from quadweir.kernel.given import Cut
-from quadweir.kernel.shapes import answer_variables
 from quadweir.kernel.shard import Shard
-from quadweir.plan.describe import second_shards, shards_used
 from quadweir.plan.query import QueryPlan
+from quadweir.plan.shapes import answer_variables
 from quadweir.runtime.answers import Shape
 from quadweir.runtime.exchange import BLOB, FIRST, SHARD_KEY, shard_keys
+from quadweir.runtime.functions import install_functions
 from quadweir.runtime.handover import pack_matches
 from quadweir.runtime.stages import Receiver, Sender
 from quadweir.runtime.unpacking import Unpacker
@@ -28,31 +28,36 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class ShardSpec:
-    """What a worker needs to make a shard of a query.
+    """What a worker needs to make a shard of one stage of a query.
 
     Attributes:
-        plan: the query's plan.
-        static: the static data.
-        streams: the streams there are.
-        stage: 0 if there is one stage; else 1 or 2.
-        keys: the shuffle keys of the second stage, in the first.
-        letters: whether to write letters about what is late.
-        shards: the shuffle keys of the shards of this stage, in their order.
+        plan: The query's plan.
+        static: The static data.
+        static_digest: Names the static data.
+        stage: The place of the stage in the plan.
+        shards: The shuffle keys of the shards of this stage, in their order.
+        keys: The shuffle keys of the next stage; none in the last.
+        letters: Whether to write letters about what is late.
+        functions: The registered functions that the query calls, packed.
     """
 
     plan: QueryPlan
     static: StaticSource
-    streams: tuple[str, ...]
     static_digest: str = ""
     stage: int = 0
+    shards: tuple[int, ...] = ()
     keys: tuple[int, ...] = ()
     letters: bool = False
-    shards: tuple[int, ...] = ()
+    functions: bytes = b""
 
     def __getstate__(self) -> dict[str, object]:
         # A worker is sent no more than a shard needs: what is larger than a megabyte Spark sends in
         # another way, which the driver's own worker for streams has not.
         return {**self.__dict__, "plan": self.plan.for_shards()}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state)
+        install_functions(self.functions)
 
     @property
     def shape(self) -> Shape:
@@ -61,34 +66,31 @@ class ShardSpec:
 
     @property
     def is_given(self) -> bool:
-        """Whether this is the second of two stages."""
-        return self.stage == _LAST
+        """Whether a stage before this one sends it what it takes."""
+        return self.stage > 0
 
-    def stages(self, keys: tuple[int, ...]) -> tuple[ShardSpec, ShardSpec]:
-        """Give the two stages of a query that has two; `keys` are those of the second."""
-        return replace(self, stage=1, keys=keys), replace(self, stage=2)
+    @property
+    def sends(self) -> bool:
+        """Whether what it gives is for a stage after this one."""
+        return self.stage < len(self.plan.stages) - 1
+
+    def stages(self, keys: Sequence[tuple[int, ...]]) -> list[ShardSpec]:
+        """Give the stages of the query; `keys` are the shuffle keys of each."""
+        return [
+            replace(self, stage=place, shards=own, keys=then)
+            for place, (own, then) in enumerate(zip(keys, (*keys[1:], ()), strict=True))
+        ]
 
     def share(self, key: int | None) -> Share | None:
         """Give what the shard of a shuffle key has of static data; None for all of it."""
-        variable, places = self.plan.key.variable, self.plan.divided
-        if variable is None or not places or len(self.shards) < 2 or key is None:
+        if len(self.shards) < 2 or key is None:
             return None
-        # No static data is left in a second stage: any share will do.
-        number = 0 if self.is_given else self.shards.index(key)
-        return Share(variable, places, number, len(self.shards))
+        return Share(self.shards.index(key), len(self.shards))
 
     def make(self, key: int | None = None) -> Shard:
         """Make the shard of a shuffle key; None if no rows go to it."""
-        cut = self.plan.key.cut
-        stage = Cut(cut, self.plan.sent, self.is_given) if cut is not None else None
-        return Shard(
-            self.plan.query,
-            static=self.static,
-            streams=self.streams,
-            records=False,
-            cut=stage if self.stage else None,
-            share=self.share(key),
-        )
+        program = self.plan.stages[self.stage].program
+        return Shard(program, static=self.static, records=False, share=self.share(key))
 
     def reader(self, shard: Shard) -> Unpacker | Receiver:
         """Give what turns blobs into the shard's events."""
@@ -99,13 +101,10 @@ class ShardSpec:
     @property
     def writer(self) -> Shape | Sender:
         """What the shard gives is packed by this."""
-        if self.stage != 1:
+        sent = self.plan.stages[self.stage].program.sent
+        if sent is None:
             return self.shape
-        second = self.plan.key.second
-        return Sender(self.keys, self.plan.sent.index(second) if second is not None else None)
-
-
-_LAST = 2
+        return Sender(self.keys, sent.variables.index(sent.key) if sent.key is not None else None)
 
 
 @final
@@ -160,17 +159,11 @@ def answer_bounded(statements: DataFrame, spec: ShardSpec, *, shards: int) -> Da
         Answers as the shards give them, for `answers.present`.
     """
     spark, plan = statements.sparkSession, spec.plan
-    count = shards_used(plan, shards)
-    keys = shard_keys(spark, count, count)
-    blobs = pack_matches(statements, plan, keys)
+    keys = [shard_keys(spark, count, count) for count in plan.shards(shards)]
 
-    def run(blobs: DataFrame, spec: ShardSpec, count: int) -> DataFrame:
+    def run(blobs: DataFrame, spec: ShardSpec) -> DataFrame:
+        count = len(spec.shards)
         gathered = blobs.repartition(count, SHARD_KEY).sortWithinPartitions(SHARD_KEY, FIRST)
         return gathered.mapInArrow(BoundedRun(spec), spec.writer.schema)
 
-    spec = replace(spec, shards=keys)
-    if plan.key.cut is None:
-        return run(blobs, spec, count)
-    then = second_shards(plan, shards)
-    first, second = spec.stages(shard_keys(spark, then, then))
-    return run(run(blobs, first, count), second, then)
+    return reduce(run, spec.stages(keys), pack_matches(statements, plan, keys[0]))

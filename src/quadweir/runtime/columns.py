@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from pyspark.sql import functions as F
 
+from quadweir import spelling
 from quadweir.algebra.expressions import (
     And,
     Arithmetic,
@@ -126,7 +127,9 @@ def _compared(
             if operator not in ("=", "!=") or not {one, other} <= terms.keys():
                 return None
             a, b = terms[one], terms[other]
-            equal = Verdict(a == b, ~(_is_literal(a) & _is_literal(b)))
+            # Literals are equal by value, and triple terms if their parts are.
+            triples = a.startswith("<<") & b.startswith("<<")
+            equal = Verdict(a == b, ~(_is_literal(a) & _is_literal(b)) & ~triples)
         case VariableExpression(variable=variable), Constant(term=IRI() as iri):
             if operator not in ("=", "!=") or variable not in terms:
                 return None
@@ -292,13 +295,15 @@ def _called(
 ) -> Verdict | None:
     match function, arguments:
         case (
-            ("ISIRI" | "ISURI" | "ISBLANK" | "ISLITERAL"),
+            ("ISIRI" | "ISURI" | "ISBLANK" | "ISLITERAL" | "ISTRIPLE"),
             (VariableExpression(variable=variable),),
         ):
             if variable not in terms:
                 return None
-            start = {"ISBLANK": "_:", "ISLITERAL": '"'}.get(function, "<")
-            return _certain(terms[variable].startswith(start))
+            start = {"ISBLANK": "_:", "ISLITERAL": '"', "ISTRIPLE": "<<"}.get(function, "<")
+            truth = terms[variable].startswith(start)
+            # A triple term begins like an IRI.
+            return _certain(truth & ~terms[variable].startswith("<<") if start == "<" else truth)
         case "SAMETERM", (VariableExpression(variable=variable), Constant(term=term)):
             if variable not in terms:
                 return None
@@ -328,7 +333,7 @@ def _searched(
             return None
     # Between the brackets or the quotes, if nothing is escaped there.
     text = F.substring(term, F.lit(2), F.length(term) - F.lit(2))
-    is_text = term.startswith("<") if takes_iris else F.expr("false")
+    is_text = spelling.is_iri(term) if takes_iris else F.expr("false")
     is_plain = _is_literal(term) & term.endswith('"') & ~term.contains("\\")
     method = {
         "STRSTARTS": text.startswith,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from quadweir import rows
 from quadweir.algebra.render import render
 from quadweir.errors import UsageError
-from quadweir.plan.describe import second_shards, shards_used
 from quadweir.runtime.bounded import ShardSpec
 from quadweir.runtime.exchange import SHARD_KEY, shard_keys
 from quadweir.runtime.handover import pack_matches
@@ -54,15 +52,15 @@ def answer_continuously(
 
     spark = statements.sparkSession
     partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
-    count, then = shards_used(spec.plan, shards), second_shards(spec.plan, shards)
-    if count > partitions:
+    counts = spec.plan.shards(shards)
+    if max(counts) > partitions:
         raise UsageError(
-            f"{count} shards do not fit {partitions} shuffle partitions",
+            f"{max(counts)} shards do not fit {partitions} shuffle partitions",
             hint="Set spark.sql.shuffle.partitions to the number of shards.",
         )
-    keys = shard_keys(spark, count, partitions)
+    keys = [shard_keys(spark, count, partitions) for count in counts]
     clock = str(checkpoint.absolute() / "offsets") if checkpoint is not None else ""
-    blobs = pack_matches(statements, spec.plan, keys, clock=clock)
+    blobs = pack_matches(statements, spec.plan, keys[0], clock=clock)
 
     def run(blobs: DataFrame, spec: ShardSpec, metrics: str, *told: Column) -> DataFrame:
         found = blobs.groupBy(SHARD_KEY).transformWithStateInPandas(
@@ -81,10 +79,9 @@ def answer_continuously(
             F.sum("replayed").alias("replayed"),
         )
 
-    last = spec = replace(spec, shards=keys)
-    if spec.plan.key.cut is not None:
-        first, last = spec.stages(shard_keys(spark, then, partitions))
-        blobs = run(blobs, first, FIRST_METRICS).where(F.col(SHARD_KEY).isNotNull())
+    *before, last = spec.stages(keys)
+    for each in before:
+        blobs = run(blobs, each, FIRST_METRICS).where(F.col(SHARD_KEY).isNotNull())
     return run(blobs, last, METRICS, F.count(rows.SIGN).alias("answers"))
 
 

@@ -72,7 +72,7 @@ def _in_set(name: str, spelled: Sequence[str]) -> Column:
 
 
 def _is_resource(term: Column) -> Column:
-    return ~term.startswith('"')
+    return ~term.startswith('"') & ~term.startswith("<<")
 
 
 # --- what is looked up --------------------------------------------------------------------------
@@ -84,7 +84,7 @@ def with_consequences(statements: DataFrame, plan: QueryPlan) -> DataFrame:
     A column says whether a row is what an element carries.
     """
     table = plan.table
-    if table is None or not any(plan.ways(leaf).looked_up for leaf in plan.leaves):
+    if table is None or not any(plan.ways(leaf).looked_up for leaf in plan.matches):
         return statements.withColumn(CARRIED, F.expr("true"))
     names = rows.TERMS[:3]
 
@@ -94,7 +94,7 @@ def with_consequences(statements: DataFrame, plan: QueryPlan) -> DataFrame:
 
     every = F.concat(F.array(row(None)), F.transform(_looked_up(table), row))
     letters = [name for name in (LETTER,) if name in statements.columns]
-    found = _look_up(statements, table).select(*rows.ELEMENT, *letters, F.inline(every))
+    found = _look_up(statements, table).select(*rows.ELEMENT, rows.GRAPH, *letters, F.inline(every))
     # Nothing follows from what cannot be read.
     return found.where(F.col(CARRIED) | F.col(LETTER).isNull()) if letters else found
 

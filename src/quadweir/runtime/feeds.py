@@ -14,7 +14,8 @@ from pyspark.sql import functions as F
 from quadweir import rows
 from quadweir.errors import NotImplementedYetError, UsageError
 from quadweir.runtime.processor import Timing
-from quadweir.sources.records import event_time
+from quadweir.sources.declare import undeclared
+from quadweir.sources.records import ahead_reason, event_time
 from quadweir.terms import IRI
 from quadweir.vocab import XSD
 
@@ -59,6 +60,7 @@ class Feed:
         timed_by: the predicate that its event times are read from, if they are.
         told: whether rows without a triple say how far time has come in it.
         made_by: the query whose answers it is, if it is made by one of this engine.
+        ahead_ms: how far ahead of the clock its elements may be; None for any time.
     """
 
     iri: str
@@ -68,6 +70,7 @@ class Feed:
     timed_by: str | None = None
     told: bool = False
     made_by: MadeBy | None = None
+    ahead_ms: int | None = None
 
 
 @final
@@ -126,19 +129,17 @@ def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -
     for iri, predicate in event_times(plan).items():
         feed = feeds.get(iri)
         if feed is None:
-            known = ", ".join(f"<{one}>" for one in feeds) or "none"
-            raise UsageError(
-                f"the query reads the stream <{iri}>, which is not declared",
-                hint=f"Declared streams: {known}.",
-            )
+            raise undeclared(iri, feeds)
         own = spool / hashlib.sha256(iri.encode()).hexdigest()[:12] if spool is not None else None
         wanted = predicate.value if predicate is not None else None
         opened = feed.open(wanted if wanted != feed.timed_by else None, own)
-        plain = plain and not feed.told and rows.REASON not in opened.columns
+        ahead_ms = feed.ahead_ms if opened.isStreaming else None
+        is_plain = not feed.told and rows.REASON not in opened.columns and ahead_ms is None
+        plain = plain and is_plain
         rows_of = _complete(opened)
         if wanted is not None and wanted != feed.timed_by and not rows_of.isStreaming:
             rows_of = timed_by(rows_of, wanted)
-        frames.append(with_times_that_can_be(rows_of))
+        frames.append(with_times_that_can_be(rows_of, ahead_ms))
         delays[iri] = feed.delay_ms
         idles[iri] = feed.idle_ms
     if not frames:
@@ -163,29 +164,43 @@ def _complete(frame: DataFrame) -> DataFrame:
     )
 
 
-def with_times_that_can_be(frame: DataFrame) -> DataFrame:
-    """Make dead letters of statements whose times are thousands of years away (P5).
+def with_times_that_can_be(frame: DataFrame, ahead_ms: int | None = None) -> DataFrame:
+    """Make dead letters of statements with implausible times (P5, S4).
 
-    Most likely they are not milliseconds. One of them would end all windows.
+    One of them would end all windows, and make later elements late until that time has come. Times
+    that are thousands of years away are most likely not milliseconds.
+
+    Args:
+        frame: statements, and dead letters told by their reason.
+        ahead_ms: how far ahead of the clock they may be; None for any time.
     """
     # Rows without a triple tell how far time has come, which may be to the end of it.
-    is_far = F.col(rows.PREDICATE).isNotNull() & ~F.col(rows.EVENT_TIME).between(
-        -rows.LAST_TIME_MS, rows.LAST_TIME_MS
+    is_statement = F.col(rows.PREDICATE).isNotNull()
+    time = F.col(rows.EVENT_TIME)
+    is_far = is_statement & ~time.between(-rows.LAST_TIME_MS, rows.LAST_TIME_MS)
+    reason = F.when(
+        is_far,
+        F.concat(
+            F.lit("its time, "),
+            time.cast("string"),
+            F.lit(", is thousands of years away: milliseconds since 1970 are meant"),
+        ),
     )
+    is_bad = is_far
+    if ahead_ms is not None:
+        ahead = ahead_reason(time, ahead_ms)
+        is_bad = is_far | (is_statement & ahead.isNotNull())
+        reason = F.coalesce(reason, F.when(is_statement, ahead))
     triple = F.concat_ws(" ", *(F.col(name) for name in rows.TERMS[:3]))
     said = {
         rows.SOURCE: F.col(rows.STREAM),
         rows.PLACE: F.concat(F.lit("position "), F.col(rows.POSITION).cast("string")),
-        rows.REASON: F.concat(
-            F.lit("its time, "),
-            F.col(rows.EVENT_TIME).cast("string"),
-            F.lit(", is thousands of years away: milliseconds since 1970 are meant"),
-        ),
+        rows.REASON: reason,
         rows.RECORD: F.substring(triple, 1, rows.DEAD_LETTER_TEXT),
     }
     return frame.select(
         *(
-            F.coalesce(F.col(name), F.when(is_far, said[name])).alias(name)
+            F.coalesce(F.col(name), F.when(is_bad, said[name])).alias(name)
             if name in said
             else F.col(name)
             for name in frame.columns

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, final
 
+from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.render import render
 from quadweir.errors import StateError
-from quadweir.plan.describe import shards_used
 from quadweir.plan.query import QueryPlan
+from quadweir.private import make_folder, replaced
 
 NAME: Final = "quadweir.json"
-VERSION: Final = 5
+VERSION: Final = 8
 """Counts up whenever older state, or the note about it, cannot be read any more."""
 _MOST_LINES: Final = 30
 
@@ -72,11 +73,11 @@ class Fingerprint:
     ) -> Fingerprint:
         return Fingerprint(
             render(plan.query),
-            shards_used(plan, shards),
+            plan.shards(shards)[0],
             partitions,
             static,
             schema=schema,
-            layout=plan.key.layout,
+            layout=plan.layout,
             held=hashlib.sha256(plan.held.encode()).hexdigest(),
             inputs=inputs,
             shards_in=shards_in,
@@ -94,8 +95,13 @@ class Fingerprint:
         if not file.is_file():
             return None
         try:
-            return _read(json.loads(file.read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            table = json.loads(file.read_text(encoding="utf-8"))
+            told = table.pop("digest")
+            # Another release may have made its digest in another way; its version is refused anyway.
+            if table["version"] == VERSION and told != _digest(table):
+                raise ValueError("its digest does not fit: it was changed")
+            return _read(table)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise StateError(
                 f"{file} cannot be read",
                 detail=str(error),
@@ -105,7 +111,7 @@ class Fingerprint:
     @property
     def digest(self) -> str:
         """SHA-256 over all of it."""
-        return hashlib.sha256(json.dumps(self._table(), sort_keys=True).encode()).hexdigest()
+        return _digest(self._table())
 
     def is_but_for_static(self, other: Fingerprint) -> bool:
         """Tell whether static data, its own or that of queries it reads, is all that differs."""
@@ -147,18 +153,30 @@ class Fingerprint:
         """
         known = Fingerprint.left_in(checkpoint)
         if known is not None:
+            _check_batches(checkpoint)
             if known == self:
                 return
             if not (reload_static and self.is_but_for_static(known)):
                 raise self._refusal(known, checkpoint)
             self.replace_static(checkpoint)
             return
-        if (checkpoint / "offsets").exists():
-            raise StateError(
-                f"{checkpoint} is the checkpoint of something that is no query of ours",
-                hint="Start with a new checkpoint folder.",
-            )
+        _refuse_foreign(checkpoint)
         self._write(checkpoint)
+
+    @staticmethod
+    def check_query(checkpoint: Path, optimized: ContinuousQuery) -> None:
+        """Refuse a checkpoint of another query, before anything else is known of this one.
+
+        Raises:
+            StateError: it is; the error says what differs.
+        """
+        known = Fingerprint.left_in(checkpoint)
+        if known is None:
+            _refuse_foreign(checkpoint)
+            return
+        now = replace(known, algebra=render(optimized), version=VERSION)
+        if now != known:
+            raise now._refusal(known, checkpoint)
 
     def replace_static(self, checkpoint: Path) -> None:
         """Note that static data is another from now on."""
@@ -166,11 +184,11 @@ class Fingerprint:
 
     def _write(self, checkpoint: Path) -> None:
         file = checkpoint / NAME
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        scratch = file.with_name(f".{NAME}.new")
-        table = {**self._note(), "digest": self.digest}
-        scratch.write_text(json.dumps(table, indent=1), encoding="utf-8")
-        scratch.replace(file)
+        make_folder(checkpoint)
+        note = self._note()
+        table = {**note, "digest": _digest(note)}
+        with replaced(file) as scratch:
+            scratch.write_text(json.dumps(table, indent=1), encoding="utf-8")
 
     def _refusal(self, known: Fingerprint, checkpoint: Path) -> StateError:
         hint = "Start with a new checkpoint folder, or run what it was made for."
@@ -243,6 +261,39 @@ class Fingerprint:
             return ""
         pairs = zip(self.inputs, known.inputs, strict=True)
         return "".join(f": {'; '.join(now._changes(then))}" for now, then in pairs if now != then)
+
+
+def _refuse_foreign(checkpoint: Path) -> None:
+    if (checkpoint / "offsets").exists():
+        raise StateError(
+            f"{checkpoint} is the checkpoint of something that is no query of ours",
+            hint="Start with a new checkpoint folder.",
+        )
+
+
+def _check_batches(checkpoint: Path) -> None:
+    """Refuse a checkpoint in which batches are done that were never begun.
+
+    Spark would begin the last one that it knows of again, and then number other batches like those that
+    a sink has already: their answers would be lost.
+
+    Raises:
+        StateError: a file of Spark's is missing.
+    """
+    begun, done = (
+        max((int(each.name) for each in (checkpoint / name).glob("[0-9]*")), default=-1)
+        for name in ("offsets", "commits")
+    )
+    if done > begun:
+        raise StateError(
+            f"{checkpoint / 'offsets'} lacks the file of batch {done}, which is done",
+            detail="Some files of the checkpoint are missing.",
+            hint="Put the checkpoint back as it was, or start with a new one.",
+        )
+
+
+def _digest(table: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(table, sort_keys=True).encode()).hexdigest()
 
 
 def _read(table: Mapping[str, Any]) -> Fingerprint:

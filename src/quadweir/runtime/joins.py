@@ -1,7 +1,7 @@
 """Joins of two streams on Spark: records go to shards as blobs, and so do pairs come back.
 
 Records of one key meet in one shard. Each task sends every shard its own records and, of all
-records, when time went on (`kernel.joinclock`), so that every shard finds the same watermark at the
+records, when time went on (`kernel.streamjoin.clock`), so that every shard finds the same watermark at the
 same record. The order of arrival within a batch is by time of arrival, then by task, then as the
 task read them; batches follow one another.
 """
@@ -31,8 +31,8 @@ from pyspark.sql.types import (
 from quadweir import rows
 from quadweir.errors import StateError, UsageError
 from quadweir.kernel.arrays import Ints, ints
-from quadweir.kernel.joinclock import Heard
-from quadweir.kernel.joinwindows import JoinTiming, JoinWindow
+from quadweir.kernel.streamjoin.clock import Heard
+from quadweir.kernel.streamjoin.windows import JoinTiming, JoinWindow
 from quadweir.mapping.joins import KEY, SIDE, JoinInput, shown_key
 from quadweir.runtime.exchange import (
     BLOB,
@@ -50,7 +50,7 @@ from quadweir.runtime.letters import late_reason
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from quadweir.kernel.streamjoin import Pairs, StreamJoin
+    from quadweir.kernel.streamjoin.join import Pairs, StreamJoin
 
 METRICS: Final = "quadweir_join_"
 """Under this name and a number Spark's progress tells how a join fares."""
@@ -172,7 +172,7 @@ class JoinSpec:
         return HostedJoin(self)
 
     def make(self) -> StreamJoin:
-        from quadweir.kernel.streamjoin import StreamJoin
+        from quadweir.kernel.streamjoin.join import StreamJoin
 
         return StreamJoin(self.window, self.timing, self.child, self.parent)
 
@@ -420,7 +420,7 @@ class HostedJoin:
         return told.filter(told.column(others[0]).is_valid())
 
     def _step(self, table: pa.Table, order: Ints, heard: Heard) -> Iterator[Pairs]:
-        from quadweir.kernel.streamjoin import Arrivals
+        from quadweir.kernel.streamjoin.join import Arrivals
 
         side, at, arrival = (table.column(name).to_numpy() for name in _NUMBERS[:3])
         key = table.column(KEY).combine_chunks()

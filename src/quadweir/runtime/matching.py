@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from quadweir import rows
-from quadweir.kernel.instants import reports_on_close
+from quadweir import rows, spelling
 from quadweir.plan.query import QueryPlan
 from quadweir.plan.wanted import TERMS, Part, Wanted
 from quadweir.runtime.columns import may_hold
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 # A row after matching: when, where, its bits (`matchbits`), its terms, and a hash of all of it.
-VALUES: Final = ("value0", "value1", "value2")
+VALUES: Final = ("value0", "value1", "value2", "value3")
 HASH: Final = "hash"
 _NUMBER: Final = "stream_number"
 
@@ -37,6 +36,7 @@ END: Final = "urn:quadweir:end"
 """An element of this stream ends all others: the windows run empty (E3)."""
 
 _NAMES: Final = rows.TERMS[:TERMS]
+_TRIPLE: Final = _NAMES[:3]
 
 
 def stream_numbers(plan: QueryPlan) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         numbers=len(streams),
         # When windows close depends on the last of all elements. Else only answers wait for it, and
         # for more than that where time is let be late.
-        exact=reports_on_close(plan.query),
+        exact=plan.first.program.report.on_close,
     )
     # The edge is asked for last: what passed a test tells its time anyway, and of what is no statement
     # the time does not count. Since it remembers rows, Spark does not move the filter to where it would
@@ -118,7 +118,7 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
     heard = some(bool(each.elements) for each in plan.wanted)
     if heard is not None:
         # Never NULL: with one NULL among them, integers would go through floating-point numbers.
-        terms.append(F.when(heard, F.xxhash64(*_NAMES)).otherwise(nothing).alias(HASH))
+        terms.append(F.when(heard, F.xxhash64(*_TRIPLE)).otherwise(nothing).alias(HASH))
     fields = {TOLD: ~is_triple, STREAM: F.col(_NUMBER)}
     for key in {each.key for each in plan.wanted if each.key is not None and shards > 1}:
         term = F.col(VALUES[key]) if isinstance(key, int) else F.lit(key)
@@ -148,9 +148,12 @@ def _scoped(place: int, streams: tuple[str, ...]) -> Column:
     term = F.col(_NAMES[place])
     if place == 1:
         return term
-    prefixes = F.array(*(F.lit(f"_:{stream_prefix(stream)}") for stream in streams))
-    named = F.concat(F.get(prefixes, F.col(_NUMBER)), F.substr(term, F.lit(3)))
-    return F.when(term.startswith("_:"), named).otherwise(term)
+    prefixes = F.array(*(F.lit(stream_prefix(stream)) for stream in streams))
+    prefix = F.get(prefixes, F.col(_NUMBER))
+    if place != 2:
+        named = F.concat(F.lit("_:"), prefix, F.substr(term, F.lit(3)))
+        return F.when(term.startswith("_:"), named).otherwise(term)
+    return spelling.with_labels(term, prefix)
 
 
 def _passed(tests: Sequence[Wanted], is_of: Mapping[str, Column], *, fixed: bool) -> Column:
@@ -172,9 +175,9 @@ def _passed(tests: Sequence[Wanted], is_of: Mapping[str, Column], *, fixed: bool
         else:
             named.setdefault(str(*predicates), []).append((at, test))
     found = F.lit(0).cast("bigint")
-    for spelling, these in named.items():
+    for predicate, these in named.items():
         found = F.when(
-            F.col(rows.PREDICATE) == F.lit(spelling), _bits(these, is_of, fixed=fixed)
+            F.col(rows.PREDICATE) == F.lit(predicate), _bits(these, is_of, fixed=fixed)
         ).otherwise(found)
     return found.bitwiseOR(_bits(other, is_of, fixed=fixed)) if other else found
 
@@ -185,20 +188,22 @@ def _bits(
     nothing = F.lit(0).cast("bigint")
     found = [
         F.when(
-            _condition(test, is_of[test.stream], fixed=fixed), F.lit(1 << at).cast("bigint")
+            condition_of(test, is_of[test.stream], fixed=fixed), F.lit(1 << at).cast("bigint")
         ).otherwise(nothing)
         for at, test in tests
     ]
     return reduce(lambda one, more: one.bitwiseOR(more), found)
 
 
-def _condition(test: Wanted, is_of_stream: Column, *, fixed: bool) -> Column:
+def condition_of(test: Wanted, is_of_stream: Column, *, fixed: bool) -> Column:
     """Tell whether a statement passes a test: its constants, and its terms that stand twice."""
     conditions = [is_of_stream]
     if test.way is not None:
         conditions.append(follows(test.way))
     if test.elements or not test.follows:
         conditions.append(F.col(CARRIED))
+    if test.is_named:
+        conditions.append(F.col(rows.GRAPH).isNotNull())
     seen = [_part(part) for part in test.view]
     for place, constant in enumerate(test.constants):
         # What the view says, and the predicate, which was looked at before, need not be asked.

@@ -1,22 +1,21 @@
-"""How a running query fares: what Spark says of its batches, added up; for Prometheus too."""
+"""How a running query fares: what Spark says of its batches, added up."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterable
 from typing import Any, Final, final
 
-from quadweir.errors import UsageError
 from quadweir.runtime.continuous import FIRST_METRICS, METRICS
 from quadweir.runtime.feeds import METRICS as INPUT_METRICS
+from quadweir.runtime.progress import is_batch
 
 # As in the kernel: nothing is known yet, and all is known.
 _EDGE: Final = 2**59
 _RATE_SECONDS: Final = 10.0
 _COUNTED: Final = (
-    (INPUT_METRICS, ("statements", "dead_letters")),
+    (INPUT_METRICS, ("statements", "dead_letters", "ahead")),
     (FIRST_METRICS, ("late",)),
     (METRICS, ("answers", "late")),
 )
@@ -35,8 +34,8 @@ class Meter:
         self._seen: tuple[str, int] = ("", -1)
         self._history: list[tuple[float, int, int]] = []
         self._found: dict[str, Any] = {
-            "batches": 0, "statements": 0, "dead_letters": 0, "answers": 0, "late": 0,
-            "through": None, "held": 0, "state_rows": 0, "state_bytes": 0,
+            "batches": 0, "statements": 0, "dead_letters": 0, "ahead": 0, "answers": 0, "late": 0,
+            "through": None, "held": None, "state_rows": None, "state_bytes": None,
             "batch_ms": None, "kernel_ms": None, "state_ms": None, "spark_ms": None,
         }  # fmt: skip
         self._lock = threading.Lock()
@@ -46,8 +45,8 @@ class Meter:
         with self._lock:
             for report in reports:
                 run, batch = str(report.runId), int(report.batchId)
-                if run == self._seen[0] and batch <= self._seen[1]:
-                    continue  # Spark also repeats the number of the last while nothing arrives
+                if not is_batch(report) or (run == self._seen[0] and batch <= self._seen[1]):
+                    continue
                 self._seen = (run, batch)
                 self._add(report)
             known = self._found["statements"], self._found["answers"]
@@ -105,99 +104,3 @@ class Meter:
         seconds = max(now - began, 1e-3)
         last = self._history[-1][1:]
         return (last[0] - first[0]) / seconds, (last[1] - first[1]) / seconds
-
-
-# --- for Prometheus ----------------------------------------------------------------------------
-
-_EXPOSED: Final[tuple[tuple[str, str, str, str, float], ...]] = (
-    ("batches", "batches_total", "counter", "Batches taken", 1),
-    ("statements", "input_statements_total", "counter", "Statements read", 1),
-    ("dead_letters", "dead_letters_total", "counter", "Records that could not be read", 1),
-    ("answers", "answers_total", "counter", "Answers given", 1),
-    ("late", "late_matches_total", "counter", "Matches of elements that came too late", 1),
-    ("input_rate", "input_statements_per_second", "gauge", "Statements a second of late", 1),
-    ("answer_rate", "answers_per_second", "gauge", "Answers a second of late", 1),
-    ("lag_ms", "watermark_lag_seconds", "gauge", "How far the watermark is behind the clock", 1e-3),
-    ("held", "mappings_held", "gauge", "Mappings that shards remember", 1),
-    ("state_rows", "state_rows", "gauge", "Rows in Spark's state store", 1),
-    ("state_bytes", "state_bytes", "gauge", "Bytes in Spark's state store", 1),
-    ("batch_ms", "batch_seconds", "gauge", "Time of the last batch", 1e-3),
-    ("kernel_ms", "batch_python_seconds", "gauge", "Part of it in shards, in Python", 1e-3),
-    ("state_ms", "batch_state_seconds", "gauge", "Part of it for writing state", 1e-3),
-    ("spark_ms", "batch_spark_seconds", "gauge", "The rest of it", 1e-3),
-)
-
-
-def exposition(queries: Mapping[str, Mapping[str, Any]]) -> str:
-    r"""Write the metrics of queries, by their names, as Prometheus reads them.
-
-    Spec: https://prometheus.io/docs/instrumenting/exposition_formats/
-
-    >>> print(exposition({'a"b': {"answers": 3, "lag_ms": None, "batch_ms": 250}}), end="")
-    # HELP quadweir_answers_total Answers given
-    # TYPE quadweir_answers_total counter
-    quadweir_answers_total{query="a\"b"} 3
-    # HELP quadweir_batch_seconds Time of the last batch
-    # TYPE quadweir_batch_seconds gauge
-    quadweir_batch_seconds{query="a\"b"} 0.25
-    """
-    lines = []
-    for key, name, kind, told, scale in _EXPOSED:
-        samples = [
-            f'quadweir_{name}{{query="{_escaped(query)}"}} {found[key] * scale:.10g}'
-            for query, found in queries.items()
-            if found.get(key) is not None
-        ]
-        if samples:
-            lines += [f"# HELP quadweir_{name} {told}", f"# TYPE quadweir_{name} {kind}", *samples]
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _escaped(label: str) -> str:
-    return label.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-
-
-@final
-class MetricsServer:
-    """Answers `GET /metrics` on this machine only, until it is closed.
-
-    Args:
-        read: gives the metrics of each query by its name.
-        port: where; 0 for any that is free, which `port` then tells.
-
-    Raises:
-        UsageError: the port is taken.
-    """
-
-    def __init__(self, read: Callable[[], Mapping[str, Mapping[str, Any]]], port: int) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                if self.path != "/metrics":
-                    self.send_error(404)
-                    return
-                body = exposition(read()).encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-                """Say nothing of requests."""
-
-        try:
-            self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-        except OSError as error:
-            raise UsageError(
-                f"port {port} cannot be used for metrics: {error.strerror}",
-                hint="Choose another with --metrics-port.",
-            ) from None
-        self.port = int(self._server.server_address[1])
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stop answering."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()

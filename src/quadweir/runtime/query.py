@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from quadweir import rows
 from quadweir.algebra.analyze import analyze, refuse_unbounded
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
+from quadweir.algebra.warn import warnings_of
 from quadweir.entailment.close import refuse_transitive, static_closure
 from quadweir.entailment.needs import needs_of
 from quadweir.entailment.schema import Schema
@@ -23,21 +24,26 @@ from quadweir.entailment.table import Table
 from quadweir.errors import UnsupportedError, UsageError
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.bounds import refuse_endless
-from quadweir.plan.describe import describe, shards_used
+from quadweir.plan.describe import describe
+from quadweir.plan.facts import NO_STATIC_DATA, NOTHING_KNOWN, StaticFacts
 from quadweir.plan.query import QueryPlan, plan_query
+from quadweir.private import make_folder
 from quadweir.runtime import shardpool
 from quadweir.runtime.answers import as_statements, present, with_times
 from quadweir.runtime.beside import Outlet, ShardsBeside
 from quadweir.runtime.bounded import ShardSpec, answer_bounded
+from quadweir.runtime.claims import Claim
 from quadweir.runtime.continuous import answer_continuously
 from quadweir.runtime.feeds import METRICS as INPUT_METRICS
 from quadweir.runtime.feeds import Feed, Opened, open_feeds
 from quadweir.runtime.fingerprint import DRIVER, EXECUTORS, Fingerprint
+from quadweir.runtime.functions import packed_functions
 from quadweir.runtime.handover import counting_rows, stages_in_python
 from quadweir.runtime.letters import dead_letters as letters_of
 from quadweir.runtime.metrics import Meter
 from quadweir.runtime.recording import Recorder
 from quadweir.runtime.staticdata import Prepared, StaticData
+from quadweir.runtime.unmatched import unmatched_in_static, unmatched_in_streams
 from quadweir.runtime.whole import whole
 from quadweir.sinks.gate import Gate
 from quadweir.sinks.start import Call, Split, start
@@ -84,6 +90,9 @@ class RegisteredQuery:
         allow_unbounded: windows and streams that may be kept whole.
         schema: what else follows from the triples of streams and static data (N1).
 
+    Attributes:
+        warnings: what in the query is legal but probably not meant, such as unknown functions.
+
     Raises:
         UnboundedStateError: the query would have to keep a stream whole.
         UnsupportedError: a window would need the closure of a transitive property.
@@ -102,6 +111,7 @@ class RegisteredQuery:
         schema: Schema | None = None,
     ) -> None:
         analyze(query)
+        self.warnings = warnings_of(query)
         refuse_unbounded(query, allowed=frozenset(map(IRI, allow_unbounded)))
         if shards is not None and shards < 1:
             raise UsageError(f"{shards} shards cannot hold anything", hint="Ask for 1 or more.")
@@ -115,13 +125,15 @@ class RegisteredQuery:
             refuse_transitive(schema, query)
         self.partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
         self._most = shards or self.partitions
-        self._planned = self._plan(self._prepare())
+        # Right for any static data; nothing of that is read yet.
+        self._draft = self._planned_by(NO_STATIC_DATA if self._static.is_empty else NOTHING_KNOWN)
         refuse_endless(
             self._optimized,
-            self.plan.endless,
-            self.plan.why_not,
+            self._draft.endless,
+            self._draft.why_not,
             allowed=frozenset(map(IRI, allow_unbounded)),
         )
+        self._last_planned: _Planned | None = None
         self._running: StreamingQuery | None = None
         self._beside: ShardsBeside | None = None
         self._shards_in = DRIVER if self._is_on_one_machine else EXECUTORS
@@ -132,8 +144,16 @@ class RegisteredQuery:
         # otherwise than it runs here.
         self._runs_over: dict[RegisteredQuery, _Planned] = {}
         self._start: Callable[[], object] | None = None
-        self._observation: Observation | None = None
+        self._observed: tuple[Observation, DataFrame] | None = None
         self._meter = Meter()
+        self._claim: Claim | None = None
+
+    @property
+    def _planned(self) -> _Planned:
+        """The plan over static data as it was read last; the first who asks has it read."""
+        if self._last_planned is None:
+            self._last_planned = self._plan(self._prepare())
+        return self._last_planned
 
     @property
     def plan(self) -> QueryPlan:
@@ -143,7 +163,7 @@ class RegisteredQuery:
     @property
     def shards(self) -> int:
         """How many shards it uses."""
-        return shards_used(self.plan, self._most)
+        return self.plan.shards(self._most)[0]
 
     @property
     def spec(self) -> ShardSpec:
@@ -158,17 +178,22 @@ class RegisteredQuery:
 
     def _plan(self, prepared: Prepared, *, like: str = "") -> _Planned:
         """Plan over static data; `like` is the layout of rows that are there already."""
-        schema, source = self._schema, prepared.source
-        plan = plan_query(
+        plan = self._planned_by(prepared.facts, like=like).resolved(prepared.values_of)
+        functions = packed_functions(plan.query)
+        spec = ShardSpec(plan, prepared.source, prepared.digest, functions=functions)
+        return _Planned(plan, spec, prepared, like)
+
+    def _planned_by(self, facts: StaticFacts, *, like: str = "") -> QueryPlan:
+        """Plan with what is known of static data."""
+        schema = self._schema
+        return plan_query(
             self._optimized,
-            static=source,
             streams=self._streams,
+            facts=facts,
             table=Table.of(schema, needs_of(self.query)) if schema is not None else None,
             shards=self._most,
             like=like,
         )
-        spec = ShardSpec(plan, source, self._streams, prepared.digest)
-        return _Planned(plan, spec, prepared, like)
 
     @property
     def _streams(self) -> tuple[str, ...]:
@@ -179,7 +204,7 @@ class RegisteredQuery:
 
         The columns are `t`, the report instant in milliseconds; `sign`, + or -; and `bindings`, a
         struct with the canonical spelling of what each variable is bound to, or, for CONSTRUCT,
-        `graph`, an array of triples.
+        `graph`, an array of quads, whose `graph` is NULL for the default graph.
 
         Args:
             spool: where TCP and MQTT keep what arrived until it is processed; only they need it.
@@ -238,6 +263,7 @@ class RegisteredQuery:
         every: timedelta | None = None,
         available_now: bool = False,
         statements: str | None = None,
+        name_elements: bool = True,
         name: str | None = None,
         record: Path | None = None,
         dead_letters: Sink | None = None,
@@ -252,6 +278,8 @@ class RegisteredQuery:
             every: how often a batch is taken; default: as soon as the last one is done.
             available_now: take what is there now and end.
             statements: write the triples of a CONSTRUCT as statements of a stream of this IRI.
+            name_elements: give the triples of one such answer a graph name in common, by which timed
+                lines keep them together; without, what the template puts in no graph is in none.
             name: what Spark calls the query.
             record: a folder for all that it reads (`recording.Recorder`), to check its answers by.
             dead_letters: where rows of `rows.DEAD_LETTER_SCHEMA` go: records that cannot be read, and
@@ -264,8 +292,9 @@ class RegisteredQuery:
                 if Spark runs on one machine, and not very many queries do so already.
 
         Raises:
-            StateError: the checkpoint was made for another query, another schema, other static data
-                or another number of shards; the error says what differs. With `reload_static` other
+            StateError: another process runs with the checkpoint; or it was made for another query,
+                another schema, other static data or another number of shards; the error says what
+                differs. With `reload_static` other
                 static data, of this query or of those that feed it, is refused only where
                 `reload_static()` would refuse it.
             UsageError: it runs already, or its streams are all there.
@@ -273,6 +302,44 @@ class RegisteredQuery:
         if self._running is not None and self._running.isActive:
             raise UsageError("the query runs already", hint="Stop it first, or register another.")
         checkpoint = Path(checkpoint)
+        claim = Claim(checkpoint)
+        try:
+            self._begin(
+                sink,
+                checkpoint=checkpoint,
+                every=every,
+                available_now=available_now,
+                statements=statements,
+                name_elements=name_elements,
+                name=name,
+                record=record,
+                dead_letters=dead_letters,
+                reload_static=reload_static,
+                shards_in=shards_in,
+            )
+        except BaseException:
+            claim.release()
+            raise
+        self._let_go()
+        self._claim = claim
+        return self
+
+    def _begin(
+        self,
+        sink: Sink,
+        *,
+        checkpoint: Path,
+        every: timedelta | None,
+        available_now: bool,
+        statements: str | None,
+        name_elements: bool,
+        name: str | None,
+        record: Path | None,
+        dead_letters: Sink | None,
+        reload_static: bool,
+        shards_in: str | None,
+    ) -> None:
+        """Start a run over a checkpoint that is this process's."""
         left = Fingerprint.left_in(checkpoint)
         self._shards_in = self._chosen(shards_in, left)
         self._settle(left)
@@ -290,7 +357,9 @@ class RegisteredQuery:
 
         def answers(raw: DataFrame) -> DataFrame:
             found = present(raw, self.plan.query, self.spec.shape)
-            return as_statements(found, statements) if statements is not None else found
+            if statements is None:
+                return found
+            return as_statements(found, statements, named=name_elements)
 
         read = self._read(opened, record=record, letters=dead_letters is not None)
         spec = replace(self.spec, letters=dead_letters is not None)
@@ -338,6 +407,7 @@ class RegisteredQuery:
                 every=every,
                 available_now=available_now,
                 statements=statements,
+                name_elements=name_elements,
                 name=name,
                 record=record,
                 dead_letters=dead_letters,
@@ -345,7 +415,6 @@ class RegisteredQuery:
             )
 
         self._start = again
-        return self
 
     def _start_in_executors(
         self,
@@ -361,8 +430,8 @@ class RegisteredQuery:
         def split(raw: DataFrame) -> tuple[DataFrame, DataFrame]:
             return answers(raw), letters_of(raw)
 
-        # Matching, and one stage or two: what anybody else hands to Python has to be weighed.
-        own = 2 if self.plan.key.cut is None else 3
+        # Matching, and each stage: what anybody else hands to Python has to be weighed.
+        own = 1 + len(self.plan.stages)
         is_alone = stages_in_python(raw) == own and not any(
             isinstance(each, Call) and not each.whole for each in (sink, dead_letters)
         )
@@ -408,8 +477,7 @@ class RegisteredQuery:
             DataError: a file is not what its name says.
             PlanError: FROM names a graph that is not there any more.
             UnsupportedError: with the new data something else would have to be held, or in other
-                shards; that may be if a second stage is sharded by a variable that OPTIONAL binds,
-                which was bound in all of the static data and is not now. What is in one piece stays so.
+                shards.
         """
         known = self._runs_as if self.isActive else self.fingerprint.digest
         running = self._runs_over if self.isActive else {}
@@ -417,7 +485,7 @@ class RegisteredQuery:
         for query in self._all_queries():
             then = running.get(query)
             # Rows stay where they are, if they can, however else they could lie over the new data.
-            like = then.plan.key.layout if then is not None else ""
+            like = then.plan.layout if then is not None else ""
             found[query] = query._plan(query._prepare(), like=like)
             now = found[query].plan
             if then is not None and now.held != then.plan.held:
@@ -430,7 +498,7 @@ class RegisteredQuery:
         for query, planned in found.items():
             then = running.get(query, query._planned)
             is_same = planned.prepared.digest == then.prepared.digest
-            query._planned = then if is_same and (running or not then.like) else planned
+            query._last_planned = then if is_same and (running or not then.like) else planned
         if self.fingerprint.digest == known:
             return False
         if self._start is not None and self.isActive:
@@ -449,8 +517,8 @@ class RegisteredQuery:
         where another number of shards is asked for than then, there is none: that is for the user to say.
         """
         like = known.layout if known is not None and known.most == self._most else ""
-        if like not in (self._planned.like, self.plan.key.layout):
-            self._planned = self._plan(self._planned.prepared, like=like)
+        if like not in (self._planned.like, self.plan.layout):
+            self._last_planned = self._plan(self._planned.prepared, like=like)
         # If others than then feed it, it is refused later.
         left = known.inputs if known is not None else ()
         for query, then in itertools.zip_longest(self._feeding(), left):
@@ -493,7 +561,7 @@ class RegisteredQuery:
         Args:
             spark: add Spark's own plan.
         """
-        text = describe(self.plan, shards=self.shards)
+        text = describe(self.plan, shards=self._most, facts=self._planned.prepared.facts)
         return f"{text}\nSpark\n{self.spark_plan()}\n" if spark else text
 
     def spark_plan(self) -> str:
@@ -522,7 +590,10 @@ class RegisteredQuery:
     @property
     def isActive(self) -> bool:  # noqa: N802 - as Spark's StreamingQuery has it
         """Whether it runs."""
-        return self._running is not None and bool(self._running.isActive)
+        is_active = self._running is not None and bool(self._running.isActive)
+        if not is_active:
+            self._let_go()
+        return is_active
 
     @property
     def lastProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
@@ -538,7 +609,10 @@ class RegisteredQuery:
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
         """Wait until it ends, as Spark's StreamingQuery does."""
-        return self.streaming.awaitTermination(timeout)
+        ended = self.streaming.awaitTermination(timeout)
+        if ended is not False:
+            self._let_go()
+        return ended
 
     def processAllAvailable(self) -> None:  # noqa: N802 - as Spark's StreamingQuery has it
         """Wait until all that is there now was answered; for tests."""
@@ -552,26 +626,32 @@ class RegisteredQuery:
         """Stop it; its checkpoint lets it go on later."""
         if self._running is None:
             return
-        if self._beside is None:
-            self._running.stop()
-            return
         # Spark waits for the batch that it is at.
-        stopped = self._beside.hurry()
+        stopped = self._beside.hurry() if self._beside is not None else None
         try:
             self._running.stop()
         finally:
-            stopped()
-            self._beside.close()
+            if self._beside is not None and stopped is not None:
+                stopped()
+                self._beside.close()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Let other processes have the checkpoint."""
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
 
     def metrics(self) -> dict[str, Any]:
         """How the query has fared since it was first started here.
 
-        `batches`, `statements`, `dead_letters`, `answers` and `late` (matches of late elements) are
-        totals; `input_rate` and `answer_rate` are statements and answers a second of late; `through`
+        `batches`, `statements`, `dead_letters`, `ahead` (those of them whose times are implausibly far
+        ahead), `answers` and `late` (matches of late elements) are totals; `input_rate` and `answer_rate` are statements and answers a second of late; `through`
         is the instant until which all is known, in milliseconds, None before and after; `lag_ms` how
         far it lies behind the clock; `held` the mappings that shards remember; `state_rows` and
         `state_bytes` what Spark's state store holds, or the logs of shards beside the driver; `batch_ms` the time of the last batch, of which
-        `kernel_ms` in shards, `state_ms` for writing state and `spark_ms` the rest.
+        `kernel_ms` in shards, `state_ms` for writing state and `spark_ms` the rest. What
+        is not known before the first batch is None.
 
         Spark remembers a hundred batches: ask at least as often for totals without gaps.
         """
@@ -579,14 +659,31 @@ class RegisteredQuery:
             self._meter.add(self.recentProgress)
         return self._meter.metrics()
 
-    def input_counts(self) -> dict[str, int]:
+    def input_counts(self) -> dict[str, int | None]:
         """How many statements and dead letters the bounded run of `to_dataframe` read.
 
-        It waits until that frame has been computed, by whatever action.
+        `earliest` is the earliest event time of a statement, None if there is none. It waits until
+        that frame has been computed, by whatever action.
         """
-        if self._observation is None:
-            return {"statements": 0, "dead_letters": 0}
-        return {name: int(count) for name, count in self._observation.get.items()}
+        if self._observed is None:
+            return {"statements": 0, "dead_letters": 0, "earliest": None}
+        observation, frame = self._observed
+        observed: Any = observation
+        if observed._jo.getRow().length():
+            return dict(observation.get)
+        # Where nothing matched, Spark drops what it had begun, and with it what was observed.
+        return frame.agg(*_observed()).collect()[0].asDict()
+
+    def unmatched(self) -> list[str]:
+        """Say what of a bounded run matched nothing, a line for each: patterns, and empty streams.
+
+        The streams are read once more for it.
+        """
+        found = unmatched_in_static(self._planned.prepared.unmatched)
+        opened = open_feeds(self.plan, self._feeds, None)
+        if opened is not None and not opened.is_streaming:
+            found += unmatched_in_streams(opened.statements, self.plan)
+        return found
 
     # --- inside ---
 
@@ -602,8 +699,9 @@ class RegisteredQuery:
             return answer_bounded(empty, self.spec, shards=1), False
         if not opened.is_streaming:
             # Without a name of its own: queries over the answers of queries have several.
-            self._observation = Observation()
-            told = replace(opened, frame=opened.frame.observe(self._observation, *_counts()))
+            observation = Observation()
+            self._observed = observation, opened.frame
+            told = replace(opened, frame=opened.frame.observe(observation, *_observed()))
             return answer_bounded(told.statements, self.spec, shards=self.shards), False
         statements = self._read(opened, tag=tag)
         found = answer_continuously(
@@ -623,17 +721,18 @@ class RegisteredQuery:
         # Counting goes row by row, outside of Spark's compiled code; where rows that sources give
         # are what is counted, Spark has counted them already.
         if not opened.plain:
-            opened = replace(opened, frame=opened.frame.observe(INPUT_METRICS + tag, *_counts()))
+            counts = (*_counts(), _ahead())
+            opened = replace(opened, frame=opened.frame.observe(INPUT_METRICS + tag, *counts))
         statements = opened.frame if letters else opened.statements
         if record is None:
             return statements
-        record.mkdir(parents=True, exist_ok=True)
+        make_folder(record)
         recorder = Recorder(str(record.absolute()))
         return statements.mapInArrow(recorder, statements.schema)
 
     def _read_feeds(self) -> list[Feed]:
         """List the streams that it reads, as far as they are known."""
-        read = {source.stream for source in self.plan.sources}
+        read = {source.stream for source in self._draft.sources}
         return [self._feeds[iri] for iri in sorted(read & self._feeds.keys())]
 
     def _check_construct(self) -> None:
@@ -651,10 +750,23 @@ def _counts() -> tuple[Column, Column]:
     )
 
 
+def _observed() -> tuple[Column, Column, Column]:
+    """Count what is read of bounded streams, and find the earliest event time."""
+    # Rows without a triple only say how far time has come.
+    is_statement = F.col(rows.REASON).isNull() & F.col(rows.PREDICATE).isNotNull()
+    earliest = F.min(F.when(is_statement, F.col(rows.EVENT_TIME)))
+    return (*_counts(), earliest.alias("earliest"))
+
+
+def _ahead() -> Column:
+    """Count the dead letters that are too far ahead in time (S4)."""
+    return F.count_if(F.col(rows.REASON).startswith(rows.AHEAD)).alias("ahead")
+
+
 def _difference(then: QueryPlan, now: QueryPlan) -> str:
     """Say what differs in what two plans hold."""
-    if then.key.layout != now.key.layout:
-        return f"Rows are sharded {then.key.layout}, and would be {now.key.layout}."
+    if then.layout != now.layout:
+        return f"Rows are sharded {then.layout}, and would be {now.layout}."
     if then.eager != now.eager:
         told = {True: "as soon as their parts have arrived", False: "when time has come to them"}
         return f"Answers leave {told[then.eager]}, and would leave {told[now.eager]}."

@@ -16,7 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from quadweir.algebra.work import VARIABLE as MOST_WORK
 from quadweir.errors import EnvironmentProblem
+from quadweir.private import private_files, umask
+from quadweir.runtime.callbacks import guard_callbacks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,6 +71,7 @@ KEEP_MEMORY: Final[Mapping[str, str]] = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
 }
 
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOG4J2: Final = """\
 rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
@@ -145,13 +149,18 @@ def build(
 
     _check_version()
     master = master or os.environ.get("QUADWEIR_MASTER") or "local[*]"
-    settings = _settings(master, shards, jars, verbose)
-    settings.update(config or {})
+    settings = _settings(master, shards, jars)
     builder = SparkSession.builder.appName(app_name).master(master)
-    for key, value in settings.items():
-        builder = builder.config(key, value)
     try:
-        with _starting_with(KEEP_MEMORY if sys.platform == "linux" else {}):
+        with (
+            _starting_with(KEEP_MEMORY if sys.platform == "linux" else {}),
+            private_files(),
+            _quiet_logs() as quiet,
+        ):
+            if not verbose:
+                settings[_JAVA_OPTIONS] += f" {quiet}"
+            for key, value in {**settings, **(config or {})}.items():
+                builder = builder.config(key, value)
             session = builder.getOrCreate()
     except Exception as error:
         raise EnvironmentProblem(
@@ -159,6 +168,8 @@ def build(
             detail=str(error).splitlines()[0] if str(error) else type(error).__name__,
             hint="Run `quadweir doctor` to see what is missing.",
         ) from error
+    guard_callbacks(session)
+    _pass_limit(session)
     if not verbose:
         from quadweir.runtime.chatter import sift
 
@@ -184,6 +195,8 @@ def adopt(spark: SparkSession) -> SessionReport:
         raise EnvironmentProblem(
             "the given SparkSession has been stopped", hint="Hand in one that is running."
         )
+    guard_callbacks(spark)
+    _pass_limit(spark)
     wanted = dict(STREAMING)
     is_local = str(spark.sparkContext.master).startswith("local")
     if is_local:
@@ -213,6 +226,13 @@ def adopt(spark: SparkSession) -> SessionReport:
     return SessionReport(changed=changed, notes=tuple(notes))
 
 
+def _pass_limit(session: SparkSession) -> None:
+    """Give Python workers the limit on work, wherever they run; Java's environment may be another."""
+    # What Spark hands every worker with its code; there is no setting for a session that runs already.
+    if MOST_WORK in os.environ:
+        session.sparkContext.environment[MOST_WORK] = os.environ[MOST_WORK]
+
+
 @contextmanager
 def _starting_with(variables: Mapping[str, str]) -> Iterator[None]:
     """Give what is started meanwhile these variables; what the user set stays."""
@@ -235,12 +255,12 @@ def _check_version() -> None:
         )
 
 
-def _settings(
-    master: str, shards: int | None, jars: Sequence[Path] | None, verbose: bool
-) -> dict[str, str]:
+def _settings(master: str, shards: int | None, jars: Sequence[Path] | None) -> dict[str, str]:
     settings = dict(STREAMING)
     settings["spark.sql.shuffle.partitions"] = str(shards or _cores(master))
     settings["spark.ui.showConsoleProgress"] = "false"
+    # Hadoop sets permissions itself, whatever the process has as its umask.
+    settings["spark.hadoop.fs.permissions.umask-mode"] = f"{umask():03o}"
     # Between Java and its Python workers TCP makes a small batch wait for acknowledgements.
     if hasattr(socket, "AF_UNIX"):
         settings["spark.python.unix.domain.socket.enabled"] = "true"
@@ -262,9 +282,7 @@ def _settings(
     options = ["-Xss16m"]
     if master.startswith("local"):
         options += _JVM_FOR_ROWS
-    if not verbose:
-        options.append(f"-Dlog4j2.configurationFile={_quiet_logs()}")
-    settings["spark.driver.extraJavaOptions"] = " ".join(options)
+    settings[_JAVA_OPTIONS] = " ".join(options)
     if master.startswith(("local", "spark://127.0.0.1:", "spark://localhost:")):
         # One machine: nothing listens beyond it, and a host name that does not resolve, or
         # resolves to an address that comes and goes, cannot stop a run.
@@ -273,6 +291,9 @@ def _settings(
     if master.startswith("local"):
         settings.update(LOCAL_ONLY)
         settings["spark.ui.enabled"] = "false"
+        if not master.startswith("local-cluster"):
+            # Java listens for executors of others, too. Here there are none: Spark makes up a secret.
+            settings["spark.authenticate"] = "true"
         # For every job and micro-batch Spark writes out the plan, although no page shows it; with the
         # long patterns of N-Triples (0005) that stood out in stack samples of a small job.
         settings["spark.sql.ui.explainMode"] = "simple"
@@ -302,11 +323,13 @@ def _driver_memory_mib() -> int:
     return max(1024, min(8192, total // 4))
 
 
-def _quiet_logs() -> str:
-    path = Path(tempfile.gettempdir()) / f"quadweir-log4j2-{os.getuid()}.properties"
-    if not path.is_file() or path.read_text() != _LOG4J2:
-        # Replaced whole, since another run may be reading it.
-        scratch = path.with_suffix(f".{os.getpid()}")
-        scratch.write_text(_LOG4J2)
-        scratch.replace(path)
-    return path.as_uri()
+@contextmanager
+def _quiet_logs() -> Iterator[str]:
+    """Give the option that makes Java log little; it is to start meanwhile.
+
+    Java runs what a logging configuration says. So the file is where nobody else can put one.
+    """
+    with tempfile.TemporaryDirectory(prefix="quadweir-") as folder:
+        path = Path(folder, "log4j2.properties")
+        path.write_text(_LOG4J2)
+        yield f"-Dlog4j2.configurationFile={path.as_uri()}"

@@ -23,11 +23,14 @@ from pathlib import Path
 from typing import BinaryIO, Final, final
 
 from quadweir.errors import StateError
+from quadweir.private import make_folder
 from quadweir.runtime.hosting import Hosted, packed_entry, snapshot_is_due, unpacked_entry
 
 _NOTHING: Final = -1
-# The batch, how long the note and what follows it are, and a checksum of both.
-_ENTRY: Final = struct.Struct("<qQQI")
+# The batch, and how long the note and what follows it are; then a checksum of all of it.
+_ENTRY: Final = struct.Struct("<qQQ")
+_CHECK: Final = struct.Struct("<I")
+_HEAD: Final = _ENTRY.size + _CHECK.size
 _WAIT_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 0.02
 
@@ -46,7 +49,7 @@ class ShardLog:
 
     def __init__(self, folder: Path, *, wait_seconds: float = _WAIT_SECONDS) -> None:
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self._lock = (folder / "lock").open("w")
         try:
             _locked(self._lock.fileno(), folder, wait_seconds)
@@ -172,18 +175,20 @@ class ShardLog:
 
 def _written(batch: int, note: str, data: bytes) -> bytes:
     told = note.encode()
-    check = zlib.crc32(data, zlib.crc32(told))
-    return b"".join((_ENTRY.pack(batch, len(told), len(data), check), told, data))
+    head = _ENTRY.pack(batch, len(told), len(data))
+    check = zlib.crc32(data, zlib.crc32(told, zlib.crc32(head)))
+    return b"".join((head, _CHECK.pack(check), told, data))
 
 
 def _entries(data: bytes) -> Iterator[tuple[int, str, bytes, int]]:
     """Give batch, note, data and end of each entry, up to one that is not whole."""
     at = 0
-    while at + _ENTRY.size <= len(data):
-        batch, noted, length, check = _ENTRY.unpack_from(data, at)
-        start = at + _ENTRY.size
+    while at + _HEAD <= len(data):
+        batch, noted, length = _ENTRY.unpack_from(data, at)
+        (check,) = _CHECK.unpack_from(data, at + _ENTRY.size)
+        head, start = data[at : at + _ENTRY.size], at + _HEAD
         at = start + noted + length
-        if at > len(data) or zlib.crc32(data[start:at]) != check:
+        if at > len(data) or zlib.crc32(data[start:at], zlib.crc32(head)) != check:
             return
         yield batch, data[start : start + noted].decode(), data[start + noted : at], at
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from quadweir.errors import InternalError, QuadweirError
+from quadweir.private import umask
 from quadweir.runtime.session import KEEP_MEMORY
 
 _PROGRAM: Final = "from quadweir.runtime.shardworker import main; main()"
@@ -53,6 +54,7 @@ class ShardProcess:
                 # What is written to standard output are answers, and nothing else.
                 stdout=sys.__stderr__ if _has_file(sys.__stderr__) else subprocess.DEVNULL,
                 env={**kept, **os.environ, "PYTHONPATH": path},
+                umask=umask(),
                 # Ctrl-C is the driver's to hear.
                 start_new_session=True,
             )

@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, final
+from typing import Any, final
 
 import pyarrow as pa
 
@@ -30,10 +30,6 @@ from quadweir.runtime.letters import LETTER, packed
 from quadweir.runtime.processor import HostedShard, Timing
 from quadweir.runtime.shardlog import ShardLog
 
-FIRST: Final = 0
-LAST: Final = 1
-"""The stages of a query; one that has a single stage has the first."""
-
 
 @final
 @dataclass(frozen=True)
@@ -41,13 +37,11 @@ class Place:
     """A shard that a process is to hold.
 
     Attributes:
-        stage: of which stage it is.
-        key: its number there.
+        key: its number among the shards of its stage.
         spec: what it is made from.
         folder: where its state is kept.
     """
 
-    stage: int
     key: int
     spec: ShardSpec
     folder: str
@@ -59,13 +53,13 @@ class Work:
     """What one process is to do for one run of a query.
 
     Attributes:
-        places: the shards, those of each stage in their order.
+        places: the shards of each stage, in their order.
         packer: what the first stage gets its rows by.
         timing: delays and idle times of the streams.
         answers: the file that answers go to.
     """
 
-    places: tuple[Place, ...]
+    places: tuple[tuple[Place, ...], ...]
     packer: Packer
     timing: Timing
     answers: str
@@ -94,7 +88,7 @@ class Told:
         facts: how it fares (`answers.FACTS`).
         answers: how many it gave.
         letters: how many letters.
-        sent: blobs for the shards of the last stage, from one of the first.
+        sent: blobs for the shards of the next stage.
     """
 
     facts: Mapping[str, int]
@@ -117,12 +111,13 @@ class HeldShards:
 
     def __init__(self, work: Work, batch: int) -> None:
         self._work = work
-        self._shards: dict[int, list[_Held]] = {FIRST: [], LAST: []}
+        self._shards: list[list[_Held]] = [[] for _ in work.places]
         try:
-            for place in work.places:
-                held = _Held(place, work.timing)
-                self._shards[place.stage].append(held)
-                held.take_up(batch)
+            for shards, places in zip(self._shards, work.places, strict=True):
+                for place in places:
+                    held = _Held(place, work.timing)
+                    shards.append(held)
+                    held.take_up(batch)
         except BaseException:
             self.close()
             raise
@@ -135,7 +130,7 @@ class HeldShards:
             now: when it was read.
             arrived: the rows.
         """
-        return self._take(FIRST, batch, self._blobs(now, arrived))
+        return self._take(0, batch, self._blobs(now, arrived))
 
     def pack(self, now: int, arrived: Arrived) -> int:
         """Pack the rows of a batch as `first` does, and forget them; gives how many bytes that makes."""
@@ -143,7 +138,7 @@ class HeldShards:
 
     def _blobs(self, now: int, arrived: Arrived) -> list[list[bytes]]:
         """Give what of a batch is for each shard of the first stage."""
-        keys = [held.place.key for held in self._shards[FIRST]]
+        keys = [held.place.key for held in self._shards[0]]
         packer = self._work.packer
         rows_of = (widened(each, packer.bits) for each in _read(arrived))
         letters, blobs = packer.for_shards(keys, rows_of, now)
@@ -153,9 +148,9 @@ class HeldShards:
             for key, blob in zip(keys, blobs, strict=True)
         ]
 
-    def last(self, batch: int, sent: list[list[bytes]]) -> list[Told]:
-        """Take what the first stage gave, for each shard of the last."""
-        return self._take(LAST, batch, sent)
+    def then(self, stage: int, batch: int, sent: list[list[bytes]]) -> list[Told]:
+        """Take what the stage before sent, for each shard of a stage."""
+        return self._take(stage, batch, sent)
 
     def _take(self, stage: int, batch: int, given: list[list[bytes]]) -> list[Told]:
         shards = self._shards[stage]
@@ -180,14 +175,14 @@ class HeldShards:
                 "state_rows": sum(held.log.entries for held in shards),
                 "state_bytes": sum(held.log.size for held in shards),
             }
-            for shards in self._shards.values()
+            for shards in self._shards
         ]
 
     def close(self) -> None:
         """Let go of all state."""
-        for held in (each for shards in self._shards.values() for each in shards):
+        for held in (each for shards in self._shards for each in shards):
             held.log.close()
-        self._shards = {FIRST: [], LAST: []}
+        self._shards = []
 
 
 @final
@@ -207,8 +202,8 @@ class _Held:
 
     @property
     def sends(self) -> bool:
-        """Whether what it gives is for a second stage."""
-        return self.place.spec.stage == 1
+        """Whether what it gives is for the next stage."""
+        return self.place.spec.sends
 
     def take_up(self, batch: int) -> None:
         self._replayed = self.log.take_up(self._hosted, batch)

@@ -21,12 +21,14 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from quadweir import rows
+from quadweir import rows, spelling
 from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.evaluate import static_dataset
 from quadweir.algebra.patterns import (
     BasicPattern,
     Graph,
@@ -34,16 +36,22 @@ from quadweir.algebra.patterns import (
     PathPattern,
     Pattern,
     TriplePattern,
+    Values,
 )
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.render import render
 from quadweir.algebra.traverse import walk
 from quadweir.entailment.close import StaticClosure
 from quadweir.errors import DataError, PlanError, SourceError
-from quadweir.kernel.build import static_dataset
-from quadweir.kernel.fixed import FixedRelation, Loaded, Share, Wanted, combined
+from quadweir.kernel.build import relation_of
+from quadweir.kernel.fixed import FixedRelation, Loaded, Share, combined
 from quadweir.kernel.layout import NO_LAYOUT, VERSION, Arrays, map_layout, write_layout
 from quadweir.kernel.shard import Shard
+from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
+from quadweir.plan.nodes import StaticRelation
+from quadweir.plan.program import Program, program_of
+from quadweir.plan.pushdown import MOST_VALUES
+from quadweir.plan.render import digest_of
 from quadweir.runtime.entail import closed
 from quadweir.sources.staticfiles import StaticFile, apart_from_streams, list_static, read_static
 from quadweir.terms import IRI, BlankNode, Quad, Term, Variable, parse_term
@@ -80,16 +88,14 @@ class Stored:
         table = pq.read_table(self._file(_QUADS))
         return Dataset.of(_quads(table))
 
-    def layout(
-        self, query: ContinuousQuery, streams: tuple[str, ...], share: Share | None
-    ) -> Arrays:
+    def layout(self, program: Program, share: Share | None) -> Arrays:
         if not self.laid_out:
             return NO_LAYOUT
-        text = "\n".join([render(query), str(share), *streams])
-        file = self._file(f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.{VERSION}.layout")
+        part = f"{share.number}-{share.count}" if share is not None else "all"
+        file = self._file(f"{digest_of(program)[:24]}.{part}.{VERSION}.layout")
         try:
             if not file.exists():
-                self._lay_out(file, query, streams, share)
+                self._lay_out(file, program, share)
             return map_layout(file)
         except OSError as error:
             raise SourceError(
@@ -98,15 +104,13 @@ class Stored:
                 hint="Make room there, or set TMPDIR to a folder on another disk.",
             ) from error
 
-    def _lay_out(
-        self, file: Path, query: ContinuousQuery, streams: tuple[str, ...], share: Share | None
-    ) -> None:
+    def _lay_out(self, file: Path, program: Program, share: Share | None) -> None:
         with file.with_suffix(".lock").open("w") as lock:
             # Others that want it wait for it here.
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not file.exists():
                 own = replace(self, laid_out=False)
-                shard = Shard(query, static=own, streams=streams, records=False, share=share)
+                shard = Shard(program, static=own, records=False, share=share)
                 part = file.with_suffix(".part")
                 write_layout(part, shard.layout())
                 part.replace(file)
@@ -169,8 +173,9 @@ class StaticData:
         streams: tuple[str, ...],
         follows: StaticClosure | None,
     ) -> Prepared:
-        wanted = Wanted()
-        Shard(query, static=wanted, streams=streams, records=False)
+        program = program_of(query, streams=streams)
+        asked = [each for each in program.static if not isinstance(each.query.pattern, Values)]
+        is_whole = program.why_not is not None
         listed = [(each, list_static(each.path)) for each in self.files]
         size = sum(file.stat().st_size for _, files in listed for file in files)
         folder = Path(tempfile.mkdtemp(prefix="quadweir-static-"))
@@ -183,19 +188,28 @@ class StaticData:
         else:
             frame = self._frame(spark, listed)
             frame = closed(frame, follows.table) if follows is not None else frame
-            source = _InSpark(spark, query, wanted, frame, folder)
-        digests = []
-        for asked, variables in wanted.asked:
-            relation = source.relation(asked, variables)
-            relation.write(folder / _name(asked, variables))
+            patterns = None if is_whole else _matched(each.query.pattern for each in asked)
+            source = _InSpark(spark, query, patterns, frame, folder)
+        digests, counts = [], {}
+        for each in asked:
+            relation = source.relation(each.query, each.variables)
+            relation.write(folder / _name(each.query, each.variables))
             digests.append(relation.digest)
-        if wanted.whole:
+            counts[each.query] = relation.count
+            if not relation.count:
+                prepared.unmatched.append(each.query.pattern)
+        if is_whole:
             digests.append(_write_quads(source.dataset(), folder / _QUADS))
         if not str(spark.sparkContext.master).startswith("local"):
             prepared.send(spark)
         prepared.digest = combined(digests).hex()
-        prepared.is_asked = bool(wanted.asked)
+        prepared.facts = StaticFacts(counts)
         return prepared
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is none."""
+        return not self.files and not self.quads
 
     def _frame(self, spark: SparkSession, listed: list[tuple[StaticFile, list[Path]]]) -> DataFrame:
         from quadweir.sources.rdf_files import read_rdf
@@ -212,7 +226,7 @@ class StaticData:
             frame = read.quads
             if static.graph is not None:
                 frame = frame.withColumn(rows.GRAPH, F.lit(str(static.graph)))
-            frames.append(_named_apart(frame, f"_:g{number}-"))
+            frames.append(_named_apart(frame, f"g{number}-"))
         if self.quads:
             own = [tuple(_spelled(quad)) for quad in apart_from_streams(self.quads)]
             frames.append(spark.createDataFrame(own, rows.QUAD_SCHEMA))
@@ -225,14 +239,24 @@ class Prepared:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.digest = ""
-        self.is_asked = False
-        """Whether the query has static relations."""
+        self.facts = NOTHING_KNOWN
+        """What a planner may know of the data."""
+        self.unmatched: list[Pattern] = []
+        """Patterns that no static data matches."""
         self._removal = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     @property
     def source(self) -> Stored:
         """What shards read them with."""
-        return Stored(str(self.folder), self.is_asked)
+        return Stored(str(self.folder), bool(self.facts.counts))
+
+    def values_of(self, relation: StaticRelation, variable: Variable) -> tuple[str, ...] | None:
+        """Give the values of a variable in a static relation, in order; None if they are many."""
+        found = relation_of(relation, self.source)
+        codes = np.unique(found.codes[found.variables.index(variable)])
+        if len(codes) > MOST_VALUES:
+            return None
+        return tuple(found.terms.take(pa.array(codes[codes >= 0])).to_pylist())
 
     def send(self, spark: SparkSession) -> None:
         """Have Spark copy the files to every machine of a cluster.
@@ -256,14 +280,13 @@ class _InSpark:
         self,
         spark: SparkSession,
         query: ContinuousQuery,
-        wanted: Wanted,
+        patterns: list[TriplePattern] | None,
         frame: DataFrame,
         folder: Path,
     ) -> None:
         self._query = query
         self._folder = folder
         self._check_graphs(frame)
-        patterns = None if wanted.whole else _matched(asked.pattern for asked, _ in wanted.asked)
         if patterns is not None:
             frame = frame.where(_any_of(patterns))
         scratch = folder / "matched"
@@ -403,8 +426,7 @@ def _named_apart(frame: DataFrame, prefix: str) -> DataFrame:
     """Name blank nodes so that they are no other file's and no stream's (S3)."""
     columns = {}
     for name in (rows.SUBJECT, rows.OBJECT, rows.GRAPH):
-        own = F.concat(F.lit(prefix), F.substr(name, F.lit(3)))
-        columns[name] = F.when(F.col(name).startswith("_:"), own).otherwise(F.col(name))
+        columns[name] = spelling.with_labels(F.col(name), F.lit(prefix))
     return rows.select_quads(frame.withColumns(columns))
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from quadweir.errors import EnvironmentProblem
-from quadweir.plan.describe import second_shards, shards_used
 from quadweir.runtime import shardpool
 from quadweir.runtime.besidefiles import answer_file
 from quadweir.runtime.exchange import Packer
 from quadweir.runtime.shardpool import ProcessEndedError, ShardProcess
-from quadweir.runtime.shardworker import FIRST, LAST, Arrived, Place, Told, Work
+from quadweir.runtime.shardworker import Arrived, Place, Told, Work
 
 if TYPE_CHECKING:
     from quadweir.runtime.bounded import ShardSpec
@@ -40,17 +38,13 @@ class SteppedShards:
     def __init__(
         self, spec: ShardSpec, timing: Timing, *, shards: int, folder: Path, scratch: Path
     ) -> None:
-        self.count = shards_used(spec.plan, shards)
-        spec = replace(spec, shards=tuple(range(self.count)))
-        self._then = 0
-        self._stages = [spec]
-        if spec.plan.key.cut is not None:
-            self._then = second_shards(spec.plan, shards)
-            self._stages = [*spec.stages(tuple(range(self._then)))]
-        self.packer = Packer.of(spec.plan, spec.shards)
+        counts = spec.plan.shards(shards)
+        self.count = counts[0]
+        self._stages = spec.stages([tuple(range(count)) for count in counts])
+        self.packer = Packer.of(spec.plan, self._stages[0].shards)
         self._timing = timing
         self._folder, self._scratch = folder, scratch
-        self._most = min(max(self.count, self._then), _cores())
+        self._most = min(max(counts), _cores())
         self._processes: list[ShardProcess] = []
         self._is_open = False
 
@@ -62,7 +56,7 @@ class SteppedShards:
     @property
     def files(self) -> list[Path]:
         """Where answers are after a step."""
-        count = min(self._most, self._then or self.count)
+        count = min(self._most, len(self._stages[-1].shards))
         return [answer_file(self._scratch, number) for number in range(count)]
 
     def start(self) -> None:
@@ -108,12 +102,13 @@ class SteppedShards:
     def _step(self, batch: int, now: int, arrived: Arrived) -> list[list[Told]]:
         self._open(batch)
         told = [_flat(self._ask_all([("first", batch, now, arrived)] * self._most))]
-        if self._then:
-            sent: list[list[bytes]] = [[] for _ in range(self._then)]
-            for key, blob in (pair for each in told[0] for pair in each.sent):
+        for stage in self._stages[1:]:
+            sent: list[list[bytes]] = [[] for _ in stage.shards]
+            for key, blob in (pair for each in told[-1] for pair in each.sent):
                 sent[key].append(blob)
             parts = [sent[number :: self._most] for number in range(self._most)]
-            told.append(_flat(self._ask_all([("last", batch, each) for each in parts])))
+            requests = [("then", stage.stage, batch, each) for each in parts]
+            told.append(_flat(self._ask_all(requests)))
         return told
 
     def keep_while(
@@ -189,11 +184,12 @@ class SteppedShards:
 
     def _work(self, number: int) -> Work:
         """Say what one of the processes is to hold."""
-        counts = (self.count, self._then)
         places = [
-            Place(stage, key, spec, str(self._folder / f"{stage}-{key}"))
-            for stage, spec, count in zip((FIRST, LAST), self._stages, counts, strict=False)
-            for key in range(number, count, self._most)
+            tuple(
+                Place(key, spec, str(self._folder / f"{spec.stage}-{key}"))
+                for key in spec.shards[number :: self._most]
+            )
+            for spec in self._stages
         ]
         answers = str(answer_file(self._scratch, number))
         return Work(tuple(places), self.packer, self._timing, answers)

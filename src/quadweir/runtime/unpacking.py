@@ -162,7 +162,7 @@ def _letters(table: pa.Table, test: Wanted, watermark: int) -> list[str]:
     """Write about statements that passed a test and are late."""
     at, position = (table.column(name).to_pylist() for name in ELEMENT_COLUMNS)
     terms = []
-    for place, constant in enumerate(test.constants):
+    for place, constant in enumerate(test.constants if test.is_named else test.constants[:3]):
         told = None if constant is None else str(constant)
         if (test.way is None and told is not None) or VALUES[place] not in table.column_names:
             terms.append([told] * table.num_rows)

@@ -19,7 +19,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, cast, final
 
-from quadweir.algebra.analyze import is_closure, subpatterns
+from quadweir.algebra.analyze import subpatterns
+from quadweir.algebra.emptiness import is_closure
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import (
     BasicPattern,
@@ -50,9 +51,9 @@ from quadweir.algebra.query import (
 )
 from quadweir.algebra.traverse import rewrite, rewrite_patterns
 from quadweir.algebra.windows import TimeScope
-from quadweir.terms import IRI, Literal, Variable
+from quadweir.terms import IRI, Ground, Variable
 
-Fixed: TypeAlias = IRI | Literal
+Fixed: TypeAlias = Ground
 _Take: TypeAlias = Callable[[Fixed], PatternTerm]
 
 _HOLE: Final = IRI("urn:quadweir:constant")
@@ -184,10 +185,7 @@ def _columns(query: ContinuousQuery) -> Form:
     """A CONSTRUCT asks for the variables of its template; what is made of them is its own."""
     if not isinstance(query.form, ConstructForm):
         return query.form
-    terms = (
-        term for each in query.form.template for term in (each.subject, each.predicate, each.object)
-    )
-    return SelectForm(variables=tuple(sorted({t for t in terms if isinstance(t, Variable)})))
+    return SelectForm(variables=query.form.variables)
 
 
 # --- windows ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from quadweir import rows
+from quadweir import rows, spelling
 from quadweir.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ def json_line(frame: DataFrame) -> Column:
 
     If there is a column `rows.WHY`, which is JSON, it comes after them.
 
-    Spec: https://www.w3.org/TR/sparql11-results-json/#select-encode-terms
+    Spec: https://www.w3.org/TR/sparql12-results-json/#select-encode-terms
     """
     if rows.TRIPLES in frame.columns:
         spelled = F.transform(
             rows.TRIPLES,
-            lambda triple: F.concat_ws(" ", *[triple[name] for name in rows.TERMS[:3]], F.lit(".")),
+            lambda triple: F.concat_ws(" ", *[triple[name] for name in rows.TERMS], F.lit(".")),
         )
         graph = F.array_sort(spelled).alias(rows.TRIPLES)
         return F.to_json(F.struct(rows.REPORT, rows.SIGN, graph))
@@ -112,6 +112,28 @@ def _json_term(name: str) -> Column:
     batch, with a step in it, reading JSON, that it does not compile.
     """
     term = _binding(name)
+    key = f"{json.dumps(name, ensure_ascii=False)}:"
+    # A triple term has a beginning for each one inside another, and as many ends.
+    opened = F.regexp_extract(term, "^(?:<<[(] [^ ]+ [^ ]+ )+", 0)
+    count = F.length(opened) - F.length(F.replace(opened, F.lit("<<("), F.lit("<<")))
+    begin = F.regexp_replace(opened, "<<[(] <([^ ]+)> <([^ ]+)> ", _opened_json("uri"))
+    begin = F.regexp_replace(begin, "<<[(] _:([^ ]+) <([^ ]+)> ", _opened_json("bnode"))
+    length = F.length(term) - F.length(opened) - 4 * count
+    inner = F.substring(term, F.length(opened) + 1, length)
+    triple = F.concat(F.lit(key), begin, _json_value(inner, ""), F.repeat(F.lit("}}"), count))
+    return F.when(term.startswith("<<"), triple).otherwise(_json_value(term, key))
+
+
+def _opened_json(kind: str) -> str:
+    """What stands for the beginning of a triple term, up to its object, in a replacement."""
+    return (
+        f'{{"type":"triple","value":{{"subject":{{"type":"{kind}","value":"$1"}},'
+        '"predicate":{"type":"uri","value":"$2"},"object":'
+    )
+
+
+def _json_value(term: Column, before: str) -> Column:
+    """A term that is no triple term, with a text before it."""
     tail = _after_quotes(term)
     quoted = F.substring(term, F.lit(1), F.length(term) - F.length(tail))
     language = F.concat(F.lit(',"xml:lang":"'), F.substr(tail, F.lit(2)), F.lit('"}'))
@@ -120,7 +142,7 @@ def _json_term(name: str) -> Column:
     rest = F.when(tail == "", "}").when(tail.startswith("@"), language).otherwise(datatype)
 
     def written(kind: str, *parts: Column) -> Column:
-        opened = f'{json.dumps(name, ensure_ascii=False)}:{{"type":"{kind}","value":'
+        opened = f'{before}{{"type":"{kind}","value":'
         return F.concat(F.lit(opened + ("" if kind == "literal" else '"')), *parts)
 
     return (
@@ -153,7 +175,7 @@ def _plain(term: Column, text: Column) -> Column:
     """
     return (
         F.when(text.isNotNull(), text)
-        .when(term.startswith("<"), F.substring(term, F.lit(2), F.length(term) - 2))
+        .when(spelling.is_iri(term), F.substring(term, F.lit(2), F.length(term) - 2))
         .otherwise(term)
     )
 

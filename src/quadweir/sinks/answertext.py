@@ -51,6 +51,12 @@ def _json(t: Sequence[int], sign: Sequence[str], bound: Mapping[str, Spelled]) -
 
 def _json_term(term: str) -> str:
     """Write a term; a canonical spelling has JSON's own escapes."""
+    if term.startswith("<<"):
+        # Only the object can have spaces in it.
+        parts = term.removeprefix("<<( ").removesuffix(" )>>").split(" ", 2)
+        subject, predicate, end = map(_json_term, parts)
+        value = f'"subject":{subject},"predicate":{predicate},"object":{end}'
+        return f'{{"type":"triple","value":{{{value}}}}}'
     if term.startswith("<"):
         return f'{{"type":"uri","value":"{term[1:-1]}"}}'
     if term.startswith("_:"):
@@ -72,7 +78,9 @@ def _csv_value(term: str | None) -> str:
     if term is None:
         return ""
     value = term
-    if term.startswith("<"):
+    if term.startswith("<<"):
+        pass  # as N-Triples spells it
+    elif term.startswith("<"):
         value = term[1:-1]
     elif term.startswith('"'):
         quoted, _ = _parts(term)

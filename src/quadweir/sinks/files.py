@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 from quadweir.errors import SourceError, UsageError
+from quadweir.private import check_writable, make_folder, replaced, write_file
 from quadweir.sinks.lines import LineFormat, to_lines
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class FileSink:
 
     def prepare(self) -> None:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self.folder)
+            check_writable(self.folder)
         except OSError as error:
             raise SourceError(
                 f"cannot write to {self.folder}", detail=str(error), hint="Choose another folder."
@@ -90,9 +92,9 @@ class FileSink:
     def write_text(self, lines: Sequence[str], batch: Batch) -> None:
         def write(folder: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
+            make_folder(folder)
             data = "".join(f"{line}\n" for line in lines).encode()
-            (folder / "part-0").write_bytes(gzip.compress(data) if self.compress else data)
+            write_file(folder / "part-0", gzip.compress(data) if self.compress else data)
 
         self._publish(write, batch)
 
@@ -148,6 +150,5 @@ class FileSink:
         self._write_log(batch.query, batch.number)
 
     def _write_log(self, query: str, number: int) -> None:
-        scratch = self.folder / f"{LOG}.new"
-        scratch.write_text(json.dumps({"query": query, "batch": number}), encoding="utf-8")
-        scratch.replace(self.folder / LOG)
+        with replaced(self.folder / LOG) as scratch:
+            scratch.write_text(json.dumps({"query": query, "batch": number}), encoding="utf-8")

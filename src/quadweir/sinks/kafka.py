@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, final
 
 from quadweir import rows
+from quadweir.addresses import read_addresses, spell
 from quadweir.errors import UsageError
-from quadweir.sinks.lines import LineFormat, with_line
-from quadweir.sources.kafka import check_broker, is_missing, missing_connector
+from quadweir.sinks.lines import LineFormat, element_lines, with_line
+from quadweir.sources.kafka import check_broker, is_missing, is_secured, missing_connector
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -40,6 +41,9 @@ class KafkaSink:
         time: the column with the time that goes into the key; default: the event time, if there is
             one.
         options: any option of Spark's connector, such as `kafka.security.protocol`.
+
+    Raises:
+        UsageError: `servers` is not a list of addresses.
     """
 
     servers: str
@@ -50,14 +54,22 @@ class KafkaSink:
     time: str = rows.EVENT_TIME
     options: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "servers", spell(read_addresses(self.servers)))
+
     def prepare(self) -> None:
-        if not any(name.startswith(("kafka.security.", "kafka.sasl.")) for name in self.options):
+        if not is_secured(self.options):
             check_broker(self.servers)
 
     def messages(self, frame: DataFrame) -> DataFrame:
-        """The rows as keys and values; also for `writeStream.format("kafka")` and real-time mode."""
+        """The rows as keys and values; also for `writeStream.format("kafka")`."""
         lined = with_line(frame, self.form)
         return lined.select(self._key(frame).alias("key"), lined[rows.LINE].alias("value"))
+
+    def elements(self, frame: DataFrame) -> DataFrame:
+        """The elements of a batch as keys and values: one message for each."""
+        lined = element_lines(frame, named=False)
+        return lined.select(self._key(lined).alias("key"), lined[rows.LINE].alias("value"))
 
     def _key(self, frame: DataFrame) -> Column:
         """The key of a row that has its line."""
@@ -70,10 +82,13 @@ class KafkaSink:
         parts = [F.col(rows.STREAM)] if rows.STREAM in frame.columns else [F.lit(self.name)]
         if self.time in frame.columns:
             parts.append(F.col(self.time).cast("string"))
+        if rows.POSITION in frame.columns and self.form is LineFormat.TIMED_LINES:
+            # Elements that say the same at the same time are told apart by their positions.
+            parts.append(F.hex(rows.POSITION))
         return F.concat_ws("|", *parts, F.sha2(F.col(rows.LINE), _HASH_BITS))
 
     def _numbered(self, frame: DataFrame, batch: Batch) -> DataFrame:
-        """The rows as keys and values; equal answers get keys of their own.
+        """The rows as keys and values, elements whole; equal answers get keys of their own.
 
         A solution counts as often as it was found, be it in one batch or in several, and is found as
         often when a batch is repeated.
@@ -81,6 +96,8 @@ class KafkaSink:
         from pyspark.sql import Window
         from pyspark.sql import functions as F
 
+        if self.form is LineFormat.TIMED_LINES and rows.POSITION in frame.columns:
+            return self.elements(frame)
         found = self.messages(frame)
         if rows.REPORT not in frame.columns or self.key is not None:
             return found

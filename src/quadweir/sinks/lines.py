@@ -59,6 +59,41 @@ def with_line(frame: DataFrame, form: LineFormat) -> DataFrame:
     return frame.withColumn(rows.LINE, line_of(frame, form))
 
 
+def element_lines(frame: DataFrame, *, named: bool) -> DataFrame:
+    """Write each element as timed lines: one row with all of its lines, in the column `rows.LINE`.
+
+    Args:
+        frame: statements, not a stream; those of an element are in it together. An element that has
+            statements in several graphs becomes one element for each graph.
+        named: keep elements apart when their lines follow one another, as in a file: statements of the
+            default graph get a graph name of their own if an element has several, and an empty line
+            ends each element that is in a named graph.
+
+    Returns:
+        The columns of `rows.ELEMENT` that there are, and `rows.LINE`; by event time, in one partition, so
+        that whoever reads them on finds none of them late.
+    """
+    element = [name for name in rows.ELEMENT if name in frame.columns]
+    triple = F.concat_ws(" ", *rows.TERMS[:3])
+    # Sorted, so that the same element always gives the same text.
+    triples = F.sort_array(F.collect_set(triple)).alias("triples")
+    found = frame.groupBy(*element, rows.GRAPH).agg(triples)
+    graph = F.col(rows.GRAPH)
+    if named:
+        own = F.concat(F.lit("_:e"), F.lower(F.hex(rows.POSITION)))
+        graph = F.coalesce(graph, F.when(F.size("triples") > 1, own))
+    found = found.withColumn(rows.GRAPH, graph)
+    time = F.col(rows.EVENT_TIME).cast("string")
+    lines = F.transform(
+        "triples", lambda one: F.concat_ws(" ", time, one, F.col(rows.GRAPH), F.lit("."))
+    )
+    text = F.array_join(lines, "\n")
+    if named:
+        text = F.when(F.col(rows.GRAPH).isNotNull(), F.concat(text, F.lit("\n"))).otherwise(text)
+    lined = found.select(*element, text.alias(rows.LINE))
+    return lined.repartition(1).sortWithinPartitions(rows.EVENT_TIME, rows.POSITION)
+
+
 def line_of(frame: DataFrame, form: LineFormat) -> Column:
     """The line of a row of `frame`, as one column expression."""
     columns: tuple[str, ...]

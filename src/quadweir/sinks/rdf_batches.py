@@ -8,14 +8,16 @@ name appears only with its document complete.
 from __future__ import annotations
 
 import json
-import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 from quadweir.errors import SourceError
-from quadweir.mapping.sources import Compression
+from quadweir.fileformats import Compression
+from quadweir.private import check_writable, make_folder, replaced
 from quadweir.sinks.lines import LineFormat, to_lines
 from quadweir.sinks.rdf_documents import Syntax, write_file
 
@@ -42,12 +44,14 @@ class DocumentSink:
         syntax: how they are written.
         encoding: in which characters.
         compression: how they are packed.
+        overwrite: documents may replace files that were there before the query's first batch.
     """
 
     path: Path
     syntax: Syntax
     encoding: str = "UTF-8"
     compression: Compression = Compression.NONE
+    overwrite: bool = False
 
     def path_of(self, batch: int) -> Path:
         """The document of a batch."""
@@ -56,7 +60,8 @@ class DocumentSink:
 
     def prepare(self) -> None:
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
+            check_writable(self.path.parent)
         except OSError as error:
             raise SourceError(
                 f"cannot write to {self.path.parent}",
@@ -65,12 +70,13 @@ class DocumentSink:
             ) from error
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
-        self._claim(batch.query)
+        self.claim(batch.query)
         form = LineFormat.NTRIPLES if self.syntax is Syntax.NTRIPLES else LineFormat.NQUADS
-        scratch = self.path.with_name(f".{self.path.name}-{batch.number}.scratch").absolute()
-        try:
-            to_lines(frame, form).write.mode("overwrite").text(str(scratch))
-            parts = [part for part in sorted(scratch.glob("part-*")) if part.stat().st_size]
+        folder = self.path.parent.absolute()
+        with tempfile.TemporaryDirectory(prefix=f".{self.path.name}-", dir=folder) as scratch:
+            lines = Path(scratch, "lines")
+            to_lines(frame, form).write.text(str(lines))
+            parts = [part for part in sorted(lines.glob("part-*")) if part.stat().st_size]
             if parts:
                 write_file(
                     _chunks(parts),
@@ -79,10 +85,8 @@ class DocumentSink:
                     encoding=self.encoding,
                     compression=self.compression,
                 )
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
 
-    def _claim(self, query: str) -> None:
+    def claim(self, query: str) -> None:
         """Note whose documents these are, before the first is there."""
         log = self.path.with_name(f".{self.path.name}.quadweir-sink.json")
         if log.is_file():
@@ -94,9 +98,17 @@ class DocumentSink:
                 "mixed up.",
                 hint="Remove that output, or start with the checkpoint that it belongs to.",
             )
-        scratch = log.with_name(f"{log.name}.new")
-        scratch.write_text(json.dumps({"query": query}), encoding="utf-8")
-        scratch.replace(log)
+        for there in [] if self.overwrite else self._like_documents():
+            raise SourceError(
+                f"{there} was there before the query, and a document could replace it",
+                hint="Move it away, choose another name, or allow it with --overwrite.",
+            )
+        with replaced(log) as scratch:
+            scratch.write_text(json.dumps({"query": query}), encoding="utf-8")
+
+    def _like_documents(self) -> Iterator[Path]:
+        name, dot, ending = self.path.name.partition(".")
+        return self.path.parent.glob(f"{escape(name)}-{'[0-9]' * 8}{dot}{escape(ending)}")
 
 
 def _chunks(parts: list[Path]) -> Iterator[bytes]:

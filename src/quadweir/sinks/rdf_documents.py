@@ -13,6 +13,7 @@ import io
 import json
 import lzma
 import tarfile
+import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,7 +24,8 @@ from typing import IO, Any, Final, cast
 import pyoxigraph as ox
 
 from quadweir.errors import MappingError, SourceError
-from quadweir.mapping.sources import Compression
+from quadweir.fileformats import Compression
+from quadweir.private import make_folder, replaced
 
 FORMATS: Final = "http://www.w3.org/ns/formats/"
 _PACKINGS: Final = (".gz", ".zip", ".tar.gz", ".tar.xz", ".tgz", ".txz", ".tar")
@@ -156,18 +158,14 @@ def opened(path: Path, compression: Compression | None = None) -> Iterator[IO[by
     if compression is None:
         is_gzip = path.name.lower().endswith(".gz")
         compression = Compression.GZIP if is_gzip else Compression.NONE
-    scratch = path.with_name(f".{path.name}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _packed(scratch, path.name, compression) as out:
+        make_folder(path.parent)
+        with replaced(path) as scratch, _packed(scratch, path.name, compression) as out:
             yield out
-        scratch.replace(path)
     except OSError as error:
         raise SourceError(
             f"{path} cannot be written", detail=str(error), hint="Check the folder and its rights."
         ) from error
-    finally:
-        scratch.unlink(missing_ok=True)
 
 
 def _quads(lines: Iterable[bytes]) -> Iterator[ox.Quad]:
@@ -238,15 +236,12 @@ def _packed(path: Path, name: str, compression: Compression) -> Iterator[IO[byte
                 yield member
         case Compression.TAR_GZ | Compression.TAR_XZ:
             # A tar header needs the size in front, so the member is packed from a plain file.
-            plain_path = path.with_name(path.name + ".plain")
-            try:
-                with plain_path.open("wb") as plain:
-                    yield plain
+            with tempfile.NamedTemporaryFile(prefix=".", dir=path.parent) as plain:
+                yield cast("IO[bytes]", plain)
+                plain.flush()
                 opener: Any = gzip.open if compression is Compression.TAR_GZ else lzma.open
                 with opener(path, "wb") as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
-                    tar.add(plain_path, inner, filter=_anonymous)
-            finally:
-                plain_path.unlink(missing_ok=True)
+                    tar.add(plain.name, inner, filter=_anonymous)
 
 
 def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:

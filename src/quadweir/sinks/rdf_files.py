@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from quadweir import rows
 from quadweir.errors import SourceError, UsageError
-from quadweir.mapping.sources import Compression
+from quadweir.fileformats import Compression, format_of
+from quadweir.private import make_folder
 from quadweir.sinks.lines import LineFormat, to_lines
 from quadweir.sinks.rdf_documents import Syntax, write_file
-from quadweir.sources.conversion import format_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -47,7 +47,7 @@ def write_rdf(quads: DataFrame, path: Path | str) -> None:
             hint="Write nquads, trig or jsonld.",
         )
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
             _write(quads, target, syntax, Path(scratch))
     except OSError as error:

@@ -110,7 +110,7 @@ def start(
     if not frame.isStreaming:
         raise UsageError("the rows to be written continuously are not a stream")
     if available_now and every is not None:
-        raise UsageError("a query either takes what is there now or a batch every so often")
+        raise UsageError("available_now and every exclude each other")
     sink.prepare()
     put: Callable[[DataFrame, Batch], None] = sink.write
     if isinstance(sink, LineSink):

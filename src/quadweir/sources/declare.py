@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from enum import StrEnum
@@ -18,15 +18,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast, final
 
-from quadweir.errors import DataError, DeclarationError
-from quadweir.sources.schemacheck import Problem, check
+from quadweir.addresses import read_addresses, read_host, spell
+from quadweir.errors import DataError, DeclarationError, UsageError
+from quadweir.sources.schemacheck import Problem, first_problem
 from quadweir.sources.times import format_duration, parse_duration, parse_time
 from quadweir.sources.tomlplaces import Place, locate
 from quadweir.spans import Span
 
 LIVE_DELAY: Final = timedelta(seconds=10)
+AHEAD: Final = timedelta(hours=1)
+"""By default, an element of a stream that goes on may be this far ahead (S4)."""
 # Stands for "not given": the default depends on the source.
-_DEFAULT_DELAY: Final = timedelta(milliseconds=-1)
+_DEFAULT: Final = timedelta(milliseconds=-1)
 MAX_FILE_CHARACTERS: Final = 2**20
 
 
@@ -156,6 +159,10 @@ class KafkaSource:
     starting: str = "earliest"
     options: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        servers = spell(read_addresses(self.servers, error=DeclarationError))
+        object.__setattr__(self, "servers", servers)
+
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +171,9 @@ class TcpSource:
 
     port: int
     host: str = "127.0.0.1"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "host", read_host(self.host, error=DeclarationError))
 
 
 @final
@@ -179,6 +189,9 @@ class MqttSource:
     tls: bool = False
     username: str | None = None
     password_env: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "host", read_host(self.host, error=DeclarationError))
 
 
 @final
@@ -224,6 +237,9 @@ class StreamDeclaration:
             for live sources.
         idle: after how long without elements the stream stops holding back the watermark; None is
             never.
+        ahead: how far ahead an element may be (S4): of the clock, in a replay of its neighbours.
+            Elements further ahead are dead letters. By default 1 h, or `delay` if that is longer.
+            It is of no use for files that are read to their end: nothing in them is late.
         in_order: elements never come before earlier ones (E1).
         dead_letters: a folder for records that cannot be used; None only counts them.
         description: for readers.
@@ -237,21 +253,25 @@ class StreamDeclaration:
     source: Source
     format: Format
     time: TimeSource = field(default_factory=Envelope)
-    delay: timedelta = _DEFAULT_DELAY
+    delay: timedelta = _DEFAULT
     idle: timedelta | None = None
+    ahead: timedelta = _DEFAULT
     in_order: bool = False
     dead_letters: Path | None = None
     description: str | None = None
     span: Span | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        if self.delay == _DEFAULT_DELAY:
+        if self.delay == _DEFAULT:
             object.__setattr__(self, "delay", LIVE_DELAY if self.is_live else timedelta(0))
+        if self.ahead == _DEFAULT:
+            object.__setattr__(self, "ahead", max(AHEAD, self.delay))
         object.__setattr__(self, "format", Format(self.format))
         if self.span is not None:
             return
         # Built in Python: the same rules as in a file, from the same schema.
-        for problem in check({"streams": {self.iri: self.as_table()}}, schema()):
+        problem = first_problem({"streams": {self.iri: self.as_table()}}, schema())
+        if problem is not None:
             raise _error(problem, {})
 
     @property
@@ -265,6 +285,17 @@ class StreamDeclaration:
         return isinstance(self.source, (KafkaSource, TcpSource, MqttSource))
 
     @property
+    def has_end(self) -> bool:
+        """Tell whether it is read from files and has an end."""
+        match self.source:
+            case FileSource():
+                return True
+            case FolderSource(watch=watch):
+                return not watch
+            case _:
+                return False
+
+    @property
     def delay_ms(self) -> int:
         """The allowed delay in milliseconds."""
         return self.delay // timedelta(milliseconds=1)
@@ -273,6 +304,11 @@ class StreamDeclaration:
     def idle_ms(self) -> int | None:
         """The idle time-out in milliseconds."""
         return None if self.idle is None else self.idle // timedelta(milliseconds=1)
+
+    @property
+    def ahead_ms(self) -> int:
+        """How far ahead an element may be, in milliseconds."""
+        return self.ahead // timedelta(milliseconds=1)
 
     def as_table(self) -> dict[str, Any]:
         """The declaration as a table of the file; what is at its default is left out."""
@@ -291,6 +327,8 @@ class StreamDeclaration:
             table["delay"] = format_duration(self.delay)
         if self.idle is not None:
             table["idle"] = format_duration(self.idle)
+        if self.ahead != max(AHEAD, self.delay):
+            table["ahead"] = format_duration(self.ahead)
         if self.in_order:
             table["in_order"] = True
         if self.dead_letters is not None:
@@ -343,6 +381,16 @@ def schema_files(path: Path | str, *, allow_outside: bool = False) -> tuple[Path
     return tuple(reader.path(name, ("schema",)) for name in names)
 
 
+def undeclared(iri: str, known: Iterable[str], span: Span | None = None) -> UsageError:
+    """The error for a query that reads a stream which nothing declares."""
+    names = ", ".join(f"<{one}>" for one in known) or "none"
+    return UsageError(
+        f"the query reads the stream <{iri}>, which is not declared",
+        hint=f"Declared streams: {names}.",
+        span=span,
+    )
+
+
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
@@ -365,7 +413,8 @@ def _read(
     except RecursionError:
         raise DeclarationError("the declarations are nested too deeply") from None
     document = _without_moments(document)
-    for problem in check(document, schema()):
+    problem = first_problem(document, schema())
+    if problem is not None:
         raise _error(problem, places)
     return document, _TableReader(base, allow_outside, places)
 
@@ -385,7 +434,7 @@ class _TableReader:
         options: dict[str, Any] = {
             key: table[key] for key in ("in_order", "description") if key in table
         }
-        for key in ("delay", "idle"):
+        for key in ("delay", "idle", "ahead"):
             if key in table:
                 options[key] = parse_duration(table[key])
         if "dead_letters" in table:
@@ -410,7 +459,11 @@ class _TableReader:
             options["start"] = self.instant(options["start"], (*path, "start"))
         if "pace" in options:
             options["pace"] = _pace(options["pace"])
-        return cast(Source, cls(**options))
+        try:
+            return cast(Source, cls(**options))
+        except DeclarationError as error:
+            key = "servers" if "servers" in options else "host"
+            raise _error(Problem((*path, key), error.message, error.hint), self.places) from None
 
     def instant(self, value: int | str, path: tuple[str | int, ...]) -> int:
         try:

@@ -6,6 +6,7 @@ the rest. The same elements, at the same positions, as `streamfiles.read_element
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,6 +30,7 @@ from pyspark.sql.streaming.datasource import (
 
 from quadweir import rows
 from quadweir.errors import DeclarationError, QuadweirError, SourceError
+from quadweir.paths import check_inside
 from quadweir.sources import timedlines
 from quadweir.sources.declare import (
     FileSource,
@@ -39,7 +41,7 @@ from quadweir.sources.declare import (
 )
 from quadweir.sources.lines import MAX_LINE_BYTES, Fault, is_gzip
 from quadweir.sources.ntriples import parse_lines
-from quadweir.sources.recordfiles import read_records
+from quadweir.sources.recordfiles import Record, read_document, read_records
 from quadweir.sources.records import parse_records
 from quadweir.sources.streamfiles import (
     FILE_SHIFT,
@@ -91,6 +93,7 @@ def open_statements(
     max_line_bytes: int = MAX_LINE_BYTES,
     max_files_per_batch: int | None = None,
     index: Path | None = None,
+    roots: Sequence[Path] = (),
 ) -> DataFrame:
     """Read the stream files of a declaration, once or, where it says watch, as they come.
 
@@ -101,6 +104,7 @@ def open_statements(
         max_line_bytes: longer lines are dead letters.
         max_files_per_batch: how many new files of a watched folder one batch takes; None is all.
         index: where to write down the order of a watched folder's files; None is in the folder.
+        roots: the folders that links in the folder may lead to, besides the folder itself.
 
     Returns:
         Rows that are statements or dead letters; `records.good_statements` and
@@ -115,7 +119,7 @@ def open_statements(
             hint="Map them with RML first.",
             span=declaration.span,
         )
-    frame = _load(spark, declaration, part_bytes, max_line_bytes, max_files_per_batch, index)
+    frame = _load(spark, declaration, part_bytes, max_line_bytes, max_files_per_batch, index, roots)
     if declaration.format is Format.TIMED_LINES:
         return _parse_timed_lines(frame, declaration.iri)
     if declaration.format in (Format.TIMED_GRAPHS, Format.TIMED_FILES):
@@ -130,22 +134,25 @@ def open_records(
     max_line_bytes: int = MAX_LINE_BYTES,
     max_files_per_batch: int | None = None,
     index: Path | None = None,
+    roots: Sequence[Path] = (),
 ) -> DataFrame:
-    """Read record files (JSON Lines, CSV) of a declaration; otherwise like `open_statements`.
+    """Read record files (JSON Lines, CSV, XML) of a declaration; otherwise like `open_statements`.
+
+    A file of XML is one record.
 
     Returns:
         Rows of `rows.RECORD_SCHEMA` with the columns `rows.POSITION` and `rows.REASON`; a row with
         a reason is a dead letter.
 
     Raises:
-        DeclarationError: the source is not a file or folder, or a record is not one line.
+        DeclarationError: the source is not a file or folder, or the records are RDF.
     """
-    if declaration.format.is_rdf or declaration.format is Format.XML:
+    if declaration.format.is_rdf:
         raise DeclarationError(
             f"{declaration.format} files of <{declaration.iri}> are not files of records",
             span=declaration.span,
         )
-    return _load(spark, declaration, PART_BYTES, max_line_bytes, max_files_per_batch, index)
+    return _load(spark, declaration, PART_BYTES, max_line_bytes, max_files_per_batch, index, roots)
 
 
 def _load(
@@ -155,6 +162,7 @@ def _load(
     max_line_bytes: int,
     max_files_per_batch: int | None,
     index: Path | None,
+    roots: Sequence[Path],
 ) -> DataFrame:
     source = declaration.source
     if not isinstance(source, (FileSource, FolderSource)):
@@ -174,6 +182,7 @@ def _load(
     if isinstance(source, FolderSource):
         watch = source.watch
         options["pattern"] = source.pattern
+        options["roots"] = json.dumps([str(root.absolute()) for root in (source.path, *roots)])
         options["start"] = source.start
         if source.step is not None:
             options["step_ms"] = source.step // timedelta(milliseconds=1)
@@ -223,6 +232,7 @@ class _Plan:
     max_line_bytes: int
     max_files_per_batch: int | None
     index: str | None
+    roots: tuple[str, ...] | None
 
     @staticmethod
     def of(options: Mapping[str, str]) -> _Plan:
@@ -241,6 +251,7 @@ class _Plan:
             max_line_bytes=number("max_line_bytes") or MAX_LINE_BYTES,
             max_files_per_batch=number("max_files_per_batch"),
             index=options.get("index"),
+            roots=tuple(json.loads(options["roots"])) if "roots" in options else None,
         )
 
     def partitions(self, files: Iterable[tuple[int, Path, int | None]]) -> list[InputPartition]:
@@ -259,7 +270,7 @@ class _Plan:
                 )
                 room = 0
                 continue
-            if size > room:
+            if size > room or not groups:
                 groups.append([])
                 room = self.part_bytes
             groups[-1].append(Part(str(path), index, size=found))
@@ -269,6 +280,8 @@ class _Plan:
     def read(self, parts: Sequence[Part]) -> Iterator[pa.RecordBatch]:
         for part in parts:
             try:
+                if self.roots is not None:
+                    check_inside(Path(part.path), map(Path, self.roots))
                 _check_unchanged(part)
                 if self.format is Format.TIMED_LINES:
                     yield from timedlines.read_part(part, max_line_bytes=self.max_line_bytes)
@@ -310,11 +323,7 @@ class _Plan:
 
     def _records(self, part: Part) -> Iterator[pa.RecordBatch]:
         waiting: list[tuple[Any, ...]] = []
-        for record in read_records(
-            Path(part.path),
-            is_csv=self.format is Format.CSV,
-            max_line_bytes=self.max_line_bytes,
-        ):
+        for record in self._read_records(Path(part.path)):
             place = f"line {record.number}"
             position = (part.index << FILE_SHIFT) + record.number
             text = record.excerpt if isinstance(record, Fault) else record.text
@@ -325,6 +334,12 @@ class _Plan:
                 waiting.clear()
         if waiting:
             yield _batch(waiting, _RECORDS)
+
+    def _read_records(self, path: Path) -> Iterator[Record | Fault]:
+        if self.format is Format.XML:
+            return iter((read_document(path),))
+        is_csv = self.format is Format.CSV
+        return read_records(path, is_csv=is_csv, max_line_bytes=self.max_line_bytes)
 
     def _unreadable(self, part: Part, reason: str) -> pa.RecordBatch:
         position = (part.index << FILE_SHIFT) + part.number

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import os
 import socket
-import struct
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from quadweir.addresses import Address, is_allowed, read_addresses, read_host, spell
 from quadweir.errors import EnvironmentProblem, SourceError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
 CONNECTOR_NOTE: Final = "fetched.txt"
 # Kafka clusters hold some 200,000 partitions; offsets keep 45 bits, enough for centuries.
 _PARTITION_BITS: Final = 18
+_CLIENT: Final = "quadweir"
+_MOST_ANSWER: Final = 16 * 2**20
+_NOT_KAFKA: Final = "what listens there does not speak Kafka without encryption"
 _START_ONE: Final = "Start one with `make kafka`, or check host, port and firewall."
 
 
@@ -64,6 +68,7 @@ def read_kafka(
     max_record_bytes: int = 4 * 2**20,
     options: Mapping[str, str] | None = None,
     bounded: bool = False,
+    hosts: Iterable[str] | None = None,
 ) -> DataFrame:
     """Read a topic as a stream of records: `raw.RAW_SCHEMA` with event time and position.
 
@@ -83,15 +88,17 @@ def read_kafka(
             `kafka.security.protocol`, or `failOnDataLoss` (default true: a query ends when
             messages expired before it read them).
         bounded: read what the topic holds now, to its end, and not as a stream.
+        hosts: if given, the hosts besides this one on which the cluster may have brokers.
 
     Raises:
-        SourceError: no broker answers, or the topic does not exist.
-        EnvironmentProblem: the session lacks the connector.
+        SourceError: no broker answers, the topic does not exist, or a broker is not allowed.
+        EnvironmentProblem: the session lacks the connector, or the client library is missing.
     """
     given = dict(options or {})
+    servers = spell(read_addresses(servers))
     # The question is asked in the clear; where encryption is wanted, Spark's clients find out.
-    if not any(name.startswith(("kafka.security.", "kafka.sasl.")) for name in given):
-        check_broker(servers, topic=topic)
+    if not is_secured(given):
+        check_broker(servers, topic=topic, hosts=hosts)
     wanted = {"subscribe": topic, "startingOffsets": starting, "kafka.bootstrap.servers": servers}
     return _raw(_load(spark, {**wanted, **given}, bounded), max_record_bytes)
 
@@ -131,7 +138,7 @@ def _raw(messages: DataFrame, max_record_bytes: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     from quadweir import rows
-    from quadweir.sources.raw import NOT_UTF8
+    from quadweir.sources.lines import NOT_UTF8
 
     text = F.col("value").cast("string")
     too_long = F.octet_length("value") > max_record_bytes
@@ -150,113 +157,132 @@ def _raw(messages: DataFrame, max_record_bytes: int) -> DataFrame:
     )
 
 
-def check_broker(brokers: str, *, topic: str | None = None, timeout_s: float = 5.0) -> int | None:
+def is_secured(options: Mapping[str, str]) -> bool:
+    """Tell whether brokers are asked in another way than in the clear."""
+    return any(name.startswith(("kafka.security.", "kafka.sasl.")) for name in options)
+
+
+def check_broker(
+    brokers: str,
+    *,
+    topic: str | None = None,
+    timeout_s: float = 5.0,
+    hosts: Iterable[str] | None = None,
+) -> int | None:
     """Ask the first broker that answers; Spark's own clients keep trying for a minute or more.
+
+    Only the brokers in `brokers` are contacted, not those that their answers name.
 
     Args:
         brokers: `HOST:PORT`, several with commas between.
         topic: a topic that must exist.
         timeout_s: how long to wait for each broker.
+        hosts: if given, every broker of the cluster must be this machine or one of these hosts:
+            Spark's clients connect to each of them later.
 
     Returns:
         How many partitions the topic has; None without a topic.
 
     Raises:
-        SourceError: no broker answers, or the topic does not exist.
+        SourceError: no broker answers, the topic does not exist, or the cluster has a broker that
+            is not allowed.
+        UsageError: `brokers` is not a list of addresses.
+        EnvironmentProblem: the client library is not installed.
     """
+    addresses = read_addresses(brokers)
     reasons = []
-    for address in brokers.split(","):
-        host, _, port = address.strip().rpartition(":")
-        if not host or not port.isdecimal() or int(port) > 65535:
-            raise SourceError(f"not HOST:PORT: {address}", hint="For example: localhost:9092")
+    for address in addresses:
         try:
-            with socket.create_connection((host.strip("[]"), int(port)), timeout_s) as connection:
-                connection.settimeout(timeout_s)
-                return _ask(connection, topic)
-        except (OSError, struct.error, ValueError) as error:
-            reasons.append(f"{address.strip()}: {error or type(error).__name__}")
+            found = _ask(address, topic, timeout_s)
+        except OSError as error:
+            reasons.append(f"{address}: {error}")
+            continue
+        _check_members(found, address, hosts)
+        return None if topic is None else _partitions(found, topic)
     raise SourceError(
         f"no Kafka broker answers at {brokers}", detail="; ".join(reasons), hint=_START_ONE
     )
 
 
-_API_VERSIONS: Final = 18
-_METADATA: Final = 3
-# Brokers from 1.0 to 4.x speak it; it can ask without creating the topic.
-_METADATA_VERSION: Final = 4
-_UNKNOWN_TOPIC: Final = 3
-_MOST_ANSWER: Final = 16 * 2**20
+def _ask(address: Address, topic: str | None, timeout_s: float) -> Any:
+    """Ask one broker for its cluster and the topic; an `OSError` says why it gives no answer.
+
+    The public clients of the library go on to the brokers that the first answer names, and so could
+    be sent anywhere. Its connection, one layer below, talks to whom it is given.
+    """
+    try:
+        from kafka.errors import KafkaError, KafkaTimeoutError, RequestTimedOutError
+        from kafka.net.connection import KafkaConnection
+        from kafka.net.selector import NetworkSelector
+        from kafka.net.transport import KafkaTCPTransport
+        from kafka.protocol.metadata import MetadataRequest
+    except ImportError as error:
+        raise EnvironmentProblem(
+            "Kafka needs the package kafka-python", hint="pip install 'quadweir[kafka]'"
+        ) from error
+
+    wanted = MetadataRequest.NO_TOPICS
+    if topic is not None:
+        wanted = [MetadataRequest.MetadataRequestTopic(name=topic)]
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+    loop = NetworkSelector(client_id=_CLIENT)
+    connection = KafkaConnection(
+        loop,
+        client_id=_CLIENT,
+        request_timeout_ms=round(timeout_s * 1000),
+        receive_message_max_bytes=_MOST_ANSWER,
+    )
+
+    async def ask() -> Any:
+        connection.connection_made(KafkaTCPTransport(loop, wire, host=address.host))
+        await connection.initialize()
+        await connection
+        return await connection.send_request(request)
+
+    with closing(loop), socket.create_connection((address.host, address.port), timeout_s) as wire:
+        wire.setblocking(False)
+        try:
+            return loop.run(ask)
+        except (KafkaTimeoutError, RequestTimedOutError):
+            raise TimeoutError(f"no answer within {timeout_s:g} s") from None
+        except KafkaError as error:
+            raise ConnectionError(_NOT_KAFKA) from error
+        finally:
+            connection.close()
 
 
-def _ask(connection: socket.socket, topic: str | None) -> int | None:
-    if topic is None:
-        _request(connection, _API_VERSIONS, 0, b"")
-        return None
-    name = topic.encode()
-    body = struct.pack(f">ih{len(name)}s?", 1, len(name), name, False)
-    answer = _Reader(_request(connection, _METADATA, _METADATA_VERSION, body))
-    answer.number("i")  # throttling
-    for _ in range(answer.number("i")):  # brokers: id, host, port, rack
-        answer.number("i")
-        answer.text()
-        answer.number("i")
-        answer.text()
-    answer.text()  # cluster
-    answer.number("i")  # controller
-    answer.number("i")  # one topic
-    problem = answer.number("h")
-    answer.text()
-    answer.number("b")  # internal
-    partitions = answer.number("i")
-    if problem == _UNKNOWN_TOPIC:
+def _check_members(found: Any, address: Address, hosts: Iterable[str] | None) -> None:
+    if hosts is None:
+        return
+    allowed = tuple(hosts)
+    for member in found.brokers:
+        try:
+            host = read_host(member.host)
+        except UsageError:
+            host = member.host
+        if not is_allowed(Address(host, member.port), allowed):
+            raise SourceError(
+                f"the Kafka broker at {address} sends its clients to {host}:{member.port}, "
+                "which is not this machine",
+                hint=f"Allow it: --allow-net {host}, or hosts=({host!r},) in Python.",
+            )
+
+
+def _partitions(found: Any, topic: str) -> int:
+    from kafka import errors
+
+    (described,) = found.topics
+    problem = errors.for_code(described.error_code)
+    if problem is errors.NoError:
+        return len(described.partitions)
+    if problem is errors.UnknownTopicOrPartitionError:
         raise SourceError(
             f"the Kafka topic {topic} does not exist",
             hint="Check its name, or create it before the stream starts.",
         )
-    if problem:
-        raise SourceError(
-            f"the Kafka topic {topic} cannot be read",
-            detail=f"The broker answers with Kafka's error code {problem}.",
-            hint="Code 29 means that access is refused; others pass when the broker has settled.",
-        )
-    return partitions
-
-
-def _request(connection: socket.socket, key: int, key_version: int, body: bytes) -> bytes:
-    client = b"quadweir"
-    head = struct.pack(f">hhih{len(client)}s", key, key_version, 1, len(client), client)
-    connection.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
-    (size,) = struct.unpack(">i", _receive(connection, 4))
-    if not 6 <= size <= _MOST_ANSWER:
-        raise ValueError("what listens there does not speak Kafka without encryption")
-    answer = _receive(connection, size)
-    if answer[:4] != struct.pack(">i", 1):
-        raise ValueError("what listens there does not speak Kafka without encryption")
-    return answer[4:]
-
-
-def _receive(connection: socket.socket, size: int) -> bytes:
-    parts = bytearray()
-    while len(parts) < size:
-        part = connection.recv(min(size - len(parts), 65536))
-        if not part:
-            raise ValueError("what listens there hung up on a Kafka request")
-        parts += part
-    return bytes(parts)
-
-
-class _Reader:
-    """Reads numbers and texts off an answer, in order."""
-
-    def __init__(self, answer: bytes) -> None:
-        self._answer = answer
-        self._at = 0
-
-    def number(self, kind: str) -> int:
-        (value,) = struct.unpack_from(f">{kind}", self._answer, self._at)
-        self._at += struct.calcsize(kind)
-        return int(value)
-
-    def text(self) -> None:
-        length = self.number("h")
-        self._at += max(length, 0)  # -1 stands for none
+    raise SourceError(
+        f"the Kafka topic {topic} cannot be read",
+        detail=f"The broker answers with Kafka's error code {described.error_code}: "
+        f"{problem.description}",
+        hint="Code 29 means that access is refused; others pass when the broker has settled.",
+    )

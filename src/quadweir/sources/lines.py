@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAX_LINE_BYTES: Final = 4 * 2**20
 BLOCK_BYTES: Final = 2**20
 EXCERPT_CHARACTERS: Final = 200
+NOT_UTF8: Final = "not UTF-8"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _BOM: Final = b"\xef\xbb\xbf"
 # Text has no NUL; formats that are not text have one near their start.

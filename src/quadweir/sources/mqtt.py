@@ -113,12 +113,12 @@ class MqttReceiver(Receiver):
                     raise SourceError(
                         f"no MQTT broker answers at {self._host}:{self._port}",
                         detail=str(error),
-                        hint="Start the broker, or mend host and port.",
+                        hint="Start the broker, or correct host and port.",
                     ) from error
             if not self._subscribed and time.monotonic() > patience:
                 raise SourceError(
                     f"what listens at {self._host}:{self._port} does not answer as an MQTT broker",
-                    hint="Mend host and port; for an encrypted port, set tls.",
+                    hint="Correct host and port; for an encrypted port, set tls.",
                 )
             # What was not acknowledged on a connection that ended will be sent again.
             self._waiting = deque(one for one in self._waiting if one[2] == 0)

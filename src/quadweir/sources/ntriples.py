@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final, final
 from pyspark.sql import functions as F
 
 from quadweir import rows, spelling
+from quadweir.sources.statements import NO_QUOTED_TRIPLES, ONLY_OBJECTS
+from quadweir.terms import MOST_NESTED, TOO_DEEP
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -60,25 +62,40 @@ _ANY_RESOURCE: Final = f"(?:{_ANY_IRI}|{_ANY_LABEL})"
 _ANY_QUOTED: Final = '"[^"\\n\\r]*+"'
 _SUBJECT: Final = f"^{_SPACE}({_ANY_RESOURCE})"
 _PREDICATE: Final = f"{_SUBJECT}{_SPACE}({_ANY_IRI})"
-_OBJECT: Final = f"{_PREDICATE}{_SPACE}({_ANY_RESOURCE}|{_ANY_QUOTED})"
+# The beginnings of triple terms, up to their objects, and their ends.
+_BEGINNING: Final = f"<<\\({_SPACE}{_ANY_RESOURCE}{_SPACE}{_ANY_IRI}{_SPACE}"
+_OPENED: Final = f"((?:{_BEGINNING}){{0,{MOST_NESTED}}}+)"
+_CLOSED: Final = f"((?:{_SPACE}\\)>>){{0,{MOST_NESTED}}}+)"
+_NOT_DEEPER: Final = f"(?!(?:{_BEGINNING}){{{MOST_NESTED}}}<<)"
+_INSIDE: Final = f"{_ANY_IRI}|{_ANY_LABEL}"
+_OBJECT: Final = f"{_PREDICATE}{_SPACE}{_OPENED}({_ANY_RESOURCE}|{_ANY_QUOTED})"
 # Only a quote, and white space after it, can stand before a language tag or a datatype.
 _TAG: Final = (
     f'(?:(?<="[ \\t]{{0,50}})({spelling.LANGUAGE}|(?=\\^\\^))(?:\\^\\^{_SPACE}({_ANY_IRI}))?)?+'
 )
 _STATEMENT: Final = (
-    f"{_OBJECT}{_SPACE}{_TAG}{_SPACE}({_ANY_RESOURCE})?+{_SPACE}\\.{_SPACE}(?:#[^\\r\\n]*+)?\\z"
+    f"{_OBJECT}{_SPACE}{_TAG}{_CLOSED}{_SPACE}({_ANY_RESOURCE})?+{_SPACE}\\.{_SPACE}"
+    "(?:#[^\\r\\n]*+)?\\z"
 )
-_GROUPS: Final = "\n".join(f"${number}" for number in range(1, 7))
+# Subject, predicate, beginnings, object, language, datatype, ends, graph.
+_GROUP_COUNT: Final = 8
+_GROUPS: Final = "\n".join(f"${number}" for number in range(1, _GROUP_COUNT + 1))
 _TERMS_SUBJECT: Final = f"^({_ANY_RESOURCE})\\n"
 _TERMS_PREDICATE: Final = f"{_TERMS_SUBJECT}({_ANY_IRI})\\n"
-_TERMS_OBJECT: Final = f"{_TERMS_PREDICATE}({_ANY_RESOURCE}|{_ANY_QUOTED}){_TAG}\\n"
+_TERMS_OBJECT: Final = (
+    f"{_TERMS_PREDICATE}{_OPENED}({_ANY_RESOURCE}|{_ANY_QUOTED}){_TAG}{_CLOSED}\\n"
+)
 _TERMS: Final = f"{_TERMS_OBJECT}({_ANY_RESOURCE})?+\\z"
 _EMPTY: Final = "^[ \\t]*+(?:#[^\\r\\n]*+)?\\z"
 _FAILED: Final = "!"
 _SHOWN: Final = 100
 _NO_SUBJECT: Final = "!the subject is not an IRI or a blank node"
 _NO_PREDICATE: Final = "!the predicate is not an IRI"
-_NO_OBJECT: Final = "!the object is not an IRI, a blank node or a closed literal"
+_NO_QUOTED: Final = f"!{NO_QUOTED_TRIPLES}"
+_NO_OBJECT: Final = (
+    "!the object is not an IRI, a blank node, a closed literal or a triple term <<( ... )>>"
+)
+_NO_END: Final = "!the triple terms <<( ... )>> that begin and end are not as many"
 
 
 @final
@@ -89,7 +106,7 @@ class _Form:
     Attributes:
         plain: recognises what is canonical and ASCII.
         canonical: recognises what is canonical; escapes were made braces.
-        statement: takes any apart, into six groups.
+        statement: takes any apart, into `_GROUP_COUNT` groups.
         reasons: patterns that the beginning has to have, and why it is no statement if it has not.
         last: why it is none, if it has them all.
         put: puts subject, predicate, object and graph, empty if there is none, together again.
@@ -113,7 +130,15 @@ _OF_LINES: Final = _Form(
     _canonical(spelling.ASCII_IRI, _ASCII_LEXICAL, *_LINE_PARTS),
     _canonical(spelling.IRI, spelling.LEXICAL, *_LINE_PARTS),
     _STATEMENT,
-    ((_SUBJECT, _NO_SUBJECT), (_PREDICATE, _NO_PREDICATE), (_OBJECT, _NO_OBJECT)),
+    (
+        (f"^{_SPACE}(?!<<\\()", f"!{ONLY_OBJECTS}"),
+        (f"^{_SPACE}(?!<<)", _NO_QUOTED),
+        (_SUBJECT, _NO_SUBJECT),
+        (_PREDICATE, _NO_PREDICATE),
+        (f"{_PREDICATE}{_SPACE}{_NOT_DEEPER}", f"!{TOO_DEEP}"),
+        (f"{_PREDICATE}{_SPACE}{_OPENED}(?!<<[^(])", _NO_QUOTED),
+        (_OBJECT, _NO_OBJECT),
+    ),
     "!after the object only a graph name and a full stop can follow",
     _put_line,
     has_lines=False,
@@ -132,6 +157,8 @@ _OF_TERMS: Final = _Form(
         ("^(?:[^\\n]*+\\n){3}[^\\n]*+\\z", "!a line break inside a term"),
         (_TERMS_SUBJECT, _NO_SUBJECT),
         (_TERMS_PREDICATE, _NO_PREDICATE),
+        (f"{_TERMS_PREDICATE}{_NOT_DEEPER}", f"!{TOO_DEEP}"),
+        (f"{_TERMS_PREDICATE}{_OPENED}(?!<<[^(])", _NO_QUOTED),
         (_TERMS_OBJECT, _NO_OBJECT),
     ),
     "!the graph name is not an IRI or a blank node",
@@ -175,8 +202,12 @@ def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
         F.when(failed, F.substr(text, F.lit(2))).alias(rows.REASON),
     )
     rest = F.col(_REST)
-    # After the last quote, if there is one, only the graph name has a space before it.
-    tail = F.when(rest.startswith('"'), F.substring_index(rest, '"', -1)).otherwise(rest)
+    # After the last quote, or the end of a triple term, only the graph name has a space before it.
+    tail = (
+        F.when(rest.startswith('"'), F.substring_index(rest, '"', -1))
+        .when(rest.startswith("<<"), F.substring_index(rest, ")>>", -1))
+        .otherwise(rest)
+    )
     others = (rows.SUBJECT, rows.PREDICATE, _REST, rows.REASON)
     staged = staged.select(*kept, *others, tail.alias(_TAIL))
     graph = F.when(F.col(_TAIL).contains(" "), F.substring_index(_TAIL, " ", -1))
@@ -266,7 +297,9 @@ def _canonicalise(text: Column, form: _Form) -> Column:
         pieces = F.split(F.regexp_replace(plain, form.statement, _GROUPS), "\n", -1)
 
         def join(terms: Column) -> Column:
-            is_cut = plain.rlike(form.statement) if form.has_lines else F.size(terms) == 6
+            is_cut = (
+                plain.rlike(form.statement) if form.has_lines else F.size(terms) == _GROUP_COUNT
+            )
             return F.when(is_cut, _join(terms, form)).otherwise(_why(plain, form))
 
         return _let(pieces, join)
@@ -281,8 +314,22 @@ def _canonicalise(text: Column, form: _Form) -> Column:
 
 
 def _join(terms: Column, form: _Form) -> Column:
-    """Spell each term canonically and put the statement together again."""
+    """Spell each term canonically and put the statement together again.
 
+    The subjects and predicates of triple terms come after all the others.
+    """
+    subject, predicate, opened, value, language, datatype, closed, graph = (
+        terms[i] for i in range(_GROUP_COUNT)
+    )
+    others = F.array(subject, predicate, value, language, datatype, graph)
+    inside = F.regexp_extract_all(opened, F.lit(_INSIDE), F.lit(0))
+    # A beginning has two terms, and an end two of these brackets.
+    ends = F.octet_length(closed) - F.octet_length(F.replace(closed, F.lit(">"), F.lit("")))
+    joined = _join_terms(F.concat(others, inside), form)
+    return F.when(F.size(inside) != ends, _NO_END).otherwise(joined)
+
+
+def _join_terms(terms: Column, form: _Form) -> Column:
     def assemble(spelled: Column) -> Column:
         wrong = F.filter(
             spelled, lambda term: term.startswith("<") & ~term.rlike(f"^{spelling.IRI}\\z")
@@ -302,12 +349,24 @@ def _join(terms: Column, form: _Form) -> Column:
                 ),
             )
             .when(datatype == spelling.LANG_STRING_DATATYPE, "!rdf:langString needs a language tag")
-            .otherwise(form.put(subject, predicate, F.concat(value, tag), graph))
+            .otherwise(form.put(subject, predicate, _nested(F.concat(value, tag), spelled), graph))
         )
 
     return F.when(
         F.exists(terms, spelling.has_bad_escape), "!an escape that N-Triples does not know"
     ).otherwise(_let(F.transform(terms, spelling.respell), assemble))
+
+
+def _nested(value: Column, spelled: Column) -> Column:
+    """Put an object into the triple terms whose subjects and predicates follow six other terms."""
+    count = F.size(spelled) - 6
+    inside = F.transform(
+        F.slice(spelled, F.lit(7), count),
+        lambda term, place: F.when(place % 2 == 0, F.concat(F.lit("<<( "), term)).otherwise(term),
+    )
+    ends = F.repeat(F.lit(" )>>"), (count / 2).cast("int"))
+    nested = F.concat(F.array_join(inside, " "), F.lit(" "), value, ends)
+    return F.when(count > 0, nested).otherwise(value)
 
 
 def _why(plain: Column, form: _Form) -> Column:

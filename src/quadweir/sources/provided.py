@@ -29,7 +29,8 @@ def as_statements(frame: DataFrame, iri: str) -> DataFrame:
         if found is None:
             raise UsageError(
                 f'the frame for <{iri}> has no column "{field.name}"',
-                hint=f"A statement has the columns {names} (`rows.STATEMENT_SCHEMA`).",
+                hint=f"A statement has the columns {names} (`rows.STATEMENT_SCHEMA`); a mapping gives "
+                'them if it knows the time of records: mapping.apply(frame, time="REFERENCE").',
             )
         wanted = StringType if isinstance(field.dataType, StringType) else IntegralType
         if not isinstance(found, wanted) and found.typeName() != "void":

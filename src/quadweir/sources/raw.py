@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 RAW_SCHEMA: Final = StructType(
     [*rows.RECORD_SCHEMA.fields, StructField(rows.REASON, StringType(), nullable=True)]
 )
-NOT_UTF8: Final = "not UTF-8"
 
 
 def usable(raw: DataFrame) -> DataFrame:
@@ -65,14 +64,14 @@ def explain_failure(error: BaseException) -> SourceError | None:
         return SourceError(
             "Kafka no longer holds messages that the stream had still to read",
             detail=text.strip().splitlines()[0][:500],
-            hint='Lengthen the topic\'s retention; to go on without them, set "failOnDataLoss" '
+            hint='Lengthen the topic\'s retention; to continue without them, set "failOnDataLoss" '
             "to false in the options of the source.",
         )
     if match := _KAFKA_LOST.search(text):
         return SourceError(
-            "the Kafka broker has gone, or answers too slowly",
+            "the Kafka broker is gone, or answers too slowly",
             detail=match[1] or None,
             hint="Bring the broker back and start the query again with the same checkpoint: it "
-            "goes on where it stopped.",
+            "continues where it stopped.",
         )
     return None

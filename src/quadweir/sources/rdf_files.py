@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from quadweir import rows
+from quadweir import rows, spelling
 from quadweir.errors import SourceError
+from quadweir.paths import spark_path
 from quadweir.sources.lines import Fault, is_gzip, read_blocks
 from quadweir.sources.ntriples import parse_lines
 from quadweir.sources.rdfdocuments import BadQuad, rdf_suffix, read_quads
@@ -111,7 +112,7 @@ def _sort_out(files: Iterable[Path]) -> tuple[list[Path], list[Path], list[Path]
     for file in files:
         if rdf_suffix(file) not in (".nt", ".nq"):
             documents.append(file)
-        elif is_gzip(file):
+        elif is_gzip(file) or spark_path(file) is None:
             packed.append(file)
         else:
             plain.append(file)
@@ -119,10 +120,7 @@ def _sort_out(files: Iterable[Path]) -> tuple[list[Path], list[Path], list[Path]
 
 
 def _text(spark: SparkSession, files: list[Path]) -> DataFrame:
-    # A glob in the name of a file is taken for one, so it is escaped.
-    names = [
-        "".join(f"\\{one}" if one in "{}[]*?\\" else one for one in str(file)) for file in files
-    ]
+    names = [name for file in files if (name := spark_path(file)) is not None]
     encoded = F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B"))
     return spark.read.text(names).select(
         F.col("value").alias(rows.VALUE),
@@ -177,11 +175,9 @@ def _quads(parsed: DataFrame, apart: bool) -> DataFrame:
     good = parsed.where(F.col(rows.REASON).isNull() & F.col(rows.SUBJECT).isNotNull())
     if not apart:
         return rows.select_quads(good)
-    prefix = F.concat(F.lit("_:f"), F.lower(F.hex(F.xxhash64(rows.SOURCE))), F.lit("."))
+    prefix = F.concat(F.lit("f"), F.lower(F.hex(F.xxhash64(rows.SOURCE))), F.lit("."))
     named = {
-        name: F.when(
-            F.col(name).startswith("_:"), F.concat(prefix, F.substr(name, F.lit(3)))
-        ).otherwise(F.col(name))
+        name: spelling.with_labels(F.col(name), prefix)
         for name in (rows.SUBJECT, rows.OBJECT, rows.GRAPH)
     }
     return rows.select_quads(good.withColumns(named))

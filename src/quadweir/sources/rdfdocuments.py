@@ -16,7 +16,17 @@ from quadweir.errors import DataError
 from quadweir.sources.lines import MAX_LINE_BYTES, Fault, open_bytes, read_lines
 from quadweir.sources.statements import is_blank, parse_statement
 from quadweir.sources.xmlguard import without_doctype
-from quadweir.terms import IRI, BlankNode, Literal, Quad, Term
+from quadweir.terms import (
+    IRI,
+    MOST_NESTED,
+    TOO_DEEP,
+    BlankNode,
+    Literal,
+    Quad,
+    Term,
+    TripleTerm,
+    nesting,
+)
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -118,11 +128,11 @@ class BlankNames:
 
     def quad(self, quad: pyoxigraph.Quad) -> Quad:
         subject, predicate = self.term(quad.subject), self.term(quad.predicate)
-        assert not isinstance(subject, Literal)
+        assert isinstance(subject, IRI | BlankNode)
         assert isinstance(predicate, IRI)
         named = str(quad.graph_name) != "DEFAULT"
         graph = self.term(quad.graph_name) if named else None
-        assert not isinstance(graph, Literal)
+        assert graph is None or isinstance(graph, IRI | BlankNode)
         return Quad(subject, predicate, self.term(quad.object), graph)
 
     def term(self, term: object) -> Term:
@@ -137,8 +147,18 @@ class BlankNames:
                 fresh = f"q-{self._prefix}-{len(self._names)}"
                 return BlankNode(self._names.setdefault(term.value, fresh))
             case pyoxigraph.Literal():
+                if term.direction is not None:
+                    raise DataError("a base direction of RDF 1.2, which is not supported")
                 if term.language is not None:
                     return Literal(term.value, language=term.language)
                 return Literal(term.value, IRI(term.datatype.value))
+            case pyoxigraph.Triple():
+                end = self.term(term.object)
+                if nesting(end) >= MOST_NESTED:
+                    raise DataError(TOO_DEEP)
+                subject, predicate = self.term(term.subject), self.term(term.predicate)
+                assert isinstance(subject, IRI | BlankNode)
+                assert isinstance(predicate, IRI)
+                return TripleTerm(subject, predicate, end)
             case _:
-                raise DataError("triple terms of RDF 1.2 cannot stand in a stream")
+                raise DataError(f"{term} is no RDF term")

@@ -11,11 +11,22 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
-from quadweir.errors import DataError
-from quadweir.sources.lines import MAX_LINE_BYTES, Fault, Line, read_lines
+from quadweir.errors import DataError, SourceError
+from quadweir.sources.lines import (
+    BLOCK_BYTES,
+    MAX_LINE_BYTES,
+    NOT_UTF8,
+    BrokenGzipError,
+    Fault,
+    Line,
+    open_bytes,
+    read_lines,
+)
 from quadweir.sources.times import parse_time
+
+MAX_DOCUMENT_BYTES: Final = 256 * 2**20
 
 
 @final
@@ -44,6 +55,29 @@ def read_records(
             yield line
         elif line.text and not line.text.isspace():
             yield Record(line.number, line.text)
+
+
+def read_document(path: Path, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> Record | Fault:
+    """Read a file that is one record, such as an XML document.
+
+    Raises:
+        SourceError: the file cannot be read.
+    """
+    data = bytearray()
+    try:
+        with open_bytes(path) as file:
+            while len(data) <= max_bytes and (piece := file.read(BLOCK_BYTES)):
+                data += piece
+    except BrokenGzipError as error:
+        return Fault(1, str(error))
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror or error}") from error
+    if len(data) > max_bytes:
+        return Fault(1, f"the document is longer than {max_bytes} bytes")
+    try:
+        return Record(1, data.decode())
+    except UnicodeDecodeError:
+        return Fault(1, NOT_UTF8, data[:MAX_LINE_BYTES].decode(errors="replace"))
 
 
 def _csv_records(lines: Iterator[Line | Fault], limit: int) -> Iterator[Record | Fault]:

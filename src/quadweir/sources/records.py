@@ -135,6 +135,26 @@ def event_time(text: Column) -> Column:
     )
 
 
+def ahead_reason(time: Column, ahead_ms: int) -> Column:
+    """Say why a time is implausible: it is more than `ahead_ms` ahead of the clock (S4); NULL if it is not.
+
+    The clock is that of the batch. A batch that is begun again after a crash has the clock of its first
+    begin: Spark logs it.
+    """
+    clock = F.unix_millis(F.current_timestamp())
+    lead = F.try_subtract(time, clock)
+    return F.when(
+        time > clock + F.lit(ahead_ms),
+        F.concat(
+            F.lit(f"{rows.AHEAD}it is of "),
+            time.cast("string"),
+            F.lit(", and that is "),
+            lead.cast("string"),
+            F.lit(" ms ahead of the clock; if it is right, declare a longer `ahead`"),
+        ),
+    )
+
+
 def _position(records: DataFrame) -> Column:
     if rows.POSITION in records.columns:
         return F.col(rows.POSITION)

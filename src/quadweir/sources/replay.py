@@ -23,6 +23,7 @@ from quadweir.errors import DataError, UsageError
 from quadweir.sources import timedlines
 from quadweir.sources.declare import Burst, Format, Pace, Rate, Speed
 from quadweir.sources.lines import MAX_LINE_BYTES, Fault
+from quadweir.sources.plausible import without_jumps
 from quadweir.sources.recordfiles import column_time, read_records
 from quadweir.sources.streamfiles import (
     FILE_SHIFT,
@@ -67,6 +68,7 @@ class Recording:
         predicate: timed graphs and files: where each element's time stands.
         column: records: the field with the time; only a play by speed needs it.
         max_line_bytes: longer lines are faults.
+        ahead_ms: how far ahead of its neighbours a unit may be (S4); None for any time.
     """
 
     path: Path
@@ -77,6 +79,7 @@ class Recording:
     predicate: str | None = None
     column: str | None = None
     max_line_bytes: int = MAX_LINE_BYTES
+    ahead_ms: int | None = None
 
     @property
     def is_timed(self) -> bool:
@@ -89,6 +92,10 @@ class Recording:
         Raises:
             SourceError: a file cannot be read.
         """
+        units = self._units()
+        return units if self.ahead_ms is None else without_jumps(units, self.ahead_ms)
+
+    def _units(self) -> Iterator[pa.RecordBatch]:
         if self.format is Format.TIMED_FILES and self.step_ms is None and self.predicate is None:
             raise UsageError("timed files need a step", hint="Give a step, or a predicate.")
         for index, path in enumerate(list_files(self.path, self.pattern)):

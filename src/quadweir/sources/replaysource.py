@@ -120,6 +120,7 @@ def _options(declaration: StreamDeclaration, source: ReplaySource) -> dict[str, 
         "pattern": source.pattern,
         "start": str(source.start),
         "loop": str(source.loop).lower(),
+        "ahead_ms": str(declaration.ahead_ms),
     }
     if source.step is not None:
         options["step_ms"] = str(source.step // timedelta(milliseconds=1))
@@ -152,6 +153,7 @@ def _recording(options: Mapping[str, str]) -> Recording:
         step_ms=int(options["step_ms"]) if "step_ms" in options else None,
         predicate=options.get("predicate"),
         column=options.get("column"),
+        ahead_ms=int(options["ahead_ms"]) if "ahead_ms" in options else None,
     )
 
 

@@ -1,7 +1,7 @@
 """Checks a document against a JSON Schema, in words that its author can act on.
 
-It knows the keywords that our own schemas use and no others; tests hold it against a full
-validator. The one addition: the `$comment` beside an `if` is the message when its `then` fails.
+The library `jsonschema` decides what is valid; this module says what is wrong and what to write.
+One addition to the standard: the `$comment` next to an `if` is the message when its `then` fails.
 """
 
 from __future__ import annotations
@@ -11,51 +11,17 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, final
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+    from jsonschema.protocols import Validator
 
 Path = tuple[str | int, ...]
-Schema = Mapping[str, Any] | bool
 
-_TYPES: Final[Mapping[str, tuple[type, ...]]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-}
-_KNOWN: Final = frozenset(
-    [
-        "$schema",
-        "$id",
-        "$comment",
-        "title",
-        "description",
-        "$defs",
-        "$ref",
-        "type",
-        "enum",
-        "const",
-        "pattern",
-        "minLength",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "items",
-        "minItems",
-        "minProperties",
-        "required",
-        "properties",
-        "additionalProperties",
-        "propertyNames",
-        "allOf",
-        "anyOf",
-        "oneOf",
-        "not",
-        "if",
-        "then",
-    ]
-)
+_ARTICLES: Final = {"object": "a table", "integer": "a whole number", "array": "a list"}
+_AFTER_ALL_KEYS: Final = 2**60
 
 
 @final
@@ -69,169 +35,139 @@ class Problem:
     at_key: bool = False
 
 
-def check(document: object, schema: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield what is wrong with a document, in its own order.
+def first_problem(document: Any, schema: Mapping[str, Any]) -> Problem | None:
+    """Give the first thing that is wrong with a document, in the order of its text; None if valid.
 
-    >>> next(check({"delay": 5}, {"type": "object", "properties": {"delay": {"type": "string"}}}))
+    >>> first_problem({"delay": 5}, {"properties": {"delay": {"type": "string"}}})
     Problem(path=('delay',), message='delay is not a string', hint=None, at_key=False)
     """
-    return _Checker(schema).problems(document, schema, ())
+    errors = _validator_class()(schema).iter_errors(document)
+    problems = [problem for error in errors for problem in _problems(error, ())]
+    return min(problems, key=lambda problem: _position(document, problem), default=None)
 
 
-class _Checker:
-    def __init__(self, root: Mapping[str, Any]) -> None:
-        self._root = root
+@cache
+def _validator_class() -> type[Validator]:
+    from jsonschema import Draft202012Validator, validators
 
-    def problems(self, value: object, schema: Schema, path: Path) -> Iterator[Problem]:
-        if isinstance(schema, bool):
-            if not schema:
-                yield Problem(path, f"{_name(path)} cannot stand here")
+    # JSON has no number that is not a number; TOML has.
+    types = Draft202012Validator.TYPE_CHECKER.redefine(
+        "number", lambda _, value: _is_number(value) and not math.isnan(value)
+    )
+    made: type[Validator] = validators.extend(  # type: ignore[no-untyped-call]
+        Draft202012Validator, {"if": _if, "pattern": _pattern}, type_checker=types
+    )
+    return made
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _if(
+    validator: Validator, condition: Any, instance: Any, schema: Mapping[str, Any]
+) -> Iterator[ValidationError]:
+    from jsonschema import ValidationError
+
+    holds, wanted = (validator.evolve(schema=part) for part in (condition, schema["then"]))
+    if holds.is_valid(instance) and not wanted.is_valid(instance):
+        yield ValidationError(schema["$comment"])
+
+
+def _pattern(
+    _: Validator, pattern: str, instance: object, _schema: Mapping[str, Any]
+) -> Iterator[ValidationError]:
+    from jsonschema import ValidationError
+
+    # `$` of JSON Schema is the very end; Python's also stands before a last line feed.
+    if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
+        yield ValidationError("is not of the right form")
+
+
+def _position(document: object, problem: Problem) -> tuple[int, ...]:
+    """Say where in the text a problem stands; one of a whole table comes after those of its keys."""
+    found = []
+    value: Any = document
+    for part in problem.path:
+        if isinstance(value, dict) and part in value:
+            found.append(list(value).index(part))
+            value = value[part]
+        elif isinstance(value, list) and isinstance(part, int):
+            found.append(part)
+            value = value[part]
+    is_whole = isinstance(value, dict | list) and not problem.at_key
+    return (*found, _AFTER_ALL_KEYS) if is_whole else tuple(found)
+
+
+def _problems(error: ValidationError, above: Path) -> Iterator[Problem]:
+    value: Any = error.instance
+    rule: Any = error.validator_value
+    is_key = "propertyNames" in error.schema_path
+    path = (*above, *error.path, value) if is_key else (*above, *error.path)
+    schema: Mapping[str, Any] = error.schema if isinstance(error.schema, Mapping) else {}
+    meant = schema.get("description")
+    name = str(path[-1]) if path else "the file"
+    match error.validator:
+        case "type":
+            what = _ARTICLES.get(rule, f"a {rule}")
+            yield Problem(path, f"{name} is not {what}", _hint(meant), is_key)
+        case "enum" | "const":
+            allowed = rule if error.validator == "enum" else [rule]
+            yield Problem(path, f"{name} is {_show(value)}", _choices(value, allowed), is_key)
+        case "pattern":
+            what = meant or "of the right form"
+            yield Problem(path, f"{name} is not {what}: {_show(value)}", at_key=is_key)
+        case "minLength" | "minItems" | "minProperties":
+            yield Problem(path, f"{name} is empty", at_key=is_key)
+        case "minimum":
+            yield Problem(path, f"{name} is {value}, less than {rule}", at_key=is_key)
+        case "exclusiveMinimum":
+            yield Problem(path, f"{name} is {value}, and must be above {rule}", at_key=is_key)
+        case "maximum":
+            yield Problem(path, f"{name} is {value}, more than {rule}", at_key=is_key)
+        case "required":
+            known = schema.get("properties", {})
+            for key in rule:
+                if key not in value:
+                    hint = _hint(known.get(key, {}).get("description"))
+                    yield Problem(path, f"{name} has no {key}", hint)
+        case "additionalProperties" if rule is False:
+            known = schema.get("properties", {})
+            for key in value:
+                if key not in known:
+                    hint = _choices(key, known)
+                    yield Problem((*path, key), f"unknown key {_show(key)}", hint, at_key=True)
+        case "anyOf" | "oneOf":
+            yield from _nearest(error, path, name, _hint(meant))
+        case _:
+            yield Problem(path, error.message, at_key=is_key)
+
+
+def _nearest(error: ValidationError, path: Path, name: str, hint: str | None) -> Iterator[Problem]:
+    """Complain about the branch that was meant: that of the same kind, or of the same keys."""
+    value: Any = error.instance
+    branches: Any = error.validator_value
+    tables = [branch.get("properties", {}) for branch in branches]
+    meant = None
+    if isinstance(value, dict):
+        kinds = {keys["kind"]["const"]: i for i, keys in enumerate(tables) if "kind" in keys}
+        kind = value.get("kind")
+        if isinstance(kind, str) and kind in kinds:
+            meant = kinds[kind]
+        elif kinds and "kind" in value:
+            yield Problem((*path, "kind"), f"unknown kind {_show(kind)}", _choices(kind, kinds))
             return
-        unknown = schema.keys() - _KNOWN
-        assert not unknown, f"the checker does not know {unknown}"
-        if "$ref" in schema:
-            yield from self.problems(value, self._definition(schema["$ref"]), path)
-        meant = schema.get("description")
-        if "type" in schema and not _is(value, schema["type"]):
-            yield Problem(path, f"{_name(path)} is not {_article(schema['type'])}", _hint(meant))
+        elif kinds:
+            yield Problem(path, f"{name} has no kind", _choices(None, kinds))
             return
-        yield from self._scalar(value, schema, path, meant)
-        if isinstance(value, dict):
-            yield from self._table(value, schema, path)
-        if isinstance(value, list):
-            yield from self._list(value, schema, path)
-        yield from self._branches(value, schema, path, meant)
-
-    def fits(self, value: object, schema: Schema, path: Path) -> bool:
-        return next(self.problems(value, schema, path), None) is None
-
-    def _definition(self, reference: str) -> Schema:
-        found: Any = self._root
-        for part in reference.removeprefix("#/").split("/"):
-            found = found[part]
-        return found  # type: ignore[no-any-return]
-
-    def _scalar(
-        self, value: object, schema: Mapping[str, Any], path: Path, meant: str | None
-    ) -> Iterator[Problem]:
-        allowed = [schema["const"]] if "const" in schema else schema.get("enum")
-        if allowed is not None and not any(_equal(value, one) for one in allowed):
-            yield Problem(path, f"{_name(path)} is {_show(value)}", _choices(value, allowed))
-        if isinstance(value, str):
-            pattern = schema.get("pattern")
-            # `$` of JSON Schema is the very end; Python's also stands before a last line feed.
-            if pattern is not None and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
-                what = f" is not {meant}" if meant else " is not of the right form"
-                yield Problem(path, f"{_name(path)}{what}: {_show(value)}")
-            if len(value) < schema.get("minLength", 0):
-                yield Problem(path, f"{_name(path)} is empty")
-        elif isinstance(value, (int, float)) and not isinstance(value, bool):
-            low, high = schema.get("minimum"), schema.get("maximum")
-            above = schema.get("exclusiveMinimum")
-            if math.isnan(value) and (low is not None or high is not None or above is not None):
-                yield Problem(path, f"{_name(path)} is not a number")
-            elif low is not None and value < low:
-                yield Problem(path, f"{_name(path)} is {value}, less than {low}")
-            elif above is not None and value <= above:
-                yield Problem(path, f"{_name(path)} is {value}, and must be above {above}")
-            elif high is not None and value > high:
-                yield Problem(path, f"{_name(path)} is {value}, more than {high}")
-
-    def _table(
-        self, value: dict[str, object], schema: Mapping[str, Any], path: Path
-    ) -> Iterator[Problem]:
-        known = schema.get("properties", {})
-        others = schema.get("additionalProperties", True)
-        names = schema.get("propertyNames", True)
-        for key, item in value.items():
-            here = (*path, key)
-            for problem in self.problems(key, names, here):
-                yield Problem(here, problem.message, problem.hint, at_key=True)
-            if key in known:
-                yield from self.problems(item, known[key], here)
-            elif others is False:
-                yield Problem(here, f"unknown key {_show(key)}", _choices(key, known), at_key=True)
-            else:
-                yield from self.problems(item, others, here)
-        for key in schema.get("required", ()):
-            if key not in value:
-                yield Problem(path, f"{_name(path)} has no {key}", _hint_of(known.get(key)))
-        if len(value) < schema.get("minProperties", 0):
-            yield Problem(path, f"{_name(path)} is empty")
-
-    def _list(
-        self, value: list[object], schema: Mapping[str, Any], path: Path
-    ) -> Iterator[Problem]:
-        for place, item in enumerate(value):
-            yield from self.problems(item, schema.get("items", True), (*path, place))
-        if len(value) < schema.get("minItems", 0):
-            yield Problem(path, f"{_name(path)} is empty")
-
-    def _branches(
-        self, value: object, schema: Mapping[str, Any], path: Path, meant: str | None
-    ) -> Iterator[Problem]:
-        for part in schema.get("allOf", ()):
-            yield from self.problems(value, part, path)
-        for union in ("anyOf", "oneOf"):
-            branches = schema.get(union, ())
-            if branches and not any(self.fits(value, branch, path) for branch in branches):
-                yield from self._nearest(value, branches, path, meant)
-        if "not" in schema and self.fits(value, schema["not"], path):
-            yield Problem(path, f"{_name(path)} cannot be {_show(value)}")
-        if (
-            "if" in schema
-            and self.fits(value, schema["if"], path)
-            and not self.fits(value, schema["then"], path)
-        ):
-            yield Problem(path, schema["$comment"])
-
-    def _nearest(
-        self, value: object, branches: list[Mapping[str, Any]], path: Path, meant: str | None
-    ) -> Iterator[Problem]:
-        """Complain about the branch that was meant: that of the same kind, or of the same keys."""
-        if isinstance(value, dict):
-            kinds = {
-                branch["properties"]["kind"]["const"]: branch
-                for branch in branches
-                if "kind" in branch.get("properties", {})
-            }
-            if kinds:
-                kind = value.get("kind")
-                if isinstance(kind, str) and kind in kinds:
-                    yield from self.problems(value, kinds[kind], path)
-                elif "kind" in value:
-                    hint = _choices(kind, kinds)
-                    yield Problem((*path, "kind"), f"unknown kind {_show(kind)}", hint)
-                else:
-                    yield Problem(path, f"{_name(path)} has no kind", _choices(None, kinds))
-                return
-            for branch in branches:
-                if value.keys() & branch.get("properties", {}).keys():
-                    yield from self.problems(value, branch, path)
-                    return
-        yield Problem(path, f"{_name(path)} is {_show(value)}", _hint(meant))
-
-
-def _is(value: object, kind: str) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
-    if kind == "integer" and isinstance(value, float):
-        return value.is_integer()
-    return isinstance(value, _TYPES[kind])
-
-
-def _equal(value: object, other: object) -> bool:
-    # True == 1 in Python, but not in JSON.
-    return isinstance(value, bool) == isinstance(other, bool) and value == other
-
-
-def _name(path: Path) -> str:
-    return str(path[-1]) if path else "the file"
-
-
-def _article(kind: str) -> str:
-    words = {"object": "a table", "integer": "a whole number", "array": "a list"}
-    return words.get(kind, f"a {kind}")
+        else:
+            meant = next((i for i, keys in enumerate(tables) if value.keys() & keys.keys()), None)
+    if meant is None:
+        yield Problem(path, f"{name} is {_show(value)}", hint)
+        return
+    for each in error.context or ():
+        if each.schema_path[0] == meant:
+            yield from _problems(each, path)
 
 
 def _show(value: object) -> str:
@@ -242,11 +178,6 @@ def _show(value: object) -> str:
 def _hint(meant: str | None) -> str | None:
     # Sentences describe a key; fragments, the values that it takes.
     return meant if meant is None or meant.endswith(".") else f"Expected: {meant}."
-
-
-def _hint_of(schema: Schema | None) -> str | None:
-    meant = schema.get("description") if isinstance(schema, Mapping) else None
-    return _hint(meant)
 
 
 def _choices(value: object, allowed: Mapping[str, Any] | list[Any]) -> str:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final
 from quadweir.entailment.read import read_axioms
 from quadweir.entailment.schema import Schema, SchemaWarning
 from quadweir.errors import DataError, LimitError, SourceError
-from quadweir.mapping.locate import locate_triples, match_places
 from quadweir.sources.lines import open_bytes
 from quadweir.sources.rdfdocuments import RDF_SUFFIXES, BlankNames, rdf_suffix
 from quadweir.sources.xmlguard import without_doctype
 from quadweir.spans import Span
 from quadweir.terms import IRI, Quad
+from quadweir.turtleplaces import locate_triples, match_places
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -113,7 +113,7 @@ class _Document:
                     raise DataError(
                         f"the schema is not {name.replace('_', '-')}",
                         detail=error.msg,
-                        hint="Mend the syntax at that place.",
+                        hint="Correct the syntax at that place.",
                         span=span,
                     ) from None
                 prefix = found["prefix"]

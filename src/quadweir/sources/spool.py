@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, final
 
 from quadweir.errors import SourceError
+from quadweir.private import make_folder
 
 SEGMENT_BYTES: Final = 16 * 2**20
 MOST_BYTES: Final = 2**30
@@ -106,7 +107,7 @@ class Spool:
         self._most_bytes = max(most_bytes, 2 * segment_bytes)
         self._lock = threading.Condition()
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             self._held = (folder / "lock").open("wb")
         except OSError as error:
             raise SourceError(
@@ -249,7 +250,7 @@ class Spool:
                     f"the spool holds records {self.first} to {self.end}, "
                     f"and the checkpoint asks for {start} to {end}",
                     detail=f"Its folder is {self._folder}.",
-                    hint="Restore the folder, or start anew with an empty checkpoint.",
+                    hint="Restore the folder, or start again with an empty checkpoint.",
                 )
             segments = [one for one in self._segments if one.end > start and one.first < end]
             runs = [(one.path, *_bounds(one, start, end)) for one in segments]

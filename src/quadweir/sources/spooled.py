@@ -25,7 +25,8 @@ from pyspark.sql.streaming.datasource import (
 
 from quadweir import rows
 from quadweir.errors import SourceError, UsageError
-from quadweir.sources.raw import NOT_UTF8, RAW_SCHEMA
+from quadweir.sources.lines import NOT_UTF8
+from quadweir.sources.raw import RAW_SCHEMA
 from quadweir.sources.spool import FAULT, MOST_BYTES, Received, Spool, unframe
 
 if TYPE_CHECKING:

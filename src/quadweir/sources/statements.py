@@ -15,6 +15,8 @@ from quadweir.terms import (
     Quad,
     Resource,
     Term,
+    TripleTerm,
+    nested,
     parse_term,
     unescape,
 )
@@ -35,12 +37,25 @@ _QUOTED: Final = r'"[^"\\\r\n]*+(?:\\[^\r\n][^"\\\r\n]*+)*"'
 _TAG: Final = r"(?:@[A-Za-z0-9-]++|\^\^[ \t]*+<[^<>]*+>)"
 _SPACE: Final = r"[ \t]*+"
 
+_BEGINNINGS: Final = rf"(?:<<\({_SPACE}(?:{_IRI}|{_LABEL}){_SPACE}{_IRI}{_SPACE})*"
 _STATEMENT: Final = re.compile(
-    rf"{_SPACE}({_IRI}|{_LABEL}){_SPACE}({_IRI}){_SPACE}(?:({_IRI}|{_LABEL})|({_QUOTED})"
-    rf"(?:{_SPACE}({_TAG}))?){_SPACE}({_IRI}|{_LABEL})?{_SPACE}\.{_SPACE}(?:#[^\r\n]*+)?"
+    rf"{_SPACE}({_IRI}|{_LABEL}){_SPACE}({_IRI}){_SPACE}"
+    rf"({_BEGINNINGS})"
+    rf"(?:({_IRI}|{_LABEL})|({_QUOTED})(?:{_SPACE}({_TAG}))?)"
+    rf"((?:{_SPACE}\)>>)*){_SPACE}({_IRI}|{_LABEL})?{_SPACE}\.{_SPACE}(?:#[^\r\n]*+)?"
 )
-_GRAPH: Final = 6
+_TRIPLE_SUBJECT: Final = re.compile(rf"{_SPACE}<<")
+_QUOTED_TRIPLE: Final = re.compile(
+    rf"{_SPACE}(?:{_IRI}|{_LABEL}){_SPACE}{_IRI}{_SPACE}{_BEGINNINGS}<<(?!\()"
+)
 
+ONLY_OBJECTS: Final = "a triple term <<( ... )>> can only be an object"
+NO_QUOTED_TRIPLES: Final = (
+    "a quoted triple << ... >> of RDF-star; RDF 1.2 has triple terms, <<( ... )>>, as objects"
+)
+_OPENED: Final = 3
+_CLOSED: Final = 7
+_GRAPH: Final = 8
 # Longer spellings would make the cache of terms a hoard.
 _CACHED_CHARACTERS: Final = 256
 
@@ -75,16 +90,33 @@ def parse_statement(text: str) -> Quad:
     Raises:
         DataError: the text is not one statement.
     """
-    match = _STATEMENT.fullmatch(text)
+    match = _matched(text)
     if match is None:
-        raise DataError("not an N-Triples or N-Quads statement")
-    subject, predicate, value, quoted, tag, graph = match.groups()
+        raise DataError(_why(text))
+    subject, predicate, opened, value, quoted, tag, _, graph = match.groups()
+    end = _literal(quoted, tag) if quoted is not None else _term(value)
     return Quad(
         _resource(subject),
         _iri(predicate),
-        _literal(quoted, tag) if quoted is not None else _term(value),
+        nested(opened, end, _term) if opened else end,
         _resource(graph) if graph is not None else None,
     )
+
+
+def _matched(text: str) -> re.Match[str] | None:
+    """Take a text apart that has the shape of a statement; as many triple terms end as begin."""
+    match = _STATEMENT.fullmatch(text)
+    if match is None or match[_OPENED].count("<<(") != match[_CLOSED].count(")>>"):
+        return None
+    return match
+
+
+def _why(text: str) -> str:
+    if _TRIPLE_SUBJECT.match(text):
+        return ONLY_OBJECTS if text.lstrip(" \t").startswith("<<(") else NO_QUOTED_TRIPLES
+    if _QUOTED_TRIPLE.match(text):
+        return NO_QUOTED_TRIPLES
+    return "not an N-Triples or N-Quads statement"
 
 
 def graph_name(text: str) -> str | None:
@@ -96,7 +128,7 @@ def graph_name(text: str) -> str | None:
     >>> graph_name("<urn:s> <urn:p> <urn:o> <urn:\\u0067> .")
     '<urn:g>'
     """
-    match = _STATEMENT.fullmatch(text)
+    match = _matched(text)
     return plain_name(match[_GRAPH]) if match is not None and match[_GRAPH] is not None else None
 
 
@@ -125,13 +157,13 @@ def _literal(quoted: str, tag: str | None) -> Term:
 
 def _resource(spelling: str) -> Resource:
     term = _term(spelling)
-    if isinstance(term, Literal):
+    if isinstance(term, Literal | TripleTerm):
         raise DataError("a literal where a resource must stand")
     return term
 
 
 def _iri(spelling: str) -> IRI:
     term = _term(spelling)
-    if isinstance(term, (BlankNode, Literal)):
+    if not isinstance(term, IRI):
         raise DataError("the predicate is not an IRI")
     return term

@@ -9,7 +9,7 @@ from typing import final
 
 from quadweir.errors import DataError, SourceError, UsageError
 from quadweir.sources.rdfdocuments import RDF_SUFFIXES, BadQuad, rdf_suffix, read_quads
-from quadweir.terms import IRI, BlankNode, Quad, Resource
+from quadweir.terms import IRI, Quad
 
 
 @final
@@ -35,8 +35,10 @@ class StaticFile:
         return StaticFile(Path(path), IRI(iri) if iri is not None else None)
 
 
-def cut_assignment(argument: str) -> tuple[str | None, str]:
+def cut_assignment(argument: str, *, relative: bool = False) -> tuple[str | None, str]:
     """Cut IRI=PATH in two; both may hold equals signs, so a cut before something there is best.
+
+    Unless the IRI may be `relative`, it has a colon: a file may be named a=b.ttl.
 
     >>> cut_assignment("urn:s=a.stream"), cut_assignment("a.ttl")
     (('urn:s', 'a.stream'), (None, 'a.ttl'))
@@ -44,7 +46,7 @@ def cut_assignment(argument: str) -> tuple[str | None, str]:
     if Path(argument).exists():
         return None, argument
     cuts = [place for place, letter in enumerate(argument) if letter == "="]
-    cuts = [place for place in cuts if ":" in argument[:place]]
+    cuts = [place for place in cuts if relative or ":" in argument[:place]]
     for place in cuts:
         if Path(argument[place + 1 :]).exists():
             return argument[:place], argument[place + 1 :]
@@ -92,21 +94,12 @@ def list_static(path: Path) -> list[Path]:
 
 
 def _of_file(quad: Quad, number: int, graph: IRI | None) -> Quad:
-    subject, end = quad.subject, quad.object
-    name: Resource | None = quad.graph if graph is None else graph
-    if isinstance(subject, BlankNode):
-        subject = BlankNode(f"f{number}-{subject.label}")
-    if isinstance(end, BlankNode):
-        end = BlankNode(f"f{number}-{end.label}")
-    return replace(quad, subject=subject, object=end, graph=name)
+    return replace(quad, graph=quad.graph if graph is None else graph).relabelled(
+        lambda label: f"f{number}-{label}"
+    )
 
 
 def apart_from_streams(quads: Iterable[Quad]) -> Iterator[Quad]:
     """Name the blank nodes of static data so that they are none of a stream's (S3)."""
     for quad in quads:
-        subject, end = quad.subject, quad.object
-        if isinstance(subject, BlankNode):
-            subject = BlankNode(f"g-{subject.label}")
-        if isinstance(end, BlankNode):
-            end = BlankNode(f"g-{end.label}")
-        yield replace(quad, subject=subject, object=end)
+        yield quad.relabelled(lambda label: f"g-{label}")

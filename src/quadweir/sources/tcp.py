@@ -40,7 +40,7 @@ class LineCutter:
 
     >>> cutter = LineCutter(max_bytes=4)
     >>> list(cutter.feed(b"ab\r\ntoo lo")), list(cutter.feed(b"ng\nc")), list(cutter.finish())
-    ([(0, b'ab')], [(1, b'the line is longer than 4 bytes')], [(1, b'the connection ended within the line')])
+    ([(0, b'ab'), (1, b'the line is longer than 4 bytes')], [], [(1, b'the connection ended within the line')])
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -49,26 +49,36 @@ class LineCutter:
         self._skipping = False
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Give the lines that `data` completes: `TEXT` and the line, or `FAULT` and the reason."""
+        """Give the lines that `data` completes: `TEXT` and the line, or `FAULT` and the reason.
+
+        A line that is too long is reported as soon as it is: it may never end.
+        """
         *whole_lines, rest = data.split(b"\n")
         for line in whole_lines:
             yield from self._line(line)
         if not self._skipping:
             self._rest += rest
-        if len(self._rest) > self._max_bytes:
+        # One byte more may be the carriage return of an end that is still to come.
+        if len(self._rest) > self._max_bytes + 1:
             self._rest.clear()
             self._skipping = True
+            yield self._too_long()
 
     def _line(self, line: bytes) -> Iterator[tuple[int, bytes]]:
         skipped, self._skipping = self._skipping, False
+        if skipped:
+            return
         if self._rest:
             line = bytes(self._rest) + line
             self._rest.clear()
         line = line.removesuffix(b"\r")
-        if skipped or len(line) > self._max_bytes:
-            yield FAULT, f"the line is longer than {self._max_bytes} bytes".encode()
+        if len(line) > self._max_bytes:
+            yield self._too_long()
         elif line:
             yield TEXT, line
+
+    def _too_long(self) -> tuple[int, bytes]:
+        return FAULT, f"the line is longer than {self._max_bytes} bytes".encode()
 
     def finish(self) -> Iterator[tuple[int, bytes]]:
         """Give what is left when the connection ends.
@@ -76,7 +86,7 @@ class LineCutter:
         A line without its end may lack some of it and still read well (`12` of `125`), so it is
         not taken for a record.
         """
-        if self._rest or self._skipping:
+        if self._rest:
             yield FAULT, _UNFINISHED.encode()
         self._rest.clear()
         self._skipping = False
@@ -112,7 +122,7 @@ class TcpReceiver(Receiver):
                     raise SourceError(
                         f"nobody answers at {host}:{port}",
                         detail=str(error),
-                        hint="Start the TCP server that sends the lines, or mend host and port.",
+                        hint="Start the TCP server that sends the lines, or correct host and port.",
                     ) from error
             else:
                 was_connected = True

@@ -27,6 +27,7 @@ _INSTANT: Final = re.compile(INSTANT)
 _FRACTION: Final = re.compile(r"\.([0-9]+)")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
+_SECONDS: Final = range(10**9, 10**10)
 
 DURATION: Final = r"^(0|[1-9][0-9]{0,8})(ms|s|m|h|d)$"
 _DURATION: Final = re.compile(DURATION)
@@ -73,6 +74,25 @@ def format_time(event_time: int) -> str:
     except OverflowError:
         raise DataError(f"the time {event_time} has no ISO 8601 spelling") from None
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def doubt_of_time(event_time: int | None) -> str | None:
+    """Say so if the first event time of a stream is probably meant in seconds; else give None.
+
+    Seconds since 1970 of the years 2001 to 2286, taken as milliseconds, all lie between 12 January
+    and 26 April 1970.
+
+    >>> doubt_of_time(1_700_000_000)
+    'event times begin at 1970-01-20T16:13:20.000Z: they look like seconds, and are read as milliseconds since 1970'
+    >>> doubt_of_time(1_700_000_000_000), doubt_of_time(5_000), doubt_of_time(None)
+    (None, None, None)
+    """
+    if event_time is None or event_time not in _SECONDS:
+        return None
+    return (
+        f"event times begin at {format_time(event_time)}: they look like seconds, and are read as "
+        "milliseconds since 1970"
+    )
 
 
 def parse_duration(text: str) -> timedelta:

@@ -84,7 +84,7 @@ class Registry:
             raise SourceError(
                 f"{self.path} names {len(self._found)} files, and {end} have been read",
                 detail="The list of files was deleted or is that of another folder.",
-                hint="Put it back, or start anew with a new checkpoint.",
+                hint="Put it back, or start again with a new checkpoint.",
             )
         return self._found[start:end]
 
@@ -99,7 +99,7 @@ class Registry:
         try:
             if not self.folder.is_dir():
                 raise SourceError(
-                    f"no such folder: {self.folder}", hint="Create it, or mend the path."
+                    f"no such folder: {self.folder}", hint="Create it, or correct the path."
                 )
             with self.path.open("a+b") as append:
                 # Two queries may watch one folder; each must see what the other wrote.

@@ -1,4 +1,4 @@
-"""Query text in RSP-QL, C-SPARQL or CQELS-QL comes in.
+"""Query text in RSP-QL, C-SPARQL, CQELS-QL or SPARQLStream comes in.
 
 Out goes one algebra, `quadweir.algebra.query.ContinuousQuery`.
 Read `sparql.lark` first, then `build.py`.

@@ -48,9 +48,9 @@ from quadweir.errors import UnsupportedError
 from quadweir.syntax.build_expressions import Aggregations, ExpressionBuilder, conjunction
 from quadweir.syntax.build_select import SelectParts, expression_variables, substitute
 from quadweir.syntax.build_terms import Branch, Child, find, trees, words
-from quadweir.syntax.build_triples import BasicRun, Template
+from quadweir.syntax.build_triples import BasicRun, NoBlanks, Template
 from quadweir.syntax.scan import SourceText
-from quadweir.terms import IRI, Literal, Variable
+from quadweir.terms import IRI, Ground, TripleTerm, Variable
 
 Scope: TypeAlias = dict[Variable, None]
 Scoped: TypeAlias = tuple[Pattern, Scope]
@@ -183,11 +183,19 @@ class QueryBuilder(ExpressionBuilder):
     def _construct(self, tree: Branch, values: Branch | None) -> tuple[Form, Pattern]:
         for word in words(tree) - {"CONSTRUCT"}:
             self.output_word(word)
-        template = find(tree, "template")
-        assert template is not None
+        quads = find(tree, "quads")
+        assert quads is not None
         target = Template(self)
-        for block in trees(template):
-            self.triples_block(block, target)
+        for part in trees(quads):
+            if part.data == "triples_block":
+                self.triples_block(part, target)
+                continue
+            _, name, template = part.children
+            assert isinstance(template, Tree)
+            target.graph = self.name_or_variable(name)
+            for block in trees(template):
+                self.triples_block(block, target)
+            target.graph = None
         pattern, _ = self._modified(tree, self._where(tree), values)
         return ConstructForm(template=tuple(target.triples), span=self.span(tree)), pattern
 
@@ -199,8 +207,7 @@ class QueryBuilder(ExpressionBuilder):
         for block in trees(template):
             self.triples_block(block, target)
             self.triples_block(block, run)
-        basic = BasicPattern(patterns=tuple(run.patterns), span=self.span(tree))
-        where = (self.leaf(basic) if run.patterns else basic, run.variables)
+        where = (run.built(self.leaf, self.span(tree)), run.variables)
         pattern, _ = self._modified(tree, where, values)
         return ConstructForm(template=tuple(target.triples), span=self.span(tree)), pattern
 
@@ -348,7 +355,7 @@ class QueryBuilder(ExpressionBuilder):
     def values(self, tree: Branch) -> Scoped:
         """Read VALUES, in a group or at the end of a query."""
         _, first, *rest = tree.children
-        rows: list[tuple[IRI | Literal | None, ...]]
+        rows: list[tuple[Ground | None, ...]]
         if isinstance(first, Token):
             variables = [self.variable(first)]
             rows = [(self._value(child),) for child in rest]
@@ -370,9 +377,18 @@ class QueryBuilder(ExpressionBuilder):
         node = Values(variables=tuple(variables), rows=tuple(rows), span=self.span(tree))
         return node, dict.fromkeys(variables)
 
-    def _value(self, child: Child) -> IRI | Literal | None:
+    def _value(self, child: Child) -> Ground | None:
         if isinstance(child, Token):
             return None
+        if child.data == "triple_term":
+            term = self.triple_term(child, NoBlanks(self))
+            if not isinstance(term, TripleTerm):
+                raise self.error(
+                    "a variable stands in a triple term of VALUES",
+                    child,
+                    hint="VALUES has fixed terms; BIND makes one of variables.",
+                )
+            return term
         return self.literal(child) if child.data == "literal" else self.iri(child)
 
     # --- SELECT and solution modifiers --------------------------------------------------------
@@ -584,9 +600,10 @@ class _GroupSoFar:
     def flush(self) -> Pattern:
         if self.run is not None and self.place is not None:
             run, self.run = self.run, None
-            basic = BasicPattern(patterns=tuple(run.patterns), span=self.builder.span(self.place))
             self.scope.update(run.variables)
-            self.pattern = join(self.pattern, self.builder.leaf(basic))
+            built = run.built(self.builder.leaf, self.builder.span(self.place))
+            for part in built.inputs if isinstance(built, Join) else (built,):
+                self.pattern = join(self.pattern, part)
         return self.pattern
 
     def replace(self, pattern: Pattern) -> None:

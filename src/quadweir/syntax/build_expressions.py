@@ -6,6 +6,7 @@ from typing import Final
 
 from lark import Token, Tree
 
+from quadweir.algebra import geo
 from quadweir.algebra.expressions import (
     AggregateCall,
     And,
@@ -25,12 +26,13 @@ from quadweir.algebra.expressions import (
     VariableExpression,
 )
 from quadweir.algebra.patterns import Aggregation, Pattern
+from quadweir.algebra.query import TemplateTerm, TripleTemplate
 from quadweir.errors import UnsupportedError
 from quadweir.spans import Span
 from quadweir.syntax.build_terms import Branch, Child, trees, words
-from quadweir.syntax.build_triples import TripleBuilder
+from quadweir.syntax.build_triples import NoBlanks, TripleBuilder
 from quadweir.syntax.iris import resolve
-from quadweir.terms import IRI, XSD_STRING, Literal, Variable
+from quadweir.terms import IRI, XSD_STRING, BlankNode, Literal, Variable
 from quadweir.vocab import XSD
 
 # How many arguments each built-in takes; None is any number.
@@ -42,7 +44,7 @@ _ARGUMENTS: Final[dict[str, tuple[int, int | None]]] = {
             *("ABS", "BOUND", "CEIL", "DATATYPE", "DAY", "ENCODE_FOR_URI", "FLOOR", "HOURS", "IRI"),
             *("ISBLANK", "ISIRI", "ISLITERAL", "ISNUMERIC", "LANG", "LCASE", "MD5", "MINUTES"),
             *("MONTH", "ROUND", "SECONDS", "SHA1", "SHA256", "SHA384", "SHA512", "STR", "STRLEN"),
-            *("TIMEZONE", "TZ", "UCASE", "YEAR"),
+            *("TIMEZONE", "TZ", "UCASE", "YEAR", "ISTRIPLE", "SUBJECT", "PREDICATE", "OBJECT"),
         ),
         (1, 1),
     ),
@@ -56,6 +58,7 @@ _ARGUMENTS: Final[dict[str, tuple[int, int | None]]] = {
     "REGEX": (2, 3),
     "SUBSTR": (2, 3),
     "IF": (3, 3),
+    "TRIPLE": (3, 3),
     "REPLACE": (3, 4),
     "TIMESTAMP": (1, 3),
     "COALESCE": (0, None),
@@ -186,8 +189,22 @@ class ExpressionBuilder(TripleBuilder):
                 return self._aggregate(child)
             case "exists":
                 return self._exists(child)
+            case "triple_term":
+                return self._triple_expression(self.triple_term(child, NoBlanks(self)), child)
             case _:  # iri_or_call, function_call
                 return self._function(child)
+
+    def _triple_expression(self, term: TemplateTerm, place: Branch) -> Expression:
+        match term:
+            case Variable():
+                return VariableExpression(variable=term, span=self.span(place))
+            case TripleTemplate(subject=subject, predicate=predicate, object=end):
+                parts = (subject, predicate, end)
+                arguments = tuple(self._triple_expression(each, place) for each in parts)
+                return Call(function="TRIPLE", arguments=arguments, span=self.span(place))
+            case _:
+                assert not isinstance(term, BlankNode)
+                return Constant(term=term, span=self.span(place))
 
     def _unary(self, tree: Branch) -> Expression:
         sign, operand_tree = tree.children
@@ -216,6 +233,12 @@ class ExpressionBuilder(TripleBuilder):
         arguments = tuple(self.expression(each) for each in trees(arguments_tree))
         if name == _TIMESTAMP:
             return self._call("TIMESTAMP", arguments, tree)
+        if geo.is_missing(name):
+            raise UnsupportedError(
+                f"the function {name} needs shapely, which is not installed",
+                hint="Install it: pip install 'quadweir[geo]'.",
+                span=place,
+            )
         if name.value.startswith(XSD.base) and len(arguments) != 1:
             raise self.error(f"the cast {name} takes one argument", tree)
         return Call(function=name, arguments=arguments, span=place)

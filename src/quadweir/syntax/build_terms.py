@@ -40,6 +40,7 @@ _ESCAPES: Final = {
     "'": "'",
     "\\": "\\",
 }
+_VERSIONS: Final = ("1.1", "1.2-basic", "1.2")
 _INTEGER: Final = IRI(XSD.integer)
 _DECIMAL: Final = IRI(XSD.decimal)
 _DOUBLE: Final = IRI(XSD.double)
@@ -123,6 +124,14 @@ class TermBuilder:
             if declaration.data == "base":
                 (reference,) = declaration.children
                 self.base = self._reference(reference).value
+            elif declaration.data == "version":
+                (version,) = declaration.children
+                if self.string(version) not in _VERSIONS:
+                    raise self.error(
+                        f"there is no version {version} of SPARQL that Quadweir reads",
+                        version,
+                        hint=f"Write one of {', '.join(_VERSIONS)}, or leave it out.",
+                    )
             else:
                 prefix, reference = declaration.children
                 self.check_name(str(prefix)[:-1], prefix)
@@ -159,7 +168,8 @@ class TermBuilder:
                 raise self.error(
                     f"the IRI {token} is relative and there is no base",
                     token,
-                    hint="Write the whole IRI, or put BASE <...> at the start of the query.",
+                    hint="Write the whole IRI, put BASE <...> at the start of the query, or give a base: "
+                    "--base IRI, in Python base=.",
                 )
             text = resolve(text, self.base)
         iri = IRI(text)

@@ -9,27 +9,42 @@ from lark import Token, Tree
 
 from quadweir.algebra.patterns import (
     Alternative,
+    BasicPattern,
     Inverse,
+    Join,
     Link,
     NegatedSet,
     OneOrMore,
     Path,
     PathPattern,
+    Pattern,
     PatternTerm,
     Sequence,
     TriplePattern,
     ZeroOrMore,
     ZeroOrOne,
 )
-from quadweir.algebra.query import TemplateTriple
+from quadweir.algebra.query import TemplateTerm, TemplateTriple, TripleTemplate
+from quadweir.errors import LimitError
 from quadweir.spans import Span
 from quadweir.syntax.build_terms import Branch, Child, TermBuilder, trees
 from quadweir.syntax.scan import SourceText
-from quadweir.terms import IRI, BlankNode, Literal, Variable
+from quadweir.syntax.triple_terms import Leaf, TermMatch, template_depth
+from quadweir.terms import (
+    IRI,
+    MOST_NESTED,
+    TOO_DEEP,
+    BlankNode,
+    Literal,
+    TripleTerm,
+    Variable,
+)
 from quadweir.vocab import RDF
 
-NodeTerm: TypeAlias = IRI | Literal | Variable | BlankNode
+NodeTerm: TypeAlias = TemplateTerm
+Target: TypeAlias = "BasicRun | Template | NoBlanks"
 
+_REIFIES: Final = IRI(RDF.reifies)
 _TYPE: Final = IRI(RDF.type)
 _FIRST: Final = IRI(RDF.first)
 _REST: Final = IRI(RDF.rest)
@@ -57,16 +72,112 @@ class TripleBuilder(TermBuilder):
     def _properties(self, subject: NodeTerm, tree: Branch, target: BasicRun | Template) -> None:
         for verb_objects in trees(tree):
             verb, *objects = verb_objects.children
+            path: Path | Variable
             if isinstance(verb, Token):
-                target.see(variable := self.variable(verb))
-                for each in objects:
-                    target.triple(subject, variable, self.node(each, target), self.span(verb))
-                continue
-            path = self.path(verb)
+                target.see(path := self.variable(verb))
+            else:
+                path = self.path(verb)
+            end: NodeTerm | None = None
+            reifier: NodeTerm | None = None
             for each in objects:
-                target.path(subject, path, self.node(each, target), verb)
+                if isinstance(each, Tree) and each.data in ("reifier", "annotation"):
+                    assert end is not None
+                    reifier = self._annotate((subject, path, end), reifier, each, target)
+                    continue
+                end, reifier = self.node(each, target), None
+                if isinstance(path, Variable):
+                    target.triple(subject, path, end, self.span(verb))
+                else:
+                    assert isinstance(verb, Tree)
+                    target.path(subject, path, end, verb)
 
-    def node(self, child: Child, target: BasicRun | Template) -> NodeTerm:
+    # --- triple terms -------------------------------------------------------------------------
+
+    def _annotate(
+        self,
+        triple: tuple[NodeTerm, Path | Variable, NodeTerm],
+        reifier: NodeTerm | None,
+        tree: Branch,
+        target: BasicRun | Template,
+    ) -> NodeTerm | None:
+        """Read `~ :r` or `{| ... |}` after an object; gives the reifier that a block may follow."""
+        subject, path, end = triple
+        if not isinstance(path, Variable | Link):
+            raise self.error(
+                "an annotation stands after a property path",
+                tree,
+                hint="Only a triple can be annotated; name its predicate.",
+            )
+        verb = path.predicate if isinstance(path, Link) else path
+        if tree.data == "reifier" or reifier is None:
+            named = tree if tree.data == "reifier" else None
+            reifier = self._reify((subject, verb, end), named, tree, target)
+        if tree.data == "reifier":
+            return reifier
+        self._properties(reifier, trees(tree)[0], target)
+        return None
+
+    def _reify(
+        self,
+        triple: tuple[NodeTerm, IRI | Variable, NodeTerm],
+        named: Branch | None,
+        tree: Branch,
+        target: BasicRun | Template,
+    ) -> NodeTerm:
+        """Add the triple that says what a reifier reifies."""
+        first = tree.children[0]
+        if named is not None and len(named.children) > 1:
+            reifier = self.node(named.children[1], target)
+        else:
+            reifier = target.blank(None, first)
+        target.triple(reifier, _REIFIES, self._triple_term(*triple, tree), self.span(first))
+        return reifier
+
+    def _reified(self, tree: Branch, target: BasicRun | Template) -> NodeTerm:
+        _, subject, verb, end, *named, _ = tree.children
+        triple = (self.node(subject, target), self._verb(verb, target), self.node(end, target))
+        return self._reify(triple, named[0] if named else None, tree, target)  # type: ignore[arg-type]
+
+    def triple_term(self, tree: Branch, target: Target) -> NodeTerm:
+        """Read `<<( ... )>>`; a term if nothing in it is to be filled in or matched."""
+        _, subject, verb, end, _ = tree.children
+        parts = (self.term(subject, target), self._verb(verb, target), self.term(end, target))
+        return self._triple_term(*parts, tree)
+
+    def _triple_term(
+        self, subject: NodeTerm, predicate: IRI | Variable, end: NodeTerm, tree: Branch
+    ) -> NodeTerm:
+        if isinstance(subject, Literal | TripleTerm | TripleTemplate):
+            what = "literal" if isinstance(subject, Literal) else "triple term"
+            raise self.error(
+                f"the subject of a triple term is a {what}",
+                tree,
+                hint="Write an IRI, a blank node or a variable there.",
+            )
+        if template_depth(end) >= MOST_NESTED:
+            raise LimitError(f"the query has {TOO_DEEP}", span=self.span(tree))
+        if (
+            isinstance(subject, IRI)
+            and isinstance(predicate, IRI)
+            and isinstance(end, IRI | Literal | TripleTerm)
+        ):
+            return TripleTerm(subject, predicate, end)
+        return TripleTemplate(
+            subject=subject, predicate=predicate, object=end, span=self.span(tree)
+        )
+
+    def _verb(self, child: Child, target: Target) -> IRI | Variable:
+        if isinstance(child, Tree):
+            return self.iri(child)
+        if child.type == "A":
+            return _TYPE
+        target.see(variable := self.variable(child))
+        return variable
+
+    # --- nodes --------------------------------------------------------------------------------
+
+    def term(self, child: Child, target: Target) -> NodeTerm:
+        """Read a node that adds no triples."""
         if isinstance(child, Token):
             target.see(variable := self.variable(child))
             return variable
@@ -77,21 +188,33 @@ class TripleBuilder(TermBuilder):
                 return self.literal(child)
             case "nil":
                 return _NIL
-            case "blank_node":
-                (token,) = child.children
+            case "triple_term":
+                return self.triple_term(child, target)
+            case _:
+                (token, *_) = child.children
                 assert isinstance(token, Token)
                 label = token[2:] if token.type == "BLANK_NODE_LABEL" else None
                 if label is not None:
                     self.check_name(label, token)
                 return target.blank(label, token)
+
+    def node(self, child: Child, target: BasicRun | Template) -> NodeTerm:
+        match "" if isinstance(child, Token) else str(child.data):
             case "property_node":
+                assert isinstance(child, Tree)
                 bracket, properties = child.children
                 subject = target.blank(None, bracket)
                 assert isinstance(properties, Tree)
                 self._properties(subject, properties, target)
                 return subject
-            case _:
+            case "collection":
+                assert isinstance(child, Tree)
                 return self._collection(child, target)
+            case "reified":
+                assert isinstance(child, Tree)
+                return self._reified(child, target)
+            case _:
+                return self.term(child, target)
 
     def _collection(self, tree: Branch, target: BasicRun | Template) -> NodeTerm:
         bracket, *items = tree.children
@@ -165,10 +288,20 @@ class BasicRun:
     def __init__(self, builder: TripleBuilder) -> None:
         self.builder = builder
         self.patterns: list[TriplePattern | PathPattern] = []
+        self.matches: list[TermMatch] = []
         self.variables: dict[Variable, None] = {}
 
     def see(self, variable: Variable) -> None:
         self.variables[variable] = None
+
+    def built(self, leaf: Leaf, place: Span | None) -> Pattern:
+        """Give what was read as a pattern; `leaf` says where basic patterns are matched."""
+        basic = BasicPattern(patterns=tuple(self.patterns), span=place)
+        parts = [leaf(basic)] if self.patterns else []
+        parts += [each.built(leaf) for each in self.matches]
+        if len(parts) > 1:
+            return Join(inputs=tuple(parts), span=place)
+        return parts[0] if parts else basic
 
     def blank(self, label: str | None, place: Child) -> Variable:
         if label is None:
@@ -188,20 +321,31 @@ class BasicRun:
     def triple(
         self, subject: NodeTerm, predicate: IRI | Variable, object_: NodeTerm, place: Span | None
     ) -> None:
-        assert not isinstance(subject, BlankNode)
-        assert not isinstance(object_, BlankNode)
-        self.patterns.append(
-            TriplePattern(subject=subject, predicate=predicate, object=object_, span=place)
-        )
+        (start, end), terms = self._opened(subject, object_)
+        self._add(TriplePattern(subject=start, predicate=predicate, object=end, span=place), terms)
+
+    def _add(self, pattern: TriplePattern | PathPattern, terms: list[_Opened]) -> None:
+        if terms:
+            self.matches.append(TermMatch(pattern, tuple(terms)))
+        else:
+            self.patterns.append(pattern)
+
+    def _opened(self, *nodes: NodeTerm) -> tuple[list[PatternTerm], list[_Opened]]:
+        """Put hidden variables where triple terms are to be matched."""
+        ends: list[PatternTerm] = []
+        terms: list[_Opened] = []
+        for node in nodes:
+            assert not isinstance(node, BlankNode)
+            if isinstance(node, TripleTemplate):
+                terms.append((self.builder.hidden("triple"), node))
+                node = terms[-1][0]
+            ends.append(node)
+        return ends, terms
 
     def path(self, subject: NodeTerm, path: Path, object_: NodeTerm, tree: Branch) -> None:
-        assert not isinstance(subject, BlankNode)
-        assert not isinstance(object_, BlankNode)
         self._path(subject, path, object_, self.builder.span(tree))
 
-    def _path(
-        self, subject: PatternTerm, path: Path, object_: PatternTerm, place: Span | None
-    ) -> None:
+    def _path(self, subject: NodeTerm, path: Path, object_: NodeTerm, place: Span | None) -> None:
         # https://www.w3.org/TR/sparql11-query/#sparqlTranslatePathPatterns
         match path:
             case Link(predicate=predicate):
@@ -216,17 +360,41 @@ class BasicRun:
                     self._path(start, step, end, place)
                     start = end
             case _:
-                self.patterns.append(
-                    PathPattern(subject=subject, path=path, object=object_, span=place)
-                )
+                (start, end), terms = self._opened(subject, object_)
+                pattern = PathPattern(subject=start, path=path, object=end, span=place)
+                self._add(pattern, terms)
+
+
+_Opened: TypeAlias = tuple[Variable, TripleTemplate]
+
+
+class NoBlanks:
+    """What triple terms of expressions and VALUES are read into: they have no blank nodes."""
+
+    def __init__(self, builder: TripleBuilder) -> None:
+        self.builder = builder
+
+    def see(self, variable: Variable) -> None:
+        """A variable stands for its value."""
+
+    def blank(self, label: str | None, place: Child) -> BlankNode:  # noqa: ARG002 - as in BasicRun
+        raise self.builder.error(
+            "a blank node stands in a triple term of an expression or of VALUES",
+            place,
+            hint="Use a variable that a pattern binds.",
+        )
 
 
 class Template:
-    """The triples of a CONSTRUCT template; its blank nodes are numbered in order of appearance."""
+    """The triples of a CONSTRUCT template; its blank nodes are numbered in order of appearance.
+
+    `graph` is where the triples that come next go.
+    """
 
     def __init__(self, builder: TripleBuilder) -> None:
         self.builder = builder
         self.triples: list[TemplateTriple] = []
+        self.graph: IRI | Variable | None = None
         self._blanks: dict[str, BlankNode] = {}
         self._count = 0
 
@@ -246,7 +414,13 @@ class Template:
         self, subject: NodeTerm, predicate: IRI | Variable, object_: NodeTerm, place: Span | None
     ) -> None:
         self.triples.append(
-            TemplateTriple(subject=subject, predicate=predicate, object=object_, span=place)
+            TemplateTriple(
+                subject=subject,
+                predicate=predicate,
+                object=object_,
+                graph=self.graph,
+                span=place,
+            )
         )
 
     def path(self, subject: NodeTerm, path: Path, object_: NodeTerm, tree: Branch) -> None:

@@ -34,7 +34,16 @@ class WindowBuilder(QueryBuilder):
         self.window_content = content or self.default_content
         self.windows: list[Window] = []
         self.query_name: str | None = None
+        self.every_ms: int | None = None
         self.output: OutputOperator | None = None
+
+    def read_name(self, tree: Branch) -> None:
+        """Read the name of a REGISTER clause, and its COMPUTED EVERY if it has one."""
+        name = tree.children[2]
+        assert isinstance(name, Token)
+        self.query_name = self.name(name).value
+        for duration in trees(tree, "duration"):
+            self.every_ms = self.duration_ms(duration)
 
     def next_name(self) -> IRI:
         """Name a window that its author did not, by its number."""

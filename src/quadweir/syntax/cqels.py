@@ -143,9 +143,7 @@ class Cqels2Builder(CqelsBuilder):
     """Builds CQELS 2 queries: windows in FROM STREAM, tumbling unless they have a STEP."""
 
     def register(self, tree: Branch) -> None:
-        name = tree.children[-1]
-        assert isinstance(name, Token)
-        self.query_name = self.name(name).value
+        self.read_name(tree)
 
     def window_clause(self, tree: Branch) -> None:
         token = tree.children[2]

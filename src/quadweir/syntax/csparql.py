@@ -29,14 +29,10 @@ class CsparqlBuilder(WindowBuilder):
     """Builds C-SPARQL queries."""
 
     default_content = Content.GRAPH
-    every_ms: int | None = None
+    in_window = False  # whether what is read stands in the block of a window
 
     def register(self, tree: Branch) -> None:
-        name = tree.children[2]
-        assert isinstance(name, Token)
-        self.query_name = self.name(name).value
-        for duration in trees(tree, "duration"):
-            self.every_ms = self.duration_ms(duration)
+        self.read_name(tree)
 
     def window_clause(self, tree: Branch) -> None:
         named = "NAMED" in words(tree)
@@ -85,19 +81,21 @@ class CsparqlBuilder(WindowBuilder):
 
     # --- where patterns are matched -----------------------------------------------------------
 
-    def _unnamed(self) -> list[IRI]:
+    def unnamed(self) -> list[IRI]:
+        """List the windows that are merged into the default graph."""
         return [window.name for window in self.windows if window.name != window.stream]
 
-    def _sole_window(self) -> IRI | None:
+    def sole_window(self) -> IRI | None:
         """Give the window that is the whole default graph, if there is one."""
         if self.describes:
             return None  # what is described is the default graph, which has to be known as such
-        unnamed = self._unnamed()
+        unnamed = self.unnamed()
         alone = len(unnamed) == 1 == len(self.windows) and not self.default_graphs
-        return unnamed[0] if alone else None
+        named = unnamed and unnamed[0] == self.windows[0].stream
+        return unnamed[0] if alone and not named else None
 
     def leaf(self, pattern: BasicPattern) -> Pattern:
-        window = self._sole_window()
+        window = self.sole_window()
         if window is None or self.blocks:
             return pattern
         return WindowPattern(window=window, input=pattern, span=pattern.span)
@@ -108,16 +106,20 @@ class CsparqlBuilder(WindowBuilder):
         name = self.name_or_variable(name_tree)
         named = [window.name for window in self.windows if window.name == window.stream]
         place = self.span(word)
+        # Inside the block of a window, GRAPH looks into that window's named graphs (W11).
+        is_block = not self.in_window and (
+            name in named or (bool(named) and isinstance(name, Variable))
+        )
+        outer, self.in_window = self.in_window, self.in_window or is_block
         pattern, scope = self.block(name, group)
-        static = Graph(graph=name, input=pattern, span=place)
-        if isinstance(name, Variable) and named:
-            windows = WindowPattern(window=name, input=pattern, span=place)
-            if not self.named_graphs:
-                return windows, scope
-            return Union(inputs=(static, windows), span=place), scope
-        if name in named:
-            return WindowPattern(window=name, input=pattern, span=place), scope
-        return static, scope
+        self.in_window = outer
+        graph = Graph(graph=name, input=pattern, span=place)
+        if not is_block:
+            return graph, scope
+        windows = WindowPattern(window=name, input=pattern, span=place)
+        if isinstance(name, Variable) and self.named_graphs:
+            return Union(inputs=(graph, windows), span=place), scope
+        return windows, scope
 
     def finish(self, query: ContinuousQuery) -> ContinuousQuery:
         if not self.windows:
@@ -126,7 +128,7 @@ class CsparqlBuilder(WindowBuilder):
             query,
             name=self.query_name,
             windows=tuple(self.windows),
-            default_graph_windows=() if self._sole_window() else tuple(self._unnamed()),
+            default_graph_windows=() if self.sole_window() else tuple(self.unnamed()),
             report=Report(policy=ReportPolicy.ON_CLOSE, non_empty_only=True),
             tick=Tick(every_ms=self.every_ms),
             output=OutputOperator.RSTREAM,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
@@ -11,8 +12,9 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
 from lark.parsers.lalr_analysis import Shift
 
-from quadweir.errors import QuerySyntaxError, UnsupportedError
+from quadweir.errors import NotImplementedYetError, QuerySyntaxError, UnsupportedError
 from quadweir.syntax.lexing import LeanContextualLexer
+from quadweir.syntax.newer import newer_syntax
 from quadweir.syntax.scan import SourceText, last_unclosed
 
 _GRAMMARS: Final = {
@@ -21,6 +23,7 @@ _GRAMMARS: Final = {
     "csparql": ("sparql.lark", "windows.lark", "csparql.lark"),
     "cqels": ("sparql.lark", "windows.lark", "cqels.lark"),
     "cqels2": ("sparql.lark", "windows.lark", "cqels.lark"),
+    "sparqlstream": ("sparql.lark", "windows.lark", "sparqlstream.lark"),
 }
 TITLES: Final = {
     "sparql": "SPARQL",
@@ -28,6 +31,7 @@ TITLES: Final = {
     "csparql": "C-SPARQL",
     "cqels": "CQELS-QL",
     "cqels2": "CQELS 2",
+    "sparqlstream": "SPARQLStream",
 }
 _PLAIN_WORDS: Final = {
     "VAR": "a variable",
@@ -55,6 +59,13 @@ _PLAIN_WORDS: Final = {
     "A": "'a'",
     "$END": "the end of the query",
     "LBRACE": "'{'",
+    "TRIPLE_TERM": "'<<('",
+    "TRIPLE_TERM_END": "')>>'",
+    "REIFIED": "'<<'",
+    "REIFIED_END": "'>>'",
+    "ANNOTATION": "'{|'",
+    "ANNOTATION_END": "'|}'",
+    "TILDE": "'~'",
     "RBRACE": "'}'",
     "LPAR": "'('",
     "RPAR": "')'",
@@ -95,6 +106,8 @@ _EVENTS: Final = {
     ),
 }
 _SHOWN: Final = 8
+# `ORDER BY ?v DESC`, as in SQL: SPARQL has the word before, and brackets.
+_SQL_ORDER: Final = re.compile(r"([?$]\w+)\s+(ASC|DESC)\s*\Z", re.IGNORECASE)
 
 
 @cache
@@ -187,6 +200,15 @@ def _explain(problem: UnexpectedInput, source: SourceText, dialect: str) -> Exce
             hint="Write a SELECT, CONSTRUCT, ASK or DESCRIBE query.",
             span=span,
         )
+    newer = None if ended else newer_syntax(text, start)
+    if newer is not None:
+        what, instead = newer
+        return NotImplementedYetError(
+            f"{what} of RDF 1.2 is not supported",
+            detail="Of RDF 1.2 and SPARQL 1.2, Quadweir reads triple terms and what belongs to them.",
+            hint=instead,
+            span=span,
+        )
     if not ended and dialect in ("csparql", "cqels", "cqels2"):
         event = _EVENTS.get(_word_at(text, start))
         if event is not None:
@@ -238,6 +260,9 @@ def _hint(
     source: SourceText, dialect: str, start: int, ended: bool, expected: set[str]
 ) -> str | None:
     text = source.text
+    ordered = _SQL_ORDER.search(text, max(0, start - 200), start)
+    if ordered is not None and expected == {"LPAR"}:
+        return f"Write ORDER BY {ordered[2].upper()}({ordered[1]})."
     if ended:
         unclosed = last_unclosed(text)
         if unclosed is not None:
@@ -246,7 +271,11 @@ def _hint(
                 f"The {unclosed.text!r} of line {place.line}, column {place.column} is not closed."
             )
         return None
+    if "UNIT" in expected or "ISO_DURATION" in expected:
+        return "Write durations as PT10S, 10s, 100ms or 1h30m."
     word = _word_at(text, start)
+    if text.startswith("<<(", start):
+        return "A triple term <<( ... )>> can only be an object; << ... >> stands for its reifier."
     if text[start] in "\"'":
         return "Close the string, and write only the escapes \\t \\b \\n \\r \\f \\\" \\' and \\\\."
     if text[start] == "<":
@@ -257,10 +286,10 @@ def _hint(
         return "RSP-QL declares FROM NAMED WINDOW <w> ON STREAM <s> [...] and uses WINDOW <w> { }."
     if word == "STREAM" and dialect == "csparql":
         return "STREAM inside WHERE belongs to CQELS-QL; C-SPARQL has FROM STREAM <s> [...]."
+    if word == "RANGE" and dialect == "sparqlstream":
+        return "SPARQLStream windows reach back from now: [NOW - 10 S SLIDE 1 S]."
     if word in ("STREAM", "REGISTER", "WINDOW") and dialect == "sparql":
         return "This is a streaming query; name its dialect."
-    if "UNIT" in expected or "ISO_DURATION" in expected:
-        return "Write durations as PT10S, 10s, 100ms or 1h30m."
     if (
         word in ("COUNT", "SUM", "MIN", "MAX", "AVG", "SAMPLE", "GROUP_CONCAT")
         and "VAR" in expected

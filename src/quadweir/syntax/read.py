@@ -17,6 +17,8 @@ from quadweir.syntax.limits import DEFAULT_LIMITS, Limits
 from quadweir.syntax.parser import parse_tree
 from quadweir.syntax.rspql import RspqlBuilder
 from quadweir.syntax.scan import DIALECTS, SourceText, check_nesting, detect_in, pieces
+from quadweir.syntax.sparqlstream import SparqlStreamBuilder
+from quadweir.terms import IRI
 
 _BUILDERS: Final[dict[str, type[QueryBuilder]]] = {
     "sparql": QueryBuilder,
@@ -24,6 +26,7 @@ _BUILDERS: Final[dict[str, type[QueryBuilder]]] = {
     "csparql": CsparqlBuilder,
     "cqels": CqelsBuilder,
     "cqels2": Cqels2Builder,
+    "sparqlstream": SparqlStreamBuilder,
 }
 
 
@@ -58,8 +61,8 @@ def parse(
         UnsupportedError: It asks for something that is not allowed or not there by design.
 
     >>> query = parse("SELECT ?s { STREAM <http://x/s> [RANGE 5s] { ?s ?p ?o } }")
-    >>> query.windows[0].scope, query.output.name
-    (TimeScope(range_ms=5000, step_ms=None, origin_ms=0), 'ISTREAM')
+    >>> query.windows[0].scope.range_ms, query.output.name
+    (5000, 'ISTREAM')
     """
     if dialect is not None and dialect not in DIALECTS:
         raise UsageError(f"no dialect {dialect!r}", hint=f"Choose one of {', '.join(DIALECTS)}.")
@@ -69,6 +72,10 @@ def parse(
             hint="Put large VALUES into static data, or raise the limit if you trust its author.",
         )
     _check_characters(text)
+    if base is not None and not IRI(base).is_valid():
+        raise UsageError(
+            f"the base {base} is not an absolute IRI", hint="Write it in full: http://example.org/"
+        )
     origin = SourceText(text, source)
     seen = pieces(origin.text)
     check_nesting(origin, seen, limits)

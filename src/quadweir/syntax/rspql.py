@@ -13,7 +13,7 @@ from lark import Token, Tree
 
 from quadweir.algebra.patterns import WindowPattern
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.algebra.streams import ON_CHANGE, ON_CLOSE, OutputOperator
+from quadweir.algebra.streams import ON_CHANGE, ON_CLOSE, OutputOperator, Tick
 from quadweir.algebra.windows import (
     AllScope,
     Content,
@@ -36,10 +36,9 @@ class RspqlBuilder(WindowBuilder):
     default_content = Content.GRAPH
 
     def register(self, tree: Branch) -> None:
-        _, kind, name = tree.children
+        _, kind, *_ = tree.children
         assert isinstance(kind, Token)
-        assert isinstance(name, Token)
-        self.query_name = self.name(name).value
+        self.read_name(tree)
         if kind.type not in ("STREAM", "QUERY"):
             self.output_word(kind.type)
 
@@ -50,14 +49,20 @@ class RspqlBuilder(WindowBuilder):
         names = [
             child
             for child in tree.children
-            if isinstance(child, Token) and child.type in ("IRIREF", "PNAME")
+            if isinstance(child, Token) and child.type in ("IRIREF", "PNAME", "VAR")
         ]
         scope_tree, *event_time = trees(tree)
         (predicate,) = (trees(each)[0] for each in event_time) if event_time else (None,)
-        name, stream = (self.name(each) for each in names)
+        name_token, stream_token = names
+        name = self.name(name_token)
+        stream: IRI | Variable
+        if stream_token.type == "VAR":
+            stream = self.variable(stream_token)
+        else:
+            stream = self.name(stream_token)
         if name in (window.name for window in self.windows):
             raise self.error(
-                f"the window {name} is declared twice", names[0], hint="Give each its own name."
+                f"the window {name} is declared twice", name_token, hint="Give each its own name."
             )
         self.windows.append(
             Window(
@@ -124,7 +129,13 @@ class RspqlBuilder(WindowBuilder):
                     f"declared are: {listed}.",
                 )
         pattern, scope = self.block(name, group)
-        return WindowPattern(window=name, input=pattern, span=self.span(word)), scope
+        streams = dict.fromkeys(
+            window.stream
+            for window in self.windows
+            if isinstance(window.stream, Variable)
+            and (isinstance(name, Variable) or name == window.name)
+        )
+        return WindowPattern(window=name, input=pattern, span=self.span(word)), {**streams, **scope}
 
     def finish(self, query: ContinuousQuery) -> ContinuousQuery:
         stepped = any(is_stepped(window.scope) for window in self.windows)
@@ -133,5 +144,6 @@ class RspqlBuilder(WindowBuilder):
             name=self.query_name,
             windows=tuple(self.windows),
             report=ON_CLOSE if stepped else ON_CHANGE,
+            tick=Tick(every_ms=self.every_ms),
             output=self.output or OutputOperator.RSTREAM,
         )

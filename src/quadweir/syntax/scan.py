@@ -14,15 +14,17 @@ from quadweir.errors import LimitError, QuerySyntaxError
 from quadweir.spans import Span
 from quadweir.syntax.limits import Limits
 
-DIALECTS: Final = ("sparql", "rspql", "csparql", "cqels", "cqels2")
+DIALECTS: Final = ("sparql", "rspql", "csparql", "cqels", "cqels2", "sparqlstream")
 
-# Words and names are one alternative, and strings are unrolled, so that no text makes the
-# expression look at a character more than a few times.
+# Words and names are one alternative, strings are unrolled and never tried a second time, and one
+# that nothing closes ends with its line or the text: no text makes the expression look at a
+# character more than a few times.
 _PIECE: Final = re.compile(
     r"""(?P<comment>\#[^\r\n]*)
     |(?P<iri><[^<>"{}|^`\\\x00-\x20]*>)
-    |(?P<string>\"{3}[^"\\]*(?:(?:\\.|""?(?!"))[^"\\]*)*\"{3}|'{3}[^'\\]*(?:(?:\\.|''?(?!'))[^'\\]*)*'{3}
-        |"[^"\\\n\r]*(?:\\.[^"\\\n\r]*)*"|'[^'\\\n\r]*(?:\\.[^'\\\n\r]*)*')
+    |(?P<string>\"{3}[^"\\]*+(?:(?:\\.|""?(?!"))[^"\\]*+)*+(?:\"{3})?
+        |'{3}[^'\\]*+(?:(?:\\.|''?(?!'))[^'\\]*+)*+(?:'{3})?
+        |"[^"\\\n\r]*+(?:\\.[^"\\\n\r]*+)*+"?|'[^'\\\n\r]*+(?:\\.[^'\\\n\r]*+)*+'?)
     |(?P<open>[({\[])
     |(?P<close>[)}\]])
     |(?P<variable>[?$]\w+)
@@ -30,6 +32,8 @@ _PIECE: Final = re.compile(
     |(?P<bare>:[\w\-.:%\\]*)""",
     re.VERBOSE | re.DOTALL,
 )
+# How windows begin in CQELS 2, but not in C-SPARQL.
+_SECOND: Final = frozenset(("SLIDE", "TRIPLES", "NOW", "ALL"))
 _CODEPOINT: Final = re.compile(r"\\(?:\\|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
 
 
@@ -161,7 +165,8 @@ def detect(text: str) -> str:
     """Tell which dialect a query is written in, by its streaming syntax.
 
     A query without any is plain `sparql`. CQELS 2 is told by `FROM STREAM` together with `STREAM`
-    blocks in WHERE that have no window.
+    blocks in WHERE that have no window, with a stream that is a plain word, or with a window that
+    C-SPARQL does not have. SPARQLStream is told by a window that reaches back from NOW.
 
     >>> detect("SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE 5s] { WINDOW <w> { ?s ?p ?o } }")
     'rspql'
@@ -169,8 +174,18 @@ def detect(text: str) -> str:
     'csparql'
     >>> detect("SELECT * { STREAM <http://x/5s> [NOW] { ?s ?p ?o } }")
     'cqels'
+    >>> detect("SELECT ISTREAM ?s FROM NAMED STREAM <s> [NOW - 10 S SLIDE 1 S] { ?s ?p ?o }")
+    'sparqlstream'
     """
     return detect_in(pieces(text))
+
+
+def _reaches_back(scope: list[str]) -> bool:
+    """Tell whether a window begins with [NOW - or [FROM NOW -, whatever the blanks."""
+    first, *rest = (scope[1:] if scope[:1] == ["FROM"] else scope) or [""]
+    if first != "NOW":
+        return first.startswith("NOW-")
+    return bool(rest) and (rest[0].startswith("-") or rest[0] in ("TO", "SLIDE", "STEP"))
 
 
 def detect_in(seen: list[Piece]) -> str:
@@ -178,7 +193,7 @@ def detect_in(seen: list[Piece]) -> str:
     words = [piece.text.upper() if piece.kind == "word" else "" for piece in seen]
     texts = [piece.text for piece in seen]
     from_stream = stream_block = bare_block = registered = False
-    plain_name = timestamp = False
+    plain_name = timestamp = output = second = False
     for index, word in enumerate(words):
         before = words[index - 1] if index else ""
         after = texts[index + 2] if index + 2 < len(texts) else ""
@@ -186,9 +201,15 @@ def detect_in(seen: list[Piece]) -> str:
             case "WINDOW" if before == "NAMED" or after == "{":
                 return "rspql"
             case "ISTREAM" | "RSTREAM" | "DSTREAM" if before in ("REGISTER", "SELECT", "CONSTRUCT"):
-                return "rspql"
+                output = True
             case "STREAM" if before in ("FROM", "NAMED"):
                 from_stream = True
+                scope = words[index + 3 : index + 6] if after == "[" else []
+                if _reaches_back(scope) or (before == "NAMED" and scope[:1] == ["NOW"]):
+                    return "sparqlstream"
+                # A plain word as a stream, or a window that C-SPARQL does not have.
+                plain_stream = after == "[" and bool(words[index + 1])
+                second = second or plain_stream or bool({*scope[:1]} & _SECOND)
             case "STREAM" if before not in ("ON", "REGISTER"):
                 stream_block = stream_block or after == "["
                 bare_block = bare_block or after == "{"
@@ -201,8 +222,10 @@ def detect_in(seen: list[Piece]) -> str:
                 timestamp = timestamp or (index + 1 < len(texts) and texts[index + 1] == "(")
             case _:
                 pass
+    if output:
+        return "sparqlstream" if from_stream and not registered else "rspql"
     if from_stream:
-        return "cqels2" if bare_block else "csparql"
+        return "cqels2" if bare_block or second else "csparql"
     if stream_block or bare_block:
         return "cqels"
     if registered:

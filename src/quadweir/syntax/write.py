@@ -8,15 +8,23 @@ from typing import Final
 
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.errors import UsageError
+from quadweir.syntax.reread import check_written
 from quadweir.syntax.write_cqels import CqelsWriter
 from quadweir.syntax.write_csparql import CsparqlWriter
 from quadweir.syntax.write_rspql import RspqlWriter
 from quadweir.syntax.write_sparql import TranslationWarning
-from quadweir.syntax.write_windows import Written
+from quadweir.syntax.write_sparqlstream import SparqlStreamWriter
+from quadweir.syntax.write_windows import WindowWriter, Written
 
 __all__ = ["TARGETS", "TranslationWarning", "Written", "declared_prefixes", "write"]
 
-TARGETS: Final = ("rspql", "csparql", "cqels")
+_WRITERS: Final[dict[str, type[WindowWriter]]] = {
+    "rspql": RspqlWriter,
+    "csparql": CsparqlWriter,
+    "cqels": CqelsWriter,
+    "sparqlstream": SparqlStreamWriter,
+}
+TARGETS: Final = tuple(_WRITERS)
 _PREFIX: Final = re.compile(r"\bPREFIX\s+([^\s:<>#]*):\s*<([^<>\s]*)>", re.IGNORECASE)
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -32,7 +40,8 @@ def write(
         prefixes: Prefixes to write names with; only those that are used are declared.
 
     Raises:
-        UnsupportedError: if the dialect has no words for something that cannot be left out.
+        UnsupportedError: the dialect has no words for something that cannot be left out, or the
+            text, read again, would mean something else.
 
     >>> from quadweir.syntax.read import parse
     >>> query = parse("SELECT ?s { STREAM <urn:s> [RANGE 5s SLIDE 1s] { ?s <urn:p> 1 } }")
@@ -49,17 +58,15 @@ def write(
     >>> [warning.aspect for warning in written.warnings]
     ['content']
     """
-    match dialect:
-        case "rspql":
-            return RspqlWriter(query, prefixes).written()
-        case "csparql":
-            return CsparqlWriter(query, prefixes).written()
-        case "cqels":
-            return CqelsWriter(query, prefixes).written()
-        case _:
-            raise UsageError(
-                f"no dialect {dialect!r} to write", hint=f"Choose one of {', '.join(TARGETS)}."
-            )
+    writer = _WRITERS.get(dialect)
+    if writer is None:
+        raise UsageError(
+            f"no dialect {dialect!r} to write", hint=f"Choose one of {', '.join(TARGETS)}."
+        )
+    written = writer(query, prefixes).written()
+    lost = {warning.aspect for warning in written.warnings}
+    check_written(query, written.text, dialect, lost)
+    return written
 
 
 def declared_prefixes(text: str) -> dict[str, str]:

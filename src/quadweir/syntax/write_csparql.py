@@ -7,10 +7,10 @@ patterns still mean static data.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, assert_never
 
+from quadweir.algebra.analyze import windows_with_graphs
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import BasicPattern, Graph, Pattern, Service, WindowPattern
 from quadweir.algebra.query import ConstructForm, ContinuousQuery, DescribeForm
@@ -30,7 +30,6 @@ from quadweir.syntax.write_sparql import SparqlWriter
 from quadweir.syntax.write_windows import WindowWriter, short_duration
 from quadweir.terms import IRI, Variable
 
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _FALLBACK_STEP_MS: Final = 1000
 
 
@@ -42,7 +41,7 @@ class CsparqlWriter(WindowWriter):
 
     def __init__(self, query: ContinuousQuery, prefixes: Mapping[str, str] | None = None) -> None:
         super().__init__(query, prefixes)
-        self._alone = _stands_alone(query)
+        self.alone = _stands_alone(query)
         self._named = self._choose_named()
 
     def report(self) -> Report:
@@ -63,17 +62,21 @@ class CsparqlWriter(WindowWriter):
             return []
         if name is None:
             self.warn("name", "C-SPARQL computes only registered queries; this one is now named q")
-        written = name or "q"
-        written = written if _NAME.fullmatch(written) else self.iri(IRI(written))
+        # REGISTER comes before the prefixes, so the name is written out.
+        written = self.register_name(name or "q", prefixed=False)
         kind = "STREAM" if isinstance(self.query.form, ConstructForm) else "QUERY"
         computed = "" if every is None else f" COMPUTED EVERY {short_duration(every)}"
         return [f"REGISTER {kind} {written}{computed} AS"]
+
+    def joined(self, prologue: list[str], heading: list[str], body: list[str]) -> list[str]:
+        # C-SPARQL's own engine wants REGISTER first.
+        return [*heading, *prologue, *body]
 
     # --- windows ----------------------------------------------------------------------------------
 
     def _choose_named(self) -> dict[IRI, Window]:
         """Pick the windows that become named streams: one for each stream."""
-        if self._alone:
+        if self.alone:
             return {}
         merged = set(self.query.default_graph_windows)
         chosen: dict[IRI, Window] = {}
@@ -83,7 +86,7 @@ class CsparqlWriter(WindowWriter):
             known = chosen.setdefault(window.stream, window)
             if known.scope != window.scope:
                 raise self.refused(
-                    f"C-SPARQL cannot keep two windows over {window.stream} apart: {known.name} "
+                    f"{self.title} cannot keep two windows over {window.stream} apart: {known.name} "
                     f"and {window.name}",
                     window,
                 )
@@ -96,7 +99,7 @@ class CsparqlWriter(WindowWriter):
                 raise self.refused(
                     f"C-SPARQL has no variable such as {window.stream} for streams", window
                 )
-            merged = self._alone or window.name in self.query.default_graph_windows
+            merged = self.alone or window.name in self.query.default_graph_windows
             word = "FROM STREAM" if merged else "FROM NAMED STREAM"
             clause = f"{word} {self.iri(window.stream)} [{self._scope(window)}]"
             if clause not in clauses:
@@ -153,23 +156,24 @@ class CsparqlWriter(WindowWriter):
         return step
 
     def window(self, pattern: WindowPattern) -> list[str]:
-        if self._alone:
+        if self.alone:
             # The window is the default graph.
             inner = self.group(pattern.input)
             bare = isinstance(pattern.input, BasicPattern)
             return inner if bare else ["{", *(f"  {line}" for line in inner), "}"]
         if isinstance(pattern.window, Variable):
-            self.warn(
-                "window-variable",
-                f"{pattern.window} will be bound to the names of streams, not of windows",
-                pattern,
-            )
+            if any(each.name != each.stream for each in self.windows_named(pattern.window)):
+                self.warn(
+                    "window-variable",
+                    f"{pattern.window} will be bound to the names of streams, not of windows",
+                    pattern,
+                )
             return self.block(f"GRAPH {self.term(pattern.window)}", pattern.input)
         (window,) = self.windows_named(pattern.window)
         return self.block(f"GRAPH {self.term(window.stream)}", pattern.input)
 
     def is_bare(self, pattern: Pattern) -> bool:
-        if self._alone and isinstance(pattern, WindowPattern):
+        if self.alone and isinstance(pattern, WindowPattern):
             pattern = pattern.input
         return SparqlWriter.is_bare(self, pattern)
 
@@ -183,12 +187,14 @@ def _stands_alone(query: ContinuousQuery) -> bool:
         return False
     if isinstance(query.form, DescribeForm):
         return False  # its default graph, which is static, is described too
+    if windows_with_graphs(query):
+        return False  # outside of a block GRAPH would name static data
     window = query.windows[0]
     if window.name == window.stream or isinstance(window.stream, Variable):
         return False
     return all(
         isinstance(name, IRI) for name in _window_names(query.pattern)
-    ) and not _reads_default(query.pattern)
+    ) and not reads_default(query.pattern)
 
 
 def _window_names(node: Node) -> list[IRI | Variable]:
@@ -198,9 +204,10 @@ def _window_names(node: Node) -> list[IRI | Variable]:
     return found
 
 
-def _reads_default(node: Node) -> bool:
+def reads_default(node: Node) -> bool:
+    """Tell whether some pattern is matched outside of all blocks."""
     if isinstance(node, WindowPattern | Graph | Service):
         return False
     if isinstance(node, BasicPattern):
         return bool(node.patterns)
-    return any(_reads_default(child) for child in children(node))
+    return any(reads_default(child) for child in children(node))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final, assert_never
+from typing import assert_never
 
 from quadweir.algebra.patterns import BasicPattern, WindowPattern
 from quadweir.algebra.query import ConstructForm, SelectForm
@@ -22,9 +21,6 @@ from quadweir.algebra.windows import (
 )
 from quadweir.syntax.write_sparql import indented
 from quadweir.syntax.write_windows import WindowWriter, iso_duration
-from quadweir.terms import IRI, Variable
-
-_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class RspqlWriter(WindowWriter):
@@ -40,21 +36,23 @@ class RspqlWriter(WindowWriter):
     def check(self) -> None:
         super().check()
         self.lose_described()
-        if self.query.tick.every_ms is not None:
-            self.warn("tick", "RSP-QL has no COMPUTED EVERY; the windows' steps decide", self.query)
 
     def heading(self) -> list[str]:
-        if self.query.name is None:
+        every = self.query.tick.every_ms
+        name = self.query.name
+        if name is None and every is not None:
+            self.warn("name", "only registered queries are computed by the clock; this is now q")
+            name = "q"
+        if name is None:
             if self.output_word() and not isinstance(self.query.form, SelectForm | ConstructForm):
                 self.warn("output", f"without a name, RSP-QL cannot ask for {self._operator()}")
             return []
-        return [f"REGISTER {self._operator()} {self.register_name(self.query.name)} AS"]
-
-    def register_name(self, name: str) -> str:
-        return name if _NAME.fullmatch(name) else self.iri(IRI(name))
+        computed = "" if every is None else f" COMPUTED EVERY {iso_duration(every)}"
+        return [f"REGISTER {self._operator()} {self.register_name(name)}{computed} AS"]
 
     def output_word(self) -> str:
-        if self.query.name is not None or self.query.output is OutputOperator.RSTREAM:
+        registered = self.query.name is not None or self.query.tick.every_ms is not None
+        if registered or self.query.output is OutputOperator.RSTREAM:
             return ""
         return self._operator()
 
@@ -65,13 +63,9 @@ class RspqlWriter(WindowWriter):
         return [self._clause(window) for window in self.query.windows]
 
     def _clause(self, window: Window) -> str:
-        if isinstance(window.stream, Variable):
-            raise self.refused(
-                f"RSP-QL has no variable such as {window.stream} for streams", window
-            )
         event_time = f" @{self.iri(window.event_time)}" if window.event_time is not None else ""
         return (
-            f"FROM NAMED WINDOW {self.iri(window.name)} ON {self.iri(window.stream)} "
+            f"FROM NAMED WINDOW {self.iri(window.name)} ON {self.term(window.stream)} "
             f"[{_scope(window.scope)}{event_time}]"
         )
 

@@ -8,9 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count, groupby
 from typing import assert_never, final
 
-from quadweir.algebra.expressions import AggregateCall, And, Exists, Expression, VariableExpression
+from quadweir.algebra.expressions import (
+    AggregateCall,
+    And,
+    Bound,
+    Exists,
+    Expression,
+    VariableExpression,
+)
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import (
     Alternative,
@@ -52,6 +60,7 @@ from quadweir.algebra.query import (
     DescribeForm,
     SelectForm,
 )
+from quadweir.algebra.traverse import walk
 from quadweir.errors import UnsupportedError
 from quadweir.spans import Span
 from quadweir.syntax.write_terms import ExpressionWriter
@@ -91,12 +100,28 @@ class SparqlWriter(ExpressionWriter):
         # How many GRAPH, SERVICE, WINDOW or STREAM blocks are open around the current group.
         self.blocks = 0
         self._aggregates: dict[Variable, AggregateCall] = {}
+        # In which basic patterns each blank node has been written, and the variables that stand
+        # for those that would be in two of them.
+        self._basic = 0
+        self._labels: dict[Variable, set[int]] = {}
+        self._written: set[Variable] = set()
+        self._shared: dict[Variable, Variable] = {}
+        # Blank nodes of the text cannot stand in expressions, and BIND cannot give them values.
+        self._computed = {
+            each.variable
+            for each in walk(query)
+            if isinstance(each, VariableExpression | Bound | Extend) and _is_node(each.variable)
+        }
 
     # --- what a dialect may change ----------------------------------------------------------------
 
     def heading(self) -> list[str]:
         """Write what stands before SELECT, prefixes left out."""
         return []
+
+    def joined(self, prologue: list[str], heading: list[str], body: list[str]) -> list[str]:
+        """Put the parts of the text in order."""
+        return [*prologue, *heading, *body]
 
     def output_word(self) -> str:
         """Write the output operator where it stands after SELECT or CONSTRUCT."""
@@ -118,9 +143,23 @@ class SparqlWriter(ExpressionWriter):
 
     def text(self) -> str:
         """Write the query."""
-        body = [*self._main()]
+        body = self._main()
+        shared = [
+            label
+            for label, uses in self._labels.items()
+            if len(uses) > 1 or label in self._computed
+        ]
+        if shared:
+            self._shared = self._fresh(shared)
+            body = self._main()
         heading = self.heading()
-        return "\n".join([*self.prologue(), *heading, *body]) + "\n"
+        return "\n".join(self.joined(self.prologue(), heading, body)) + "\n"
+
+    def _fresh(self, labels: list[Variable]) -> dict[Variable, Variable]:
+        """Name blank nodes that two basic patterns share: SPARQL wants variables there."""
+        names = (Variable(f"b{number}") for number in count(1))
+        free = (name for name in names if name not in self._written)
+        return dict(zip(labels, free, strict=False))
 
     def warn(self, aspect: str, message: str, node: Node | None = None) -> None:
         """Take note of something that is lost."""
@@ -143,10 +182,7 @@ class SparqlWriter(ExpressionWriter):
             case SelectForm():
                 return self._select(pattern, dataset, self.output_word())
             case ConstructForm():
-                template = [
-                    f"{self.term(each.subject)} {self.verb(each.predicate)} {self.term(each.object)} ."
-                    for each in form.template
-                ]
+                template = self._template(form)
                 head = " ".join(filter(None, ("CONSTRUCT", self.output_word(), "{")))
                 first = [head, *indented(template), "}"]
             case AskForm():
@@ -160,6 +196,19 @@ class SparqlWriter(ExpressionWriter):
             pattern = pattern.input
         parts = self._take_apart(pattern, None)
         return [*first, *dataset, *self._where(parts), *self._tail(parts, limits)]
+
+    def _template(self, form: ConstructForm) -> list[str]:
+        found: list[str] = []
+        for graph, triples in groupby(form.template, key=lambda each: each.graph):
+            lines = [
+                f"{self.term(each.subject)} {self.verb(each.predicate)} {self.term(each.object)} ."
+                for each in triples
+            ]
+            if graph is None:
+                found += lines
+            else:
+                found += [f"GRAPH {self.term(graph)} {{", *indented(lines), "}"]
+        return found
 
     # --- SELECT and modifiers ---------------------------------------------------------------------
 
@@ -268,8 +317,12 @@ class SparqlWriter(ExpressionWriter):
         if call is not None:
             return self.aggregate(call)
         if is_hidden(variable):
+            if variable in self._shared:
+                return str(self._shared[variable])
             # A blank node of the text; its kind and number make a label.
+            self._labels.setdefault(variable, set()).add(self._basic)
             return f"_:b{variable.name[2:]}"
+        self._written.add(variable)
         return str(variable)
 
     # --- groups -----------------------------------------------------------------------------------
@@ -380,6 +433,7 @@ class SparqlWriter(ExpressionWriter):
 
     def triples(self, pattern: BasicPattern) -> list[str]:
         """Write triples, one a line."""
+        self._basic += 1
         return [f"{self.triple(each)} ." for each in pattern.patterns]
 
     def triple(self, triple: TriplePattern | PathPattern) -> str:
@@ -417,6 +471,11 @@ class SparqlWriter(ExpressionWriter):
             case _:
                 assert_never(path)
         return f"({text})" if own < level else text
+
+
+def _is_node(variable: Variable) -> bool:
+    """Tell whether a hidden variable stands for a blank node or for a triple term of the text."""
+    return is_hidden(variable) and variable.name[2:].removeprefix("triple").isdigit()
 
 
 def indented(lines: Iterable[str]) -> list[str]:

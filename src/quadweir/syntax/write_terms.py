@@ -28,7 +28,8 @@ from quadweir.algebra.expressions import (
     Or,
     VariableExpression,
 )
-from quadweir.terms import IRI, BlankNode, Literal, Variable, escape
+from quadweir.algebra.query import TemplateTerm, TripleTemplate
+from quadweir.terms import IRI, BlankNode, Literal, TripleTerm, Variable, escape
 from quadweir.vocab import RDF, XSD
 
 _BARE: Final = {
@@ -55,7 +56,7 @@ class TermWriter:
         self._prefixes = pairs
         self.used: set[str] = set()
 
-    def term(self, term: IRI | Literal | BlankNode | Variable) -> str:
+    def term(self, term: TemplateTerm) -> str:
         """Spell a term anywhere but as a verb."""
         match term:
             case IRI():
@@ -66,6 +67,9 @@ class TermWriter:
                 return str(term)
             case Variable():
                 return self.variable(term)
+            case TripleTerm() | TripleTemplate():
+                inside = self.term(term.subject), self.verb(term.predicate), self.term(term.object)
+                return f"<<( {' '.join(inside)} )>>"
             case _:
                 assert_never(term)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, final
@@ -16,6 +17,7 @@ from quadweir.syntax.write_sparql import SparqlWriter, TranslationWarning, inden
 from quadweir.terms import IRI, Variable
 
 # The prefix that windows without a name of their own are written with.
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 WINDOW_PREFIX: Final = {"w": "urn:quadweir:window:"}
 
 
@@ -76,8 +78,13 @@ class WindowWriter(SparqlWriter):
                 f"in {window.name} {kinds[window.content]}; in {self.title} {kinds[self.content]}",
                 window,
             )
-        if isinstance(window.scope, TimeScope | PastScope) and window.scope.origin_ms:
+        scope = window.scope
+        if isinstance(scope, TimeScope | PastScope) and scope.origin_ms:
             self.warn("origin", f"{window.name} has its close instants moved", window)
+        if isinstance(scope, TimeScope) and scope.full:
+            self.warn("full", f"{window.name} is looked at from its first full range on", window)
+        if isinstance(scope, TimeScope) and scope.while_open:
+            self.warn("while-open", f"{window.name} is looked at while it fills", window)
 
     def lose_described(self) -> None:
         """Warn that more is described: in C-SPARQL, windows can be the whole default graph."""
@@ -111,6 +118,12 @@ class WindowWriter(SparqlWriter):
                 self.warn(
                     "unused-window", f"no pattern reads {window.name}; it is left out", window
                 )
+
+    def register_name(self, name: str, *, prefixed: bool = True) -> str:
+        """Write the name of a REGISTER clause: a plain word, or an IRI."""
+        if _NAME.fullmatch(name):
+            return name
+        return self.iri(IRI(name)) if prefixed else str(IRI(name))
 
     def windows_named(self, name: IRI | Variable) -> tuple[Window, ...]:
         return windows_of(name, self.query)

@@ -7,11 +7,20 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, final
 
-from quadweir.terms import IRI, BlankNode, Literal, Quad, Term
+from quadweir.terms import (
+    IRI,
+    BlankNode,
+    Literal,
+    Quad,
+    Term,
+    TripleTerm,
+    relabelled_term,
+    triple_of,
+)
 from quadweir.vocab import XSD
 
 _INTEGERS: Final = frozenset(
@@ -74,7 +83,7 @@ class Answer:
         return row
 
 
-def term_to_json(term: Term) -> dict[str, str]:
+def term_to_json(term: Term) -> dict[str, Any]:
     """Write a term as SPARQL's JSON result format does.
 
     Spec: https://www.w3.org/TR/sparql11-results-json/#select-encode-terms
@@ -91,6 +100,10 @@ def term_to_json(term: Term) -> dict[str, str]:
             elif term.datatype.value != XSD.string:
                 written["datatype"] = term.datatype.value
             return written
+        case TripleTerm():
+            parts = {"subject": term.subject, "predicate": term.predicate, "object": term.object}
+            value = {name: term_to_json(part) for name, part in parts.items()}
+            return {"type": "triple", "value": value}
 
 
 def answers_from_json(lines: Iterable[str]) -> list[Answer]:
@@ -103,12 +116,20 @@ def answers_from_json(lines: Iterable[str]) -> list[Answer]:
     return found
 
 
-def _term_from_json(value: Mapping[str, str]) -> Term:
+_PARTS: Final = ("subject", "predicate", "object")
+
+
+def _term_from_json(value: Mapping[str, Any]) -> Term:
     match value["type"]:
         case "uri":
             return IRI(value["value"])
         case "bnode":
             return BlankNode(value["value"])
+        case "triple":
+            parts = [_term_from_json(value["value"][name]) for name in _PARTS]
+            made = triple_of(parts[0], parts[1], parts[2])
+            assert made is not None
+            return made
         case _:
             if "xml:lang" in value:
                 return Literal(value["value"], language=value["xml:lang"])
@@ -121,7 +142,7 @@ def _term_from_json(value: Mapping[str, str]) -> Term:
 def canonical_term(term: Term) -> Term:
     """Give the one spelling of a number or time that stands for all its spellings.
 
-    Two evaluators may spell 1.50 and 1.5, or add doubles in another order; neither is a different
+    Another engine may spell 1.50 and 1.5, or add doubles in another order; neither is a different
     answer. Doubles keep 12 digits. Other terms stay as they are.
 
     >>> str(canonical_term(Literal("+1.50", datatype=IRI(XSD.decimal))))
@@ -150,37 +171,40 @@ def canonical_term(term: Term) -> Term:
     return term
 
 
-def canonical_answer(answer: Answer, *, anonymous: bool = False) -> Answer:
-    """Spell an answer's numbers canonically; with `anonymous`, all blank nodes are one.
-
-    Without `anonymous`, blank nodes are compared by label, which suits two evaluators that keep
-    the labels of the streams. With it, only their places count.
-    """
-
-    def change(term: Term) -> Term:
-        if anonymous and isinstance(term, BlankNode):
-            return BlankNode("any")
-        return canonical_term(term)
-
-    solution = tuple((name, change(term)) for name, term in answer.solution)
+def canonical_answer(answer: Answer) -> Answer:
+    """Spell an answer's numbers and times canonically, to compare it with another engine's."""
+    solution = tuple((name, canonical_term(term)) for name, term in answer.solution)
     graph = None
     if answer.graph is not None:
-        # The blank nodes of a template are new each time: there labels never mean anything.
-        graph = frozenset(_anonymous(quad) for quad in answer.graph)
+        graph = frozenset(replace(q, object=canonical_term(q.object)) for q in answer.graph)
+    return _without_labels(Answer(answer.t, answer.sign, solution, graph), anonymous=False)
+
+
+def _without_labels(answer: Answer, *, anonymous: bool) -> Answer:
+    """Give all blank nodes one label: those of graphs, and with `anonymous` those of solutions.
+
+    The blank nodes of a template are new each time, so their labels never mean anything.
+    """
+    solution = answer.solution
+    if anonymous:
+        solution = tuple((name, _unlabelled(term)) for name, term in solution)
+    graph = answer.graph
+    if graph is not None:
+        graph = frozenset(quad.relabelled(lambda _: "any") for quad in graph)
     return Answer(answer.t, answer.sign, solution, graph)
 
 
-def _anonymous(quad: Quad) -> Quad:
-    subject = BlankNode("any") if isinstance(quad.subject, BlankNode) else quad.subject
-    value = canonical_term(quad.object)
-    return Quad(
-        subject, quad.predicate, BlankNode("any") if isinstance(value, BlankNode) else value
-    )
+def _unlabelled(term: Term) -> Term:
+    return relabelled_term(term, lambda _: "any")
 
 
 def multiset(answers: Iterable[Answer], *, anonymous: bool = False) -> Counter[Answer]:
-    """Count answers that are the same but for the spelling of numbers."""
-    return Counter(canonical_answer(answer, anonymous=anonymous) for answer in answers)
+    """Count answers that have the same terms; with `anonymous`, all blank nodes are one.
+
+    Without `anonymous`, blank nodes are compared by label, which suits two evaluators that keep
+    the labels of the streams.
+    """
+    return Counter(_without_labels(answer, anonymous=anonymous) for answer in answers)
 
 
 def same_answers(

@@ -1,7 +1,7 @@
 """Windows as sets of elements: what is in each at an instant, and which instants there are.
 
 Slow and obvious on purpose: every content is gathered from the whole stream, by the words of the
-rules W1 to W8 and R1 to R3 of the semantics page.
+rules W1 to W10 and R1 to R3 of the semantics page.
 """
 
 from __future__ import annotations
@@ -42,11 +42,13 @@ class OpenWindow:
 
     A window whose stream is a variable is opened once for each stream. `elements` are sorted by
     event time and position; their `event_time` is the one that this window goes by (S2).
+    `has_graphs` says whether the query looks into its named graphs (W11).
     """
 
     window: Window
     stream: IRI
     elements: Elements
+    has_graphs: bool = False
 
     def content(self, t: int) -> Elements:
         """List the elements that count at a report instant t.
@@ -63,17 +65,19 @@ class OpenWindow:
         content = self.content(t)
         if self.window.content is Content.BAG:
             return frozenset(element.position for element in content if element.quads)
-        return frozenset(triple for element in content for triple in distinct_triples(element))
+        found = {triple for element in content for triple in distinct_triples(element)}
+        if self.has_graphs:
+            found.update(quad for element in content for quad in element.quads)
+        return frozenset(found)
 
     def latest_close(self, t: int) -> int | None:
         """Find the latest close instant not after t."""
         match self.window.scope:
             case (
-                TimeScope(step_ms=int(step), origin_ms=origin)
-                | PastScope(step_ms=int(step), origin_ms=origin)
+                TimeScope(step_ms=int(step), first_close_ms=first)
+                | PastScope(step_ms=int(step), first_close_ms=first)
             ):
-                k = (t - origin) // step
-                return origin + k * step if k >= 1 else None
+                return first + (t - first) // step * step if t >= first else None
             case CountScope():
                 return max((close for close in self.count_closes if close <= t), default=None)
             case _:
@@ -83,10 +87,10 @@ class OpenWindow:
         """Find the first close instant of a stepped time window that is not before t."""
         match self.window.scope:
             case (
-                TimeScope(step_ms=int(step), origin_ms=origin)
-                | PastScope(step_ms=int(step), origin_ms=origin)
+                TimeScope(step_ms=int(step), first_close_ms=first)
+                | PastScope(step_ms=int(step), first_close_ms=first)
             ):
-                return origin + max(1, -((origin - t) // step)) * step
+                return first + max(0, -((first - t) // step)) * step
             case _:
                 return None
 
@@ -118,8 +122,7 @@ class OpenWindow:
         for time in self.times():
             for instant in (self._enters(time), self._leaves(time)):
                 if instant is not None:
-                    close = self.next_close(instant)
-                    yield instant if close is None else close
+                    yield self._looked_at(instant)
 
     def times(self) -> list[int]:
         return [element.event_time for element in self.elements]
@@ -134,12 +137,20 @@ class OpenWindow:
         leaves = self._leaves(self.elements[-1].event_time)
         if leaves is None:
             return None
-        close = self.next_close(leaves)
-        return leaves if close is None else close
+        return self._looked_at(leaves)
+
+    def _looked_at(self, instant: int) -> int:
+        """Find the first instant from this one on at which the window is looked at."""
+        close = self.next_close(instant) if is_stepped(self.window.scope) else None
+        return instant if close is None else close
 
     def _in_scope(self, t: int) -> Elements:
         scope: Scope = self.window.scope
         match scope:
+            case TimeScope(while_open=True):
+                close = self.next_close(t)
+                assert close is not None
+                return self._between(close - scope.range_ms, t)
             case TimeScope():
                 return self._between(t - scope.range_ms, t)
             case PastScope():
@@ -175,6 +186,11 @@ class OpenWindow:
 
     def _leaves(self, time: int) -> int | None:
         match self.window.scope:
+            case TimeScope(while_open=True, range_ms=length):
+                t = time
+                while (close := self.next_close(t)) is not None and close - length < time:
+                    t = close + 1
+                return t
             case TimeScope(range_ms=length) | PastScope(from_ms=length):
                 return time + length
             case NowScope():
@@ -235,15 +251,16 @@ def _closes(query: ContinuousQuery, windows: Sequence[OpenWindow]) -> Iterator[i
     end = max(*times, *empty) if empty else max(times)
     walks: list[Iterator[int]] = []
     if query.tick.every_ms is not None:
-        walks.append(_multiples(query.tick.every_ms, 0, min(times), end))
+        every = query.tick.every_ms
+        walks.append(_multiples(every, every, min(times), end))
     else:
         for window in windows:
             match window.window.scope:
                 case (
-                    TimeScope(step_ms=int(step), origin_ms=origin)
-                    | PastScope(step_ms=int(step), origin_ms=origin)
+                    TimeScope(step_ms=int(step), first_close_ms=first)
+                    | PastScope(step_ms=int(step), first_close_ms=first)
                 ):
-                    walks.append(_multiples(step, origin, min(times), end))
+                    walks.append(_multiples(step, first, min(times), end))
                 case _:
                     walks.append(iter(window.count_closes))
     last: int | None = None
@@ -258,9 +275,9 @@ def _closes(query: ContinuousQuery, windows: Sequence[OpenWindow]) -> Iterator[i
         yield t
 
 
-def _multiples(step: int, origin: int, start: int, end: int) -> Iterator[int]:
-    """Walk origin + k * step, k >= 1, from the first not before `start` to the first not before `end`."""
-    t = origin + max(1, -((origin - start) // step)) * step
+def _multiples(step: int, first: int, start: int, end: int) -> Iterator[int]:
+    """Walk first + k * step, k >= 0, from the first not before `start` to the first not before `end`."""
+    t = first + max(0, -((first - start) // step)) * step
     while True:
         yield t
         if t >= end:

@@ -10,7 +10,7 @@ from typing import Final, final
 from quadweir import rows
 from quadweir.errors import DataError
 from quadweir.sources.streamfiles import Element
-from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term
+from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term, TripleTerm
 from quadweir.vocab import XSD
 
 _INTEGERS: Final = frozenset({XSD.integer, XSD.long, XSD.int, XSD.unsignedLong, XSD.unsignedInt})
@@ -123,6 +123,11 @@ def from_oxigraph(term: object) -> Term:
             if term.language is not None:
                 return Literal(term.value, language=term.language)
             return Literal(term.value, datatype=IRI(term.datatype.value))
+        case ox.Triple():
+            subject, predicate = from_oxigraph(term.subject), from_oxigraph(term.predicate)
+            assert isinstance(subject, IRI | BlankNode)
+            assert isinstance(predicate, IRI)
+            return TripleTerm(subject, predicate, from_oxigraph(term.object))
         case _:
             raise DataError(f"not a term of RDF 1.1: {term}")
 

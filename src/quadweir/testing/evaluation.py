@@ -8,8 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import pyoxigraph as ox
 
-from quadweir.algebra.analyze import compares_derivations
-from quadweir.algebra.expressions import AggregateCall
+from quadweir.algebra.analyze import called_by_iri, compares_derivations
 from quadweir.algebra.patterns import Distinct, OrderBy, Pattern, Project, Reduced, Slice
 from quadweir.algebra.query import (
     AskForm,
@@ -21,30 +20,32 @@ from quadweir.algebra.query import (
 from quadweir.algebra.windows import Content
 from quadweir.errors import PlanError
 from quadweir.sources.streamfiles import Element
-from quadweir.terms import IRI, Literal, Quad, Resource, Term, Variable
+from quadweir.terms import IRI, BlankNode, Literal, Quad, Resource, Term, Variable
 from quadweir.testing.contents import OpenWindow
-from quadweir.testing.elements import (
-    distinct_triples,
-    from_oxigraph,
-    from_oxigraph_quad,
+from quadweir.testing.elements import distinct_triples
+from quadweir.testing.functions import (
+    FUNCTIONS,
+    accumulator,
+    by_iri,
+    from_store,
+    is_by_iri,
+    opaque,
+    opaque_quad,
 )
 from quadweir.testing.oxigraph_terms import (
     integer_literal,
     milliseconds,
     moment_literal,
-    to_oxigraph,
-    to_oxigraph_quad,
 )
 from quadweir.testing.reasoner import Entail
-from quadweir.testing.scoping import of_stream, scoped, static_label
+from quadweir.testing.scoping import of_stream, static_label
 from quadweir.testing.sparql import (
-    ERROR,
     IN,
     LATEST,
     MERGED,
     META,
+    NAME,
     NOW,
-    SPELLING,
     STATIC,
     TIME,
     TRIPLE_TIME,
@@ -90,25 +91,30 @@ class Evaluation:
                 # A window is there even while it is empty: OPTIONAL inside has a solution then.
                 self._store.add_graph(ox.NamedNode(window_graph(index)))
         for quad in default:
-            self._store.add(to_oxigraph_quad(quad, None))
+            self._store.add(opaque_quad(quad, None))
             if self._merges_bags:
-                self._store.add(to_oxigraph_quad(quad, STATIC))
-                self._store.add(to_oxigraph_quad(quad, MERGED))
-        for graph, quads in named.items():
-            self._store.extend(to_oxigraph_quad(quad, graph.value) for quad in quads)
+                self._store.add(opaque_quad(quad, STATIC))
+                self._store.add(opaque_quad(quad, MERGED))
+        self._named: dict[Resource, str] = {}
+        for place, (name, quads) in enumerate(named.items()):
+            graph = name.value if isinstance(name, IRI) else f"{STATIC}:{place}"
+            self._named[name] = graph
+            self._store.extend(opaque_quad(quad, graph) for quad in quads)
+            self._store.add(_meta(graph, NAME, opaque(name)))
         if self._merges_bags:
             self._store.add(_meta(STATIC, IN, ox.NamedNode(MERGED)))
         self._held: set[ox.Quad] = set()
-        self._numbers: dict[tuple[str, IRI | None, int], int] = {}
+        self._numbers: dict[tuple[int, int], int] = {}
         # What an element becomes never changes; making it again at every report takes most time.
         self._quads: dict[tuple[int, int], tuple[ox.Quad, ...]] = {}
-        self._translation = translate(
-            query,
-            windows,
-            columns=_columns(query),
-            named_graphs=tuple(named),
-            derivations=self._derivations,
-        )
+        self._called = {
+            ox.NamedNode(name.value): by_iri(name)
+            for name in called_by_iri(query)
+            if is_by_iri(name)
+        }
+        # The names of graphs in elements, by number.
+        self._graph_numbers: dict[Resource, int] = {}
+        self._translations: dict[frozenset[tuple[int, Resource]], Translation] = {}
 
     def rows(self, t: int) -> list[Row]:
         """Evaluate at t."""
@@ -117,18 +123,19 @@ class Evaluation:
             self._store.remove(quad)
         self._store.extend(wanted - self._held)
         self._held = wanted
-        translation = self._translation
+        translation = self._translated(t)
         functions: dict[ox.NamedNode, Callable[..., Any]] = {
-            ox.NamedNode(SPELLING): _spelling,
+            **FUNCTIONS,
             ox.NamedNode(LATEST): _latest,
             ox.NamedNode(TRIPLE_TIME): self._triple_time,
             ox.NamedNode(NOW): lambda: moment_literal(t),
+            **self._called,
         }
         solutions = self._store.query(
             translation.text,
             custom_functions=functions,
             custom_aggregate_functions={
-                ox.NamedNode(name): _aggregate(call)
+                ox.NamedNode(name): accumulator(call)
                 for name, call in translation.aggregates.items()
             },
         )
@@ -143,6 +150,30 @@ class Evaluation:
             return list(self._described(self._query.form, rows))
         return rows
 
+    def _translated(self, t: int) -> Translation:
+        """Write the query as SPARQL over the named graphs that windows have at t (W11)."""
+        names = frozenset(
+            (index, quad.graph)
+            for index, opened in enumerate(self._windows)
+            if opened.has_graphs
+            for element in opened.content(t)
+            for quad in (of_stream(each, opened.stream) for each in element.quads)
+            if quad.graph is not None
+        )
+        if names not in self._translations:
+            graphs: dict[int | None, dict[Resource, str]] = {None: self._named}
+            for index, name in sorted(names, key=str):
+                number = self._graph_numbers[name]
+                graphs.setdefault(index, {})[name] = window_graph(index, number)
+            self._translations[names] = translate(
+                self._query,
+                self._windows,
+                columns=_columns(self._query),
+                graphs=graphs,
+                derivations=self._derivations,
+            )
+        return self._translations[names]
+
     def _described(self, form: DescribeForm, rows: list[Row]) -> Iterator[Row]:
         """Describe every resource that was asked for, each once (A5)."""
         wanted: dict[Term, None] = {}
@@ -155,7 +186,7 @@ class Evaluation:
         for resource in wanted:
             if isinstance(resource, Literal):
                 continue
-            triples = self._about(to_oxigraph(resource), set())
+            triples = self._about(opaque(resource), set())
             if triples:
                 yield (("resource", resource),), tuple(sorted(triples, key=str))
 
@@ -167,7 +198,7 @@ class Evaluation:
         found: set[Quad] = set()
         for graph in graphs:
             for quad in self._store.quads_for_pattern(node, None, None, graph):
-                found.add(replace(from_oxigraph_quad(quad), graph=None))
+                found.add(_triple(quad))
                 if isinstance(quad.object, ox.BlankNode) and quad.object not in seen:
                     found |= self._about(quad.object, seen)
         return found
@@ -201,7 +232,7 @@ class Evaluation:
         """Say in quads that an element is in a window."""
         opened = self._windows[index]
         graph = window_graph(index)
-        name = element_graph(self._number(opened, element))
+        name = element_graph(self._number(index, element))
         in_default = opened.window.name in self._merged
         is_bag = opened.window.content is Content.BAG
         yield _meta(name, IN, ox.NamedNode(graph))
@@ -214,17 +245,39 @@ class Evaluation:
         if self._entail is not None:
             triples = sorted(self._entail(triples, False), key=str)
         for triple in triples:
-            yield to_oxigraph_quad(triple, graph)
-            yield to_oxigraph_quad(triple, name)
-            if in_default and self._merges_bags:
-                yield to_oxigraph_quad(triple, MERGED)
-            elif in_default and triple not in self._static_default:
-                yield to_oxigraph_quad(triple, None)
+            yield opaque_quad(triple, graph)
+            yield opaque_quad(triple, name)
+            # What static data has too stays when the element goes.
+            if in_default and triple not in self._static_default:
+                yield opaque_quad(triple, MERGED if self._merges_bags else None)
+        if opened.has_graphs:
+            yield from self._named_graphs(index, element)
 
-    def _number(self, opened: OpenWindow, element: Element) -> int:
-        # The same element has one number in all windows that time it the same way.
-        key = (element.stream, opened.window.event_time, element.position)
-        return self._numbers.setdefault(key, len(self._numbers))
+    def _named_graphs(self, index: int, element: Element) -> Iterator[ox.Quad]:
+        """Say in quads what an element has in each of its named graphs (W11)."""
+        opened = self._windows[index]
+        graphs: dict[Resource, dict[Quad, None]] = {}
+        for quad in (of_stream(each, opened.stream) for each in element.quads):
+            if quad.graph is not None:
+                graphs.setdefault(quad.graph, {})[_without_graph(quad)] = None
+        for called, own in graphs.items():
+            number = self._graph_numbers.setdefault(called, len(self._graph_numbers))
+            graph = window_graph(index, number)
+            name = element_graph(self._number(index, element), number)
+            yield _meta(graph, NAME, opaque(called))
+            yield _meta(name, IN, ox.NamedNode(graph))
+            yield _meta(name, TIME, integer_literal(element.event_time))
+            triples = list(own)
+            if self._entail is not None:
+                # What follows from a triple is in its graph (N1).
+                triples = sorted(self._entail(triples, False), key=str)
+            for triple in triples:
+                yield opaque_quad(triple, graph)
+                yield opaque_quad(triple, name)
+
+    def _number(self, index: int, element: Element) -> int:
+        # An element counts once for each window that it is in, also where windows are merged (W8).
+        return self._numbers.setdefault((index, element.position), len(self._numbers))
 
 
 def _entailed(static: Sequence[Quad], entail: Entail) -> list[Quad]:
@@ -250,13 +303,7 @@ def _columns(query: ContinuousQuery) -> tuple[Variable, ...]:
         case SelectForm():
             return query.form.variables
         case ConstructForm():
-            found = {
-                term
-                for triple in query.form.template
-                for term in (triple.subject, triple.predicate, triple.object)
-                if isinstance(term, Variable)
-            }
-            return tuple(sorted(found))
+            return query.form.variables
         case DescribeForm():
             return tuple(each for each in query.form.targets if isinstance(each, Variable))
         case _:
@@ -265,20 +312,20 @@ def _columns(query: ContinuousQuery) -> tuple[Variable, ...]:
 
 def _dataset(
     query: ContinuousQuery, static: Sequence[Quad], entail: Entail | None
-) -> tuple[list[Quad], dict[IRI, list[Quad]]]:
+) -> tuple[list[Quad], dict[Resource, list[Quad]]]:
     """Give the static dataset (A1).
 
     It is what FROM and FROM NAMED say. Without them it is all there is, unless windows make up the
     default graph: then there is nothing but those.
     """
-    static = [scoped(quad, static_label) for quad in static]
+    static = [quad.relabelled(static_label) for quad in static]
     if entail is not None:
         static = _entailed(static, entail)
     by_graph: dict[Resource | None, list[Quad]] = {}
     for quad in static:
         by_graph.setdefault(quad.graph, []).append(quad)
     if not (query.default_graphs or query.named_graphs or query.default_graph_windows):
-        named = {name: quads for name, quads in by_graph.items() if isinstance(name, IRI)}
+        named = {name: quads for name, quads in by_graph.items() if name is not None}
         return by_graph.get(None, []), named
     for wanted in (*query.default_graphs, *query.named_graphs):
         if wanted not in by_graph:
@@ -295,7 +342,7 @@ def _without_graph(quad: Quad) -> Quad:
     return replace(quad, graph=None)
 
 
-def _meta(subject: str, predicate: str, value: ox.NamedNode | ox.Literal) -> ox.Quad:
+def _meta(subject: str, predicate: str, value: Any) -> ox.Quad:
     return ox.Quad(ox.NamedNode(subject), ox.NamedNode(predicate), value, ox.NamedNode(META))
 
 
@@ -304,45 +351,20 @@ def _row(solution: ox.QuerySolution, translation: Translation) -> Row:
     for variable, name in translation.columns:
         term = solution[name]
         if term is not None:
-            bound.append((variable.name, from_oxigraph(term)))
+            bound.append((variable.name, from_store(term)))
     return tuple(sorted(bound, key=lambda pair: pair[0])), tuple(
         str(solution[name]) for name in translation.derivation
     )
 
 
-# --- functions that SPARQL leaves open ------------------------------------------------------------
-
-
-def _spelling(term: Any) -> ox.Literal:
-    return ox.Literal(str(from_oxigraph(term)))
+def _triple(quad: ox.Quad) -> Quad:
+    subject, predicate = from_store(quad.subject), from_store(quad.predicate)
+    assert isinstance(subject, IRI | BlankNode)
+    assert isinstance(predicate, IRI)
+    return Quad(subject, predicate, from_store(quad.object))
 
 
 def _latest(*times: Any) -> ox.Literal | None:
     """Give the latest of some times; what is not known is false."""
     known = [int(time.value) for time in times if time.datatype.value != XSD.boolean]
     return integer_literal(max(known)) if known else None
-
-
-def _aggregate(call: AggregateCall) -> Callable[[], Any]:
-    """Make an accumulator for SAMPLE (the least spelling) or GROUP_CONCAT (in order of spelling)."""
-
-    class Accumulator:
-        def __init__(self) -> None:
-            self.terms: list[Any] = []
-
-        def accumulate(self, term: Any) -> None:
-            self.terms.append(term)
-
-        def finish(self) -> Any:
-            spelt = [(str(from_oxigraph(term)), term) for term in self.terms]
-            if call.distinct:
-                spelt = list(dict(spelt).items())
-            ordered = [term for _, term in sorted(spelt, key=lambda pair: pair[0])]
-            if call.function == "SAMPLE":
-                return ordered[0] if ordered else None
-            # A value that is an error or has no text leaves the whole without a value.
-            if any(isinstance(term, ox.BlankNode) or term.value == ERROR for term in ordered):
-                return None
-            return ox.Literal((call.separator or "").join(term.value for term in ordered))
-
-    return Accumulator

@@ -18,14 +18,17 @@ def answers_from_rows(found: Iterable[Any]) -> list[Answer]:
 def _answer(row: Any) -> Answer:
     t, sign = row[rows.REPORT], row[rows.SIGN]
     if rows.TRIPLES in row:
-        return Answer(t, sign, graph=frozenset(map(_triple, row[rows.TRIPLES])))
+        return Answer(t, sign, graph=frozenset(map(_quad, row[rows.TRIPLES])))
     bound = row[rows.BINDINGS].asDict()
     known = {name: parse_term(text) for name, text in bound.items() if text is not None}
     return Answer.of(t, sign, known)
 
 
-def _triple(spelled: Any) -> Quad:
-    subject, predicate, end = map(parse_term, spelled)
+def _quad(spelled: Any) -> Quad:
+    *triple, name = spelled
+    subject, predicate, end = map(parse_term, triple)
+    graph = None if name is None else parse_term(name)
     assert isinstance(subject, IRI | BlankNode)
     assert isinstance(predicate, IRI)
-    return Quad(subject, predicate, end)
+    assert graph is None or isinstance(graph, IRI | BlankNode)
+    return Quad(subject, predicate, end, graph)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, final
 
-from quadweir.algebra.analyze import check_windows
+from quadweir.algebra.analyze import check_windows, windows_with_graphs
 from quadweir.algebra.query import (
     ConstructForm,
     ContinuousQuery,
@@ -182,13 +182,15 @@ class Oracle:
             over = streams if isinstance(window.stream, Variable) else [window.stream.value]
             wanted += [(stream, window.event_time) for stream in over]
         accepted = self._accept(feed, dict.fromkeys(wanted), run)
+        with_graphs = windows_with_graphs(self.query)
         opened = []
         for window in self.query.windows:
             over = streams if isinstance(window.stream, Variable) else [window.stream.value]
             for stream in over:
                 elements = accepted[(stream, window.event_time)]
                 ordered = sorted(elements, key=lambda each: (each.event_time, each.position))
-                opened.append(OpenWindow(window, IRI(stream), tuple(ordered)))
+                has_graphs = window.name in with_graphs
+                opened.append(OpenWindow(window, IRI(stream), tuple(ordered), has_graphs))
         return opened
 
     def _accept(

@@ -7,7 +7,7 @@ from typing import Final
 
 import pyoxigraph as ox
 
-from quadweir.terms import IRI, BlankNode, Literal, Quad, Term
+from quadweir.terms import IRI, BlankNode, Literal, Quad, Term, TripleTerm
 from quadweir.vocab import XSD
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,7 +21,7 @@ def to_oxigraph_quad(quad: Quad, graph: str | None) -> ox.Quad:
     return ox.Quad(subject, ox.NamedNode(quad.predicate.value), to_oxigraph(quad.object), name)
 
 
-def to_oxigraph(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal:
+def to_oxigraph(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple:
     """Turn a term into one of pyoxigraph."""
     match term:
         case IRI():
@@ -32,6 +32,10 @@ def to_oxigraph(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal:
             if term.language is not None:
                 return ox.Literal(term.lexical, language=term.language)
             return ox.Literal(term.lexical, datatype=ox.NamedNode(term.datatype.value))
+        case TripleTerm():
+            subject, predicate = to_oxigraph(term.subject), ox.NamedNode(term.predicate.value)
+            assert isinstance(subject, ox.NamedNode | ox.BlankNode)
+            return ox.Triple(subject, predicate, to_oxigraph(term.object))
 
 
 def integer_literal(number: int) -> ox.Literal:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Protocol, final
 
 from quadweir.entailment.schema import Kind, Schema
-from quadweir.terms import IRI, Literal, Quad, Term
+from quadweir.terms import IRI, BlankNode, Literal, Quad, Term
 from quadweir.vocab import RDF
 
 _TYPE = IRI(RDF.type)
@@ -50,8 +50,8 @@ class Reasoner:
             if new <= known:
                 break
             known |= new
-        # A literal is no subject, though something may follow by way of it.
-        return {Quad(s, p, o) for s, p, o in known if not isinstance(s, Literal)}
+        # A literal or a triple term is no subject, though something may follow by way of it.
+        return {Quad(s, p, o) for s, p, o in known if isinstance(s, IRI | BlankNode)}
 
     def _one(self, triple: _Triple) -> Iterator[_Triple]:
         subject, predicate, end = triple

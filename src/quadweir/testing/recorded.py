@@ -33,8 +33,7 @@ def reach_ms(query: ContinuousQuery) -> int:
                 found.append(1)
             case _:
                 raise UsageError(
-                    "answers of a run that goes on are checked and explained over windows of time "
-                    "only",
+                    "a live run can check and explain answers only over time windows",
                     hint="Leave --verify and --why out, or take a recorded run, without --live.",
                     span=window.span,
                 )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from quadweir.algebra.query import ConstructForm
-from quadweir.terms import IRI, BlankNode, Literal, Quad, Term, Variable
+from quadweir.algebra.query import ConstructForm, TemplateTerm, TripleTemplate
+from quadweir.terms import IRI, BlankNode, Quad, Term, Variable, triple_of
 
 
 def blank_label(stream: str, label: str) -> str:
@@ -24,29 +24,21 @@ def static_label(label: str) -> str:
 
 
 def of_stream(quad: Quad, stream: IRI) -> Quad:
-    """Name the blank nodes of a triple by its stream (S3)."""
-    return scoped(quad, lambda label: blank_label(stream.value, label))
-
-
-def scoped(quad: Quad, rename: Callable[[str], str]) -> Quad:
-    """Give a quad with other names for its blank nodes; that of its graph stays."""
-    subject, end = quad.subject, quad.object
-    if isinstance(subject, BlankNode):
-        subject = BlankNode(rename(subject.label))
-    if isinstance(end, BlankNode):
-        end = BlankNode(rename(end.label))
-    return Quad(subject, quad.predicate, end, quad.graph)
+    """Name the blank nodes of a quad by its stream (S3)."""
+    return quad.relabelled(lambda label: blank_label(stream.value, label))
 
 
 def fill(form: ConstructForm, solution: Mapping[str, Term], number: str) -> frozenset[Quad]:
     """Fill in a template; blank nodes are new for each solution (S3), bad triples are left out."""
 
-    def value(term: IRI | Literal | BlankNode | Variable) -> Term | None:
+    def value(term: TemplateTerm) -> Term | None:
         match term:
             case Variable():
                 return solution.get(term.name)
             case BlankNode():
                 return BlankNode(f"c{number}-{term.label}")
+            case TripleTemplate():
+                return triple_of(value(term.subject), value(term.predicate), value(term.object))
             case _:
                 return term
 
@@ -54,6 +46,12 @@ def fill(form: ConstructForm, solution: Mapping[str, Term], number: str) -> froz
     for triple in form.template:
         subject, predicate = value(triple.subject), value(triple.predicate)
         end = value(triple.object)
-        if isinstance(subject, IRI | BlankNode) and isinstance(predicate, IRI) and end is not None:
-            found.add(Quad(subject, predicate, end))
+        if not isinstance(subject, IRI | BlankNode) or not isinstance(predicate, IRI):
+            continue
+        name = None if triple.graph is None else value(triple.graph)
+        if end is None or (name is None) != (triple.graph is None):
+            continue
+        if name is not None and not isinstance(name, IRI | BlankNode):
+            continue
+        found.add(Quad(subject, predicate, end, name))
     return frozenset(found)

@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 import pyarrow as pa
 
-from quadweir.algebra.patterns import PatternTerm, TriplePattern
+from quadweir.algebra.patterns import PatternTerm
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.entailment.table import Table
 from quadweir.entailment.ways import NO_WAYS, Ways, ways_of
@@ -24,11 +24,12 @@ from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.kernel.clocks import Elements
 from quadweir.kernel.group import Group
 from quadweir.kernel.shard import Events, MatchColumns, Shard
+from quadweir.plan.nodes import Match
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, Quad, Term, Variable, parse_term
 from quadweir.testing.answers import Answer
 from quadweir.testing.elements import distinct_triples, event_time
-from quadweir.testing.scoping import fill, of_stream, scoped, static_label
+from quadweir.testing.scoping import fill, of_stream, static_label
 
 
 @final
@@ -100,7 +101,7 @@ class ShardFeed:
             times, positions, rows = [], [], []
             table = None if plan.carried else self.table
             for time, element in taken.get(place, ()):
-                for row in _matches(plan.pattern, plan.variables, element, table):
+                for row in _matches(plan, element, table):
                     times.append(time)
                     positions.append(element.position)
                     rows.append(row)
@@ -125,25 +126,23 @@ def _ints(values: Sequence[int]) -> np.ndarray:
 
 
 def _matches(
-    pattern: TriplePattern | None,
-    variables: tuple[Variable, ...],
-    element: Element,
-    table: Table | None = None,
+    plan: Match, element: Element, table: Table | None = None
 ) -> Iterable[tuple[str, ...]]:
-    """Give what the triples of an element, and what follows, bind a pattern's variables to."""
-    if pattern is None:
+    """Give what the triples of an element, and what follows, bind a leaf's variables to."""
+    if plan.pattern is None:
         if element.quads:
             yield ()
         return
-    ways = NO_WAYS if table is None else ways_of(pattern, table)
+    ways = NO_WAYS if table is None else ways_of(plan.pattern, table)
     found: dict[tuple[str, ...], None] = {}
-    for carried in distinct_triples(element):
-        triple = of_stream(carried, IRI(element.stream))
+    for quad in element.quads:
+        carried = of_stream(quad, IRI(element.stream))
+        triple = replace(carried, graph=None)
         follows = table.consequences(triple) if ways.looked_up and table is not None else ()
         for each in (triple, *_by_ways(triple, ways), *follows):
-            bound = _match(pattern, each)
+            bound = _match(plan, replace(each, graph=carried.graph))
             if bound is not None:
-                found[tuple(str(bound[variable]) for variable in variables)] = None
+                found[tuple(str(bound[variable]) for variable in plan.variables)] = None
     yield from found
 
 
@@ -156,14 +155,19 @@ def _by_ways(triple: Quad, ways: Ways) -> Iterable[Quad]:
                 yield derived
 
 
-def _match(pattern: TriplePattern, triple: Quad) -> dict[Variable, Term] | None:
+def _match(plan: Match, quad: Quad) -> dict[Variable, Term] | None:
+    assert plan.pattern is not None
     bound: dict[Variable, Term] = {}
-    pairs: tuple[tuple[PatternTerm, Term], ...] = (
-        (pattern.subject, triple.subject),
-        (pattern.predicate, triple.predicate),
-        (pattern.object, triple.object),
-    )
+    pairs: list[tuple[PatternTerm, Term | None]] = [
+        (plan.pattern.subject, quad.subject),
+        (plan.pattern.predicate, quad.predicate),
+        (plan.pattern.object, quad.object),
+    ]
+    if plan.graph is not None:
+        pairs.append((plan.graph, quad.graph))
     for place, term in pairs:
+        if term is None:
+            return None
         if isinstance(place, Variable):
             if bound.setdefault(place, term) != term:
                 return None
@@ -174,7 +178,7 @@ def _match(pattern: TriplePattern, triple: Quad) -> dict[Variable, Term] | None:
 
 def scoped_static(quads: Iterable[Quad]) -> list[Quad]:
     """Give static data with blank nodes that are not those of a stream (S3)."""
-    return [replace(scoped(quad, static_label), graph=quad.graph) for quad in quads]
+    return [quad.relabelled(static_label) for quad in quads]
 
 
 def as_answers(answers: Answers, query: ContinuousQuery) -> list[Answer]:

@@ -6,6 +6,9 @@ The store (`oracle.py` fills it) has, besides the static data:
 - for each element i that is in some window a graph `E:i`;
 - a graph `meta` that says which elements are in which windows and when they happened.
 
+Where a query looks into the named graphs of a window (W11), each of these is like a window of its own:
+`W:k:n` has the quads of W:k with the n-th name, and `E:i:n` those of the element.
+
 A pattern over graph content is matched in `W:k`. Over bag content every triple pattern is matched
 in `GRAPH ?e { }` with a variable of its own that ranges over the window's elements: two elements
 that carry the same triple give two solutions, and the values of those variables are the derivation
@@ -19,9 +22,9 @@ steps (`*`, `+`, `?`), SPARQL counts each pair of ends once; such a part is matc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
 
 from quadweir.algebra.expressions import (
     AggregateCall,
@@ -60,6 +63,7 @@ from quadweir.algebra.patterns import (
     ZeroOrMore,
     ZeroOrOne,
     is_hidden,
+    is_nullable,
 )
 from quadweir.algebra.patterns import (
     Sequence as PathSequence,
@@ -69,33 +73,40 @@ from quadweir.algebra.scopes import in_scope, windows_of
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.windows import Content
 from quadweir.errors import UnsupportedError
-from quadweir.syntax.write_terms import ExpressionWriter
-from quadweir.terms import IRI, Literal, Variable
+from quadweir.terms import IRI, Literal, Resource, Variable
 from quadweir.testing.contents import OpenWindow
+from quadweir.testing.expressions import OpaqueExpressions
+from quadweir.testing.functions import BASE, ERROR, ORDER, SAME_TERM, SPELLING, TERM
 
-BASE: Final = "urn:quadweir:oracle:"
 META: Final = f"{BASE}meta"
 IN: Final = f"{BASE}in"
 TIME: Final = f"{BASE}time"
 # The pseudo-window of a default graph that is merged from bags, and static data as its element.
 MERGED: Final = f"{BASE}merged"
 STATIC: Final = f"{BASE}static"
-SPELLING: Final = f"{BASE}spelling"
 LATEST: Final = f"{BASE}latest"
 TRIPLE_TIME: Final = f"{BASE}triple-time"
 NOW: Final = f"{BASE}now"
-# What an argument of GROUP_CONCAT that has no value is called.
-ERROR: Final = f"{BASE}error"
+# Says in `meta` what a graph of the store is called in the query.
+NAME: Final = f"{BASE}name"
+NO_GRAPH: Final = f"{BASE}no-graph"
 
 
-def window_graph(index: int) -> str:
-    """Name the graph that holds the merged content of the open window with this index."""
-    return f"{BASE}window:{index}"
+def window_graph(index: int, number: int | None = None) -> str:
+    """Name the graph that holds the merged content of the open window with this index.
+
+    With a number, only what it has in the named graph of this number.
+    """
+    return f"{BASE}window:{index}" + ("" if number is None else f":{number}")
 
 
-def element_graph(index: int) -> str:
-    """Name the graph that holds the element with this index."""
-    return f"{BASE}element:{index}"
+def element_graph(index: int, number: int | None = None) -> str:
+    """Name the graph that holds the element with this index, or a named graph of it."""
+    return f"{BASE}element:{index}" + ("" if number is None else f":{number}")
+
+
+Graphs: TypeAlias = Mapping[Resource, str]
+"""Named graphs, and what they are called in the store."""
 
 
 @final
@@ -103,11 +114,13 @@ def element_graph(index: int) -> str:
 class Active:
     """What plain patterns match: the graph that stands around them, or the elements of a bag.
 
-    `times` names the window in which TIMESTAMP looks for elements, None outside of windows.
+    `times` names the window in which TIMESTAMP looks for elements, None outside of windows; so
+    does `window`, the place of the open window whose named graphs GRAPH looks into.
     """
 
     bag: str | None = None
     times: str | None = None
+    window: int | None = None
 
 
 @final
@@ -117,7 +130,7 @@ class Translation:
 
     `columns` pairs the query's variables with those in the text; `derivation` names the variables
     whose values say which elements made a solution. `aggregates` are those that the text calls by
-    an IRI because SPARQL leaves their result open.
+    an IRI.
     """
 
     text: str
@@ -131,30 +144,34 @@ def translate(
     windows: Sequence[OpenWindow],
     *,
     columns: Sequence[Variable],
-    named_graphs: Sequence[IRI],
+    graphs: Mapping[int | None, Graphs],
     derivations: bool,
 ) -> Translation:
-    """Write the pattern of a query as a SELECT of these columns, and of derivations if wanted."""
-    writer = _Writer(query, windows, named_graphs, derivations=derivations)
+    """Write the pattern of a query as a SELECT of these columns, and of derivations if wanted.
+
+    `graphs` are the named graphs of each open window, by its place, and of static data.
+    """
+    writer = _Writer(query, windows, graphs, derivations=derivations)
     return writer.top(columns)
 
 
-class _Writer(ExpressionWriter):
+class _Writer(OpaqueExpressions):
     def __init__(
         self,
         query: ContinuousQuery,
         windows: Sequence[OpenWindow],
-        named_graphs: Sequence[IRI],
+        graphs: Mapping[int | None, Graphs],
         *,
         derivations: bool,
     ) -> None:
         super().__init__()
         self._query = query
         self._windows = windows
-        self._named_graphs = named_graphs
+        self._graphs = graphs
         self._derivations = derivations
         self._hidden: dict[Variable, str] = {}
         self._fresh = 0
+        self._in_exists = False
         self._elements: list[str] = []
         self._aggregates: dict[str, AggregateCall] = {}
         self._timed: dict[Variable, list[str]] = {}
@@ -192,18 +209,14 @@ class _Writer(ExpressionWriter):
         self._fresh += 1
         return f"?{kind}_{self._fresh}"
 
-    def iri(self, iri: IRI) -> str:
-        return str(iri)
-
-    def literal(self, literal: Literal) -> str:
-        return str(literal)
-
     # --- expressions ----------------------------------------------------------------------------
 
     def exists(self, exists: Exists) -> str:
         # An EXISTS says whether, not how: its elements are no part of a derivation.
-        before = len(self._elements)
+        before, outside = len(self._elements), self._in_exists
+        self._in_exists = True
         text = self._group(exists.pattern)
+        self._in_exists = outside
         del self._elements[before:]
         return f"{'NOT ' if exists.negated else ''}EXISTS {text}"
 
@@ -211,7 +224,7 @@ class _Writer(ExpressionWriter):
         if call.function == "NOW":
             return f"<{NOW}>()"
         if call.function == "TIMESTAMP" and len(call.arguments) == 3:
-            return f"<{TRIPLE_TIME}>({', '.join(map(self.expression, call.arguments))})"
+            return self._on_terms(TRIPLE_TIME, call.arguments)
         if call.function == "TIMESTAMP":
             (argument,) = call.arguments
             # HAVING may ask for the time of a computed value, which no element ever bound.
@@ -222,15 +235,12 @@ class _Writer(ExpressionWriter):
         return super().call(call)
 
     def aggregate(self, call: AggregateCall) -> str:
-        if call.function in ("SAMPLE", "GROUP_CONCAT"):
-            assert call.argument is not None
-            name = f"{BASE}aggregate:{len(self._aggregates)}"
-            self._aggregates[name] = call
-            argument = self.expression(call.argument)
-            if call.function == "GROUP_CONCAT":
-                argument = f"COALESCE({argument}, <{ERROR}>)"
-            return f"<{name}>({argument})"
-        return super().aggregate(call)
+        """Write an aggregate; all but the number of solutions are computed by `functions.py`."""
+        if call.argument is None:
+            return f"<{TERM}>({super().aggregate(call)})"
+        name = f"{BASE}aggregate:{len(self._aggregates)}"
+        self._aggregates[name] = call
+        return f"<{name}>(COALESCE({self.as_term(call.argument)}, <{ERROR}>))"
 
     # --- patterns -------------------------------------------------------------------------------
 
@@ -249,17 +259,23 @@ class _Writer(ExpressionWriter):
                 left, right = self._group(pattern.left), self._group(pattern.right)
                 condition = ""
                 if pattern.condition is not None:
-                    condition = f" FILTER({self.expression(pattern.condition)})"
+                    condition = f" FILTER({self.as_condition(pattern.condition)})"
                 return f"{{ {left} OPTIONAL {{ {right}{condition} }} }}"
             case Minus():
                 return f"{{ {self._group(pattern.left)} MINUS {self._group(pattern.right)} }}"
             case Filter():
                 inner = self._group(pattern.input)
-                return f"{{ {inner} FILTER({self.expression(pattern.condition)}) }}"
+                return f"{{ {inner} FILTER({self.as_condition(pattern.condition)}) }}"
             case Extend():
                 inner = self._group(pattern.input)
                 name = self.variable(pattern.variable)
-                return f"{{ {inner} BIND({self.expression(pattern.expression)} AS {name}) }}"
+                value = self.as_term(pattern.expression)
+                if self._in_exists:
+                    # Oxigraph's BIND would put another value in place of one from outside.
+                    own = self._new("own")
+                    same = f"COALESCE(<{SAME_TERM}>({name}, {own}), true)"
+                    inner, value = f"{{ {inner} BIND({value} AS {own}) FILTER({same}) }}", own
+                return f"{{ {inner} BIND({value} AS {name}) }}"
             case Graph():
                 return self._graph(pattern)
             case WindowPattern():
@@ -281,16 +297,33 @@ class _Writer(ExpressionWriter):
             self._active = before
 
     def _graph(self, pattern: Graph) -> str:
-        if isinstance(pattern.graph, IRI):
-            return f"{{ GRAPH {pattern.graph} {self._inside(Active(), pattern.input)} }}"
         # The store holds graphs of ours too, and pyoxigraph lets a subquery inside look at any of
-        # them: so each graph of the query is tried by name.
-        name = self.variable(pattern.graph)
+        # them, and takes a graph that is not there for an empty one: so each is tried by name.
+        window = self._active.window
+        chosen = [
+            graph
+            for name, graph in self._graphs.get(window, {}).items()
+            if isinstance(pattern.graph, Variable) or name == pattern.graph
+        ]
+        fresh, before = self._fresh, len(self._elements)
         branches = []
-        for graph in self._named_graphs:
-            inner = self._inside(Active(), pattern.input)
-            branches.append(f"{{ GRAPH {graph} {inner} VALUES {name} {{ {graph} }} }}")
-        return " UNION ".join(branches).join("{}") if branches else "{ VALUES ?none { } }"
+        for graph in chosen or [NO_GRAPH]:
+            # Which graphs a window has changes from report to report. All are tried with the same
+            # variables, so that a derivation is the same at every report.
+            self._fresh = fresh
+            del self._elements[before:]
+            if self._active.bag is not None and window is not None:
+                active = Active(bag=graph, times=graph, window=window)
+                inner = self._inside(active, pattern.input)
+            else:
+                active = Active(times=None if window is None else graph, window=window)
+                inner = f"GRAPH <{graph}> {self._inside(active, pattern.input)}"
+            if isinstance(pattern.graph, Variable):
+                # It may be a blank node, which VALUES cannot say.
+                name = self.variable(pattern.graph)
+                inner += f" GRAPH <{META}> {{ <{graph}> <{NAME}> {name} }}"
+            branches.append(inner.join("{}"))
+        return " UNION ".join(branches).join("{}") if chosen else "{ VALUES ?none { } }"
 
     def _window(self, pattern: WindowPattern) -> str:
         names = {window.name for window in windows_of(pattern.window, self._query)}
@@ -300,9 +333,10 @@ class _Writer(ExpressionWriter):
                 continue
             graph = window_graph(index)
             if opened.window.content is Content.BAG:
-                inner = self._inside(Active(bag=graph, times=graph), pattern.input)
+                active = Active(bag=graph, times=graph, window=index)
+                inner = self._inside(active, pattern.input)
             else:
-                inner = self._inside(Active(times=graph), pattern.input)
+                inner = self._inside(Active(times=graph, window=index), pattern.input)
                 inner = f"{{ GRAPH <{graph}> {inner} }}"
             bound = []
             if isinstance(pattern.window, Variable):
@@ -317,7 +351,7 @@ class _Writer(ExpressionWriter):
     def _values(self, pattern: Values) -> str:
         names = " ".join(map(self.variable, pattern.variables))
         rows = " ".join(
-            "(" + " ".join("UNDEF" if term is None else str(term) for term in row) + ")"
+            "(" + " ".join("UNDEF" if term is None else self.term(term) for term in row) + ")"
             for row in pattern.rows
         )
         return f"VALUES ({names}) {{ {rows} }}"
@@ -404,7 +438,7 @@ class _Writer(ExpressionWriter):
     def _closure(self, subject: PatternTerm, path: Path, end: PatternTerm) -> str:
         matched = self._in_merge(f"{self.term(subject)} {self._path_text(path)} {self.term(end)}")
         fixed = [term for term in (subject, end) if not isinstance(term, Variable)]
-        if not fixed or not _is_nullable(path):
+        if not fixed or not is_nullable(path):
             return matched
         # By the specification a path of no steps leads from a term to itself, whether or not the
         # graph has it; pyoxigraph finds it only if the graph has it.
@@ -525,7 +559,8 @@ class _Writer(ExpressionWriter):
         names = [self.variable(column) for column in columns]
         if keys or sliced:
             parts = [
-                f"{'DESC' if key.descending else 'ASC'}({self.expression(key.expression)})"
+                f"{'DESC' if key.descending else 'ASC'}"
+                f'(COALESCE(<{ORDER}>({self.as_term(key.expression)}), ""))'
                 for key in keys
             ]
             parts += [f"<{SPELLING}>({name})" for name in names]
@@ -535,20 +570,3 @@ class _Writer(ExpressionWriter):
             f"SELECT {'DISTINCT ' if distinct else ''}{' '.join(selected) or self._nothing()} "
             f"WHERE {inner}{order}{limits}"
         )
-
-
-def _is_nullable(path: Path) -> bool:
-    """Tell whether a path can have no steps."""
-    match path:
-        case ZeroOrMore() | ZeroOrOne():
-            return True
-        case OneOrMore() | Inverse():
-            return _is_nullable(path.path)
-        case PathSequence():
-            return all(map(_is_nullable, path.paths))
-        case Alternative():
-            return any(map(_is_nullable, path.paths))
-        case Link() | NegatedSet():
-            return False
-        case _:
-            assert_never(path)

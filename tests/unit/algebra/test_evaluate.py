@@ -85,9 +85,31 @@ def test_a1_a_window_matches_its_own_content_alone_and_the_rest_static_data() ->
     assert rows(query, w=TWICE, v=stream("t", (1, ":a :p 7 ."))) == [("1", "A"), ("2", "A")]
 
 
-def test_a1_graph_inside_a_window_leaves_it() -> None:
+def test_w9_graph_inside_a_window_looks_into_its_elements() -> None:
+    named = stream("s", (1, ":g { :a :p 1 } :a :p 2 ."), (2, "<urn:x> { :a :p 3 }"))
     query = over_windows("SELECT ?v", "WINDOW :w { GRAPH :g { :a :p ?v } }", Content.GRAPH)
-    assert rows(query, w=TWICE) == [("9",)]
+    assert rows(query, w=named) == [("1",)]
+    query = over_windows("SELECT ?g ?v", "WINDOW :w { GRAPH ?g { :a :p ?v } }", Content.GRAPH)
+    assert rows(query, w=named) == [("<urn:x", "3"), ("g", "1")]
+    query = over_windows("SELECT ?v", "WINDOW :w { ?a :p ?u } GRAPH :g { ?a :p ?v }", Content.GRAPH)
+    assert rows(query, w=TWICE) == [("9",), ("9",)]
+
+
+def test_a_template_can_name_graphs() -> None:
+    query = parse(
+        PREFIX + "CONSTRUCT { :s :p ?v . GRAPH ?g { :s :q ?v } GRAPH :k { :s :r ?v } }"
+        " { VALUES (?v ?g) { (1 :h) (2 UNDEF) (3 'no') } }"
+    )
+    made = {
+        (ex(verb), integer(v), None if g is None else ex(g))
+        for verb, v, g in (
+            *((verb, v, g) for v in (1, 2, 3) for verb, g in (("p", None), ("r", "k"))),
+            ("q", 1, "h"),
+        )
+    }
+    found = evaluate(query)
+    assert isinstance(found, frozenset)
+    assert {(each.predicate, each.object, each.graph) for each in found} == made
 
 
 def test_a_window_variable_tries_every_window() -> None:

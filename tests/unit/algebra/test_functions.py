@@ -72,6 +72,13 @@ VALUES = {
     '"NaN"^^xsd:double = "NaN"^^xsd:double': "false",
     '"NaN"^^xsd:double < 1': "false",
     '"a"^^<urn:x> = "a"^^<urn:x>': "true",
+    # Whatever an unknown or bad literal means, it is no string with a language.
+    '"xyz"@en != "xyz"^^<urn:unknown>': "true",
+    '"xyz"@en != "xyz"^^xsd:integer': "true",
+    '"xyz"^^<urn:unknown> = "xyz"@en': "false",
+    '"xyz"@en IN ("xyz"^^<urn:unknown>, "xyz")': "false",
+    # The shortest digits of a power of two are not those nearest to it.
+    '"9223372036854775808"^^xsd:float * "16777216"^^xsd:float': '"1.5474251E26"^^xsd:float',
     "<urn:a> = <urn:b>": "false",
     '<urn:a> != "a"': "true",
     "false < true": "true",
@@ -221,8 +228,17 @@ ERRORS = [
     '"x"^^xsd:integer = 1',
     '"2020-01-01T00:00:00"^^xsd:dateTime < "2020-01-01T10:00:00Z"^^xsd:dateTime',
     '"P1M"^^xsd:duration < "P30D"^^xsd:duration',
+    '"P1Y"^^xsd:duration * 1e9',
+    '"-P1D"^^xsd:dayTimeDuration / 1e-12',
+    '"P999999999Y"^^xsd:yearMonthDuration + "P12M"^^xsd:yearMonthDuration',
     "!<urn:a>",
     '!"a"@en',
+    '"xyz" != "xyz"^^<urn:unknown>',
+    '"xyz" = "xyz"^^xsd:integer',
+    # Whether these are the same day depends on where one is.
+    '"2006-08-23Z"^^xsd:date != "2006-08-23"^^xsd:date',
+    '"2006-08-23"^^xsd:date = "2006-08-23Z"^^xsd:date',
+    '"2006-08-23" IN ("2006-08-23"^^xsd:date, "x"^^xsd:date)',
     "?unbound",
     "1 IN (1/0, 2)",
     "IF(1/0, 1, 2)",
@@ -339,7 +355,6 @@ def test_results_are_of_the_type_that_the_table_declares(
         return
     if not isinstance(name, IRI) or "Integer" not in name.value:
         assert declared.accepts(result), f"{name}{arguments} gave {result}, not {declared}"
-    assert function.accepts_count(len(arguments))
 
 
 def test_the_table_knows_every_built_in_of_the_specification() -> None:
@@ -367,6 +382,8 @@ DIFFERENT = {
     'isNumeric("300"^^xsd:byte)',  # it does not check the bounds of derived integers
     'sameTerm(1, "01"^^xsd:integer)',  # it stores values, not lexical forms
     'STR("007"^^xsd:integer)',
+    # It spells floats without exponents.
+    '"9223372036854775808"^^xsd:float * "16777216"^^xsd:float',
     '"NaN"^^xsd:double < 1',  # it takes NaN for an error, XPath for false
     'REPLACE("darted", "^(.*?)d(.*)$", "$1c$2")',
     'xsd:dayTimeDuration("P1YT90M"^^xsd:duration)',

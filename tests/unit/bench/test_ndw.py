@@ -122,7 +122,7 @@ def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="1 readings of 1 lanes in 1 minutes"):
         read_recording(tmp_path)
     (tmp_path / "time7" / "part.txt").write_text("a/lane1= {}\n")
-    with pytest.raises(DataError, match="no reading"):
+    with pytest.raises(DataError, match="not a reading"):
         read_recording(tmp_path)
 
 

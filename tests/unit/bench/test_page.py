@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from quadweir.bench.page import (
     render,
     write,
 )
+from quadweir.errors import EnvironmentProblem
 
 NASTY = "</style><script>document.title = 'broken'</script><img src=http://localhost/x>"
 
@@ -128,7 +131,7 @@ def test_the_page_says_what_is_published_reached_and_missed(tmp_path: Path) -> N
     text = page.read_text()
     assert json.loads(data.read_text()) == {"a": 1}
     for wanted in ("0.749 (published)", "within 0.005, reached", "0.5, missed", "'a b'"):
-        assert wanted.replace("'", "&#x27;") in text
+        assert wanted.replace("'", "&#39;") in text
     with pytest.raises(ValueError, match="not JSON compliant"):
         write(report(), {"a": float("nan")}, tmp_path, "no")
 
@@ -160,3 +163,13 @@ def test_the_look_finds_faults(browser: Browser, tmp_path: Path) -> None:
         page.write_text(broken)
         with pytest.raises(AssertionError, match=fault):
             browser.look(page).check()
+
+
+def test_without_its_packages_a_report_says_so_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delitem(sys.modules, "quadweir.bench.page")
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    with pytest.raises(EnvironmentProblem) as caught:
+        importlib.import_module("quadweir.bench.page")
+    assert "quadweir[bench]" in str(caught.value.hint)

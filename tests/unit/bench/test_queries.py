@@ -13,12 +13,13 @@ from quadweir.errors import UnsupportedError
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.syntax.scan import detect
-from quadweir.syntax.write import TARGETS, declared_prefixes, write
+from quadweir.syntax.write import declared_prefixes, write
 from quadweir.testing import Answer, MemoryStream, Oracle, diff_answers
 from same_names import same_names
 
 QUERIES = Path(__file__).parents[3] / "src/quadweir/bench/queries"
 NUMBERS = range(1, 13)
+DIALECTS = ("rspql", "csparql", "cqels")
 
 
 def text(number: int, dialect: str) -> str:
@@ -40,7 +41,7 @@ def ask(query: ContinuousQuery) -> list[Answer]:
     return Oracle(query, static=static).answers(feed())
 
 
-@pytest.mark.parametrize("dialect", TARGETS)
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("number", NUMBERS)
 def test_each_query_is_read_explained_and_bounded(number, dialect):
     query = parse(text(number, dialect))
@@ -52,7 +53,7 @@ def test_each_query_is_read_explained_and_bounded(number, dialect):
     assert all(f"<{window.name.value}>" in explained for window in query.windows)
 
 
-@pytest.mark.parametrize("dialect", TARGETS)
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("number", NUMBERS)
 def test_each_query_answers(number, dialect):
     assert answers(number, dialect)
@@ -72,7 +73,7 @@ def test_bags_and_graphs_differ_in_multiplicity_only(number):
         assert seen("rspql") <= seen("cqels")
 
 
-@pytest.mark.parametrize("dialect", TARGETS)
+@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("number", NUMBERS)
 def test_each_query_is_written_back_in_its_own_dialect(number, dialect):
     query = parse(text(number, dialect))
@@ -81,8 +82,8 @@ def test_each_query_is_written_back_in_its_own_dialect(number, dialect):
     assert same_names(parse(written.text)) == same_names(query)
 
 
-@pytest.mark.parametrize("source", TARGETS)
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source", DIALECTS)
+@pytest.mark.parametrize("target", DIALECTS)
 @pytest.mark.parametrize("number", NUMBERS)
 def test_each_query_is_translated(number, source, target):
     query = parse(text(number, source))

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quadweir.cli import main
-from quadweir.sources.conversion import FORMATS, Conversion, convert
+from quadweir.commands.conversion import Conversion, convert
+from quadweir.fileformats import FORMATS
 from quadweir.terms import Quad
 from terms_strategy import QUADS
 

@@ -57,6 +57,14 @@ def test_a_batch_that_only_moved_the_watermark_counts_as_none():
     assert len(meter.batch_ms) == 1
 
 
+def test_the_batch_after_idle_time_counts():
+    """While nothing arrives, Spark reports under the number of the batch that is still to come."""
+    meter = Meter(names=("a",))
+    for report in (progress(0, (2,)), progress(1, (0,)), progress(1, (0,)), progress(1, (5,))):
+        meter.add(report, 1.0)
+    assert (meter.records, len(meter.batch_ms)) == ({"a": 7}, 2)
+
+
 def test_rates_are_those_of_the_last_seconds():
     meter = Meter(names=("a",))
     meter.add(progress(0, (1_000_000,), 5_000_000), 0.0)

@@ -2,13 +2,13 @@
 
 import json
 import socket
-import struct
 import threading
 from collections import namedtuple
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
+from fakekafka import fake_broker
 from quadweir.cli import main
 from quadweir.commands import doctor
 from quadweir.commands.doctor import Status
@@ -18,30 +18,27 @@ from quadweir.runtime import java
 
 @contextmanager
 def listener(answer):
-    """A server on loopback that answers its first request with what `answer` makes of it."""
+    """A server on loopback that answers each client's first request with what `answer` makes of it."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():
-            connection, _ = server.accept()
-            with connection:
-                connection.sendall(answer(connection.recv(1000)))
+            with suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    with connection, suppress(ConnectionError):
+                        connection.sendall(answer(connection.recv(1000)))
 
         thread = threading.Thread(target=serve)
         thread.start()
         yield server.getsockname()[1]
+        with suppress(OSError):
+            server.shutdown(socket.SHUT_RDWR)
         thread.join()
 
 
-def kafka_answer(request: bytes) -> bytes:
-    size, key, _, number = struct.unpack_from(">ihhi", request)
-    assert (size, key) == (len(request) - 4, 18)
-    body = struct.pack(">ihi", number, 0, 0)
-    return struct.pack(">i", len(body)) + body
-
-
 def test_a_broker_that_speaks_kafka_is_found():
-    with listener(kafka_answer) as port:
-        assert doctor.check_kafka_broker(f"127.0.0.1:{port}").status is Status.OK
+    with fake_broker() as address:
+        assert doctor.check_kafka_broker(address).status is Status.OK
 
 
 def test_a_listener_that_does_not_speak_kafka_is_told_apart():

@@ -2,23 +2,56 @@ import logging
 import signal
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
+from quadweir.cli import main
 from quadweir.commands.interrupts import Interrupts, caused_by_interrupt, quieten_gateway
 
 
-def test_the_first_ctrl_c_is_noted_and_the_second_interrupts():
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_is_noted_and_the_second_interrupts(number):
     with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts:
         assert not interrupts.seen
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         assert interrupts.seen
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
 
 
-def test_the_former_handler_comes_back():
-    before = signal.getsignal(signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_former_handler_comes_back(number):
+    before = signal.getsignal(number)
     with Interrupts():
-        assert signal.getsignal(signal.SIGINT) != before
-    assert signal.getsignal(signal.SIGINT) == before
+        assert signal.getsignal(number) != before
+    assert signal.getsignal(number) == before
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(), Py4JNetworkError("no answer")])
+def test_what_fails_because_the_signal_ended_spark_too_is_an_interrupt(error):
+    """As when a service manager ends all processes of a unit."""
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        signal.raise_signal(signal.SIGTERM)
+        raise error
+
+
+def test_errors_of_other_kinds_stay_what_they_are():
+    with pytest.raises(ValueError, match="wrong"), Interrupts():
+        signal.raise_signal(signal.SIGTERM)
+        raise ValueError("wrong")
+    with pytest.raises(ConnectionRefusedError), Interrupts():
+        raise ConnectionRefusedError
+
+
+def test_a_command_ends_in_order_by_sigterm(monkeypatch, capsys):
+    def ends():
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("quadweir.commands.doctor.doctor", ends)
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as end:
+        main(["doctor"])
+    assert end.value.code == 130
+    assert capsys.readouterr().err == "quadweir: interrupted\n"
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_errors_of_other_origin_are_no_interrupts():

@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 import json
 
-import pytest
 from rich.console import Console
 
-from quadweir.commands.joinview import JoinView, read_reports, render
+from quadweir.commands.joinview import read_reports, tables_of
 from quadweir.runtime import joins
 
 WINDOW = {
@@ -47,7 +46,7 @@ def test_reports_hold_the_fullest_windows_first() -> None:
 
 def test_the_table_tells_size_limits_fill_and_evictions() -> None:
     out = io.StringIO()
-    Console(file=out, width=120).print(render(read_reports(progress())))
+    Console(file=out, width=120).print(*tables_of(read_reports(progress())))
     text = out.getvalue()
     for part in (
         "1,234 pairs",
@@ -71,24 +70,7 @@ def test_windows_that_do_not_adapt_tell_only_what_they_hold() -> None:
         "evictions": None,
     }
     out = io.StringIO()
-    Console(file=out, width=120).print(
-        render(read_reports(progress(windows=[json.dumps([plain])])))
-    )
+    reports = read_reports(progress(windows=[json.dumps([plain])]))
+    Console(file=out, width=120).print(*tables_of(reports))
     assert "30" in out.getvalue()
     assert "None" not in out.getvalue()
-
-
-def test_off_a_terminal_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    now = [0.0]
-    view = JoinView(clock=lambda: now[0])
-    with view:
-        for second in range(25):
-            now[0] = float(second)
-            view.show(read_reports(progress(pairs=second)))
-            view.show(read_reports(progress(pairs=second)))
-    lines = capsys.readouterr().err.splitlines()
-    assert [line.split(" pairs")[0] for line in lines] == [
-        "join 1: 0",
-        "join 1: 10",
-        "join 1: 20",
-    ]

@@ -117,6 +117,12 @@ def test_what_is_too_much_is_refused(monkeypatch):
         ("?x :p ?y FILTER NOT EXISTS { ?y a :Dog }", {"p"}, {"Dog"}),
         ("?x :p ?y FILTER(timestamp(?x, :q, ?y) > 1)", {"p", "q"}, set()),
         ("?x :p ?y FILTER(timestamp(?x, ?y, ?y) > 1)", None, None),
+        # A path without steps finds every node, also those of statements that nothing matches.
+        ("?x :p* ?y", None, None),
+        ("?x (:p?/:q*) ?y", None, None),
+        ("?x :p+ ?y", {"p"}, set()),
+        ("?x :p* :o", {"p"}, set()),
+        ("?x :r ?z . ?x :p* ?y", {"p", "r"}, set()),
     ],
 )
 def test_patterns_say_what_they_need(pattern, predicates, classes):
@@ -129,7 +135,7 @@ def test_patterns_say_what_they_need(pattern, predicates, classes):
 def test_needs_of_windows_leave_static_patterns_out():
     text = (
         "PREFIX : <urn:> SELECT ?x "
-        "{ STREAM <urn:s> [RANGE 1s] { ?x :p ?y . GRAPH :g { ?y :q ?z } } ?y :r ?z }"
+        "{ STREAM <urn:s> [RANGE 1s] { ?x :p ?y } GRAPH :g { ?y :q ?z } ?y :r ?z }"
     )
     query = parse(text, dialect="cqels")
     assert needs_of(query).predicates == {iri("p"), iri("q"), iri("r")}

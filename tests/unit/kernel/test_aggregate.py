@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from changing_rows import Change, Row, Rows, contents, cut, follow, histories, terms_of
+from odd_numbers import ODD_NUMBERS
 from quadweir.algebra.aggregates import evaluate_aggregate
 from quadweir.algebra.expressions import (
     AggregateCall,
@@ -36,7 +37,6 @@ INTEGER, DECIMAL, DOUBLE, FLOAT = (
 )
 X, K, H = Variable("x"), Variable("k"), Variable("_:h")
 NAMES = ["k", "x", "_:h"]
-# Sums of these are exact whatever their order, so that it does not matter when they are rounded.
 NUMBERS = [
     *(Literal(each, INTEGER) for each in ("1", "01", "-7", "0", str(2**61), str(-(2**61)))),
     *(Literal(each, DECIMAL) for each in ("1.0", "1.50", "-0.25", "0.000000000000000001", "99")),
@@ -143,7 +143,14 @@ STEPS = {"size": st.sampled_from([1, 3, 1000]), "restart": st.booleans()}
 
 
 @given(
-    changes=st.one_of(_rows(NUMBERS), _rows(INTEGERS), _rows(DECIMALS), _rows(OTHERS + NUMBERS)),
+    changes=st.one_of(
+        _rows(NUMBERS),
+        _rows(INTEGERS),
+        _rows(DECIMALS),
+        _rows(ODD_NUMBERS),
+        _rows(OTHERS + NUMBERS),
+        _rows([None, *NUMBERS[:3]]),
+    ),
     keys=st.sampled_from([(K,), (), (K, H)]),
     **STEPS,
 )
@@ -155,7 +162,9 @@ def test_every_aggregate(
 
 
 @given(
-    changes=_rows(NUMBERS + OTHERS, 80), function=st.sampled_from(["MIN", "MAX", "SAMPLE"]), **STEPS
+    changes=_rows(NUMBERS + ODD_NUMBERS + OTHERS, 80),
+    function=st.sampled_from(["MIN", "MAX", "SAMPLE"]),
+    **STEPS,
 )
 def test_extremes(changes: list[Change], function: str, size: int, restart: bool) -> None:
     _check(changes, [_call(function, distinct=False)], (K,), size, restart)
@@ -187,6 +196,13 @@ def _double(value: float) -> Literal:
 @example(
     changes=[(0, 1, 0, (None, _double(1e16), None)), (1, 1, 1, (None, _double(1.0), None)),
              (2, -1, 0, (None, _double(1e16), None))],
+    size=1,
+    restart=False,
+)  # fmt: skip
+@example(
+    # Both doubles cancel 0.1 to its 110th binary digit; what is left has 53 more.
+    changes=[(0, 1, 0, (None, Literal("0.1", DECIMAL), None)), (0, 1, 1, (None, _double(-0.1), None)),
+             (0, 1, 2, (None, _double(5.551115123125783e-18), None))],
     size=1,
     restart=False,
 )  # fmt: skip
@@ -277,6 +293,13 @@ def test_a_row_may_go_before_it_comes_within_an_instant() -> None:
         operator.settle()
         rows.settle()
         dictionary.settle()
+
+
+def test_sample_ignores_rows_without_a_value() -> None:
+    rows, operator, dictionary = _plain("SAMPLE", (K,))
+    seven: Row = (None, Literal("7", INTEGER), None)
+    delta = operator.step([rows.feed([(1, 1, 0, (None, None, None)), (1, 1, 1, seven)])])
+    assert terms_of(operator, delta, dictionary) == [(None, Literal("7", INTEGER))]
 
 
 def test_values_that_went_do_not_pile_up_under_a_lasting_minimum() -> None:

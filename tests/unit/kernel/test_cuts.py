@@ -49,9 +49,9 @@ def test_an_eager_join_holds_no_more_for_a_longer_step() -> None:
     query = optimize(parse(JOIN)).query
 
     def places(count: int) -> int:
-        shard = Shard(query)
+        shard = Shard.of(query)
         shard.chunk = 32
-        assert shard.eager
+        assert shard.program.eager
         ShardFeed(shard).push(feed(count, delay=0))
         return max(leaf.table.capacity for _, leaf in shard.network.leaves)
 

@@ -83,8 +83,10 @@ def test_a_file_that_is_gone_or_damaged_is_an_error_of_its_own(tmp_path: Path) -
 def test_A4_what_a_static_subquery_selects_decides_what_its_limit_keeps() -> None:
     text = """SELECT ?y ?x { STREAM <urn:s> [RANGE 10ms] { ?x <urn:p> ?z }
         { SELECT ?x ?y { ?x <urn:r> ?y } LIMIT 1 } }"""
-    fed = ShardFeed(Shard(parse(text, dialect="cqels"), static=Dataset.of(quads("a r 2 . b r 1"))))
-    assert fed.shard.why_not is None
+    fed = ShardFeed(
+        Shard.of(parse(text, dialect="cqels"), static=Dataset.of(quads("a r 2 . b r 1")))
+    )
+    assert fed.shard.program.why_not is None
     found = [fed.push(stream((1, "a p c . b p c"))), fed.finish()]
     assert [
         answer.to_json()["bindings"]["x"]["value"]

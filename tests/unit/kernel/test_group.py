@@ -65,10 +65,10 @@ def test_the_router_looks_at_the_age_of_the_oldest_part() -> None:
 def test_a_group_of_one_is_a_shard() -> None:
     one = group(LIKES, 7)
     (shard,) = one.shards
-    assert shard.template is None
+    assert shard.program.template is None
     assert (one.leaves, one.sources) == (shard.leaves, shard.sources)
     assert one.step(Events({0: match(1, ("<urn:x>",))}), 1).query.tolist() == [0]
-    alone = Shard(parse(LIKES.replace("$", "7"), dialect="cqels"))
+    alone = Shard.of(parse(LIKES.replace("$", "7"), dialect="cqels"))
     alone.restore(one.snapshot(), [])
 
 

@@ -43,8 +43,8 @@ def test_the_kernel_answers_as_the_oracle_does(number: int, dialect: str) -> Non
     feed, static = data()
     expected = Oracle(query, static=static).answers(feed)
     forms = compiled()
-    shard = Shard(optimize(query).query, static=Dataset.of(scoped_static(static)))
-    assert shard.why_not is None, "recomputed"
+    shard = Shard.of(optimize(query).query, static=Dataset.of(scoped_static(static)))
+    assert shard.program.why_not is None, "recomputed"
     fed = ShardFeed(shard)
     found = []
     for start in range(0, len(feed), 7):

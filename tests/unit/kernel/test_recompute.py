@@ -11,7 +11,7 @@ from quadweir.algebra.streams import OutputOperator
 from quadweir.kernel.shard import Shard
 from quadweir.syntax import parse
 from quadweir.terms import Quad
-from quadweir.testing import Answer, Element
+from quadweir.testing import Answer, Element, Oracle, diff_answers
 from quadweir.testing.shards import ShardFeed, as_answers
 from streaming import quads, stream
 
@@ -22,8 +22,8 @@ ASKED = f"SELECT ?x {{ {WINDOW} FILTER{STATIC} }}"
 
 def shard_of(text: str, output: OutputOperator, static: tuple[Quad, ...]) -> Shard:
     query = replace(parse(text, dialect="cqels"), output=output)
-    shard = Shard(query, static=Dataset.of(static))
-    assert shard.why_not is not None
+    shard = Shard.of(query, static=Dataset.of(static))
+    assert shard.program.why_not is not None
     return shard
 
 
@@ -113,3 +113,26 @@ def test_other_static_data_can_take_the_place_of_the_old(
         )
         assert expected
         assert found == expected
+
+
+CUT = """SELECT ?x ?y FROM STREAM <urn:s> [RANGE 10ms STEP 5ms] FROM <urn:g>
+    WHERE { ?x <urn:p> ?y . { SELECT ?x { ?x <urn:p> ?z } ORDER BY ?x LIMIT 1 } }"""
+EITHER = """SELECT ?x ?y FROM <urn:g> FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE 10ms STEP 5ms]
+    WHERE { WINDOW <urn:w> { ?x <urn:p> ?y } FILTER(EXISTS { ?x <urn:r> ?z } || ?x = <urn:b>) }"""
+NAMED = EITHER.replace("FROM <urn:g>", "FROM NAMED <urn:g>").replace(
+    "{ ?x <urn:r> ?z }", "{ GRAPH ?g { ?x <urn:r> ?z } }"
+)
+
+
+@pytest.mark.parametrize("text", [CUT, EITHER, NAMED], ids=["merged", "outside", "named"])
+def test_A1_from_chooses_graphs_of_what_is_evaluated_at_every_report(text: str) -> None:
+    static = (*quads("a r c . a p 2", "g"), *quads("b r c . b p 2", "h"), *quads("c r d"))
+    feed = stream((1, "a p 1 . b p 1"), (6, "c p 1"))
+    query = parse(text, allow=("FROM",))
+    shard = Shard.of(query, static=Dataset.of(static))
+    assert shard.program.why_not is not None
+    fed = ShardFeed(shard)
+    found = as_answers(fed.push(feed), query) + as_answers(fed.finish(), query)
+    expected = Oracle(query, static=static).answers(feed)
+    assert expected
+    assert diff_answers(expected, found) == ""

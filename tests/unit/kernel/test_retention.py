@@ -9,9 +9,9 @@ import pytest
 from properties.test_kernel import by_the_kernel
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.streams import OutputOperator
-from quadweir.kernel.retention import endless
 from quadweir.kernel.shard import Shard
 from quadweir.optimize import optimize
+from quadweir.plan.bounds import find_endless
 from quadweir.syntax import parse
 from quadweir.testing import MemoryStream, Oracle, diff_answers
 from quadweir.testing.shards import ShardFeed, scoped_static
@@ -38,7 +38,7 @@ STATIC = list(quads("a1 knows n1 . a1 knows n2 . a3 knows n1"))
 
 def shard_of(text: str, scope: str) -> Shard:
     query = optimize(parse(text.replace("%s", scope))).query
-    return Shard(query, static=Dataset.of(scoped_static(STATIC)))
+    return Shard.of(query, static=Dataset.of(scoped_static(STATIC)))
 
 
 def feed(count: int) -> list:
@@ -51,7 +51,7 @@ def feed(count: int) -> list:
 @pytest.mark.parametrize("text", [LONE, EITHER, WITH_STATIC, TOTALS])
 def test_of_windows_that_go_on_for_ever_nothing_is_held(text: str) -> None:
     shard = shard_of(text, "ALL")
-    assert endless(shard.network) == []
+    assert not find_endless(shard.program, in_stages=False)
     fed = ShardFeed(shard)
     elements = feed(900)
     held = []
@@ -63,13 +63,13 @@ def test_of_windows_that_go_on_for_ever_nothing_is_held(text: str) -> None:
 
 @pytest.mark.parametrize("text", [PAIR, LARGEST, ANEW])
 def test_what_is_asked_for_again_is_held_and_told_of(text: str) -> None:
-    assert {plan.source.window for plan in endless(shard_of(text, "ALL").network)}
-    assert endless(shard_of(text, "RANGE 5ms").network) == []
+    assert find_endless(shard_of(text, "ALL").program, in_stages=False)
+    assert not find_endless(shard_of(text, "RANGE 5ms").program, in_stages=False)
 
 
 def test_each_answer_of_a_lone_pattern_leaves_nothing_behind() -> None:
     shard = shard_of(LONE, "RANGE 1h")
-    assert shard.eager
+    assert shard.program.eager
     ShardFeed(shard).push(feed(500))
     assert shard.held() == 0
     pair = shard_of(PAIR, "RANGE 1h")

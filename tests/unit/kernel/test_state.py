@@ -31,7 +31,7 @@ WHERE { STREAM <urn:s> [RANGE 100ms] { ?a <urn:p> ?b } } GROUP BY ?a
 
 
 def shard_of(text: str, static: tuple[Quad, ...] = ()) -> Shard:
-    return Shard(parse(text, dialect="cqels"), static=Dataset.of(static))
+    return Shard.of(parse(text, dialect="cqels"), static=Dataset.of(static))
 
 
 def events(shard: Shard, start: int, count: int, *, at: int) -> Events:
@@ -124,7 +124,7 @@ def test_bytes_of_something_else_are_refused() -> None:
 def test_another_version_is_refused() -> None:
     data = bytearray(shard_of(JOIN).snapshot())
     data[8:10] = (99).to_bytes(2, "little")
-    with pytest.raises(StateError, match="format 99, where format 1 is read"):
+    with pytest.raises(StateError, match="format 99, where format 3 is read"):
         shard_of(JOIN).restore(bytes(data))
 
 
@@ -140,7 +140,7 @@ def test_state_of_another_query_is_refused() -> None:
 
 def test_the_name_of_a_query_is_of_no_account() -> None:
     named = replace(parse(JOIN, dialect="cqels"), name="urn:other")
-    Shard(named).restore(shard_of(JOIN).snapshot())
+    Shard.of(named).restore(shard_of(JOIN).snapshot())
 
 
 def test_other_static_data_is_refused_and_its_order_is_not() -> None:

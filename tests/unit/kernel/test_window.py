@@ -31,6 +31,11 @@ SCOPES: tuple[Scope, ...] = (
     TimeScope(range_ms=5),
     TimeScope(range_ms=5, step_ms=3),
     TimeScope(range_ms=2, step_ms=5, origin_ms=1),
+    TimeScope(range_ms=10, step_ms=3, origin_ms=2, full=True),
+    TimeScope(range_ms=2, step_ms=5, origin_ms=4, full=True),
+    TimeScope(range_ms=5, step_ms=5, while_open=True),
+    TimeScope(range_ms=10, step_ms=3, origin_ms=2, while_open=True, full=True),
+    TimeScope(range_ms=2, step_ms=5, origin_ms=1, while_open=True),
     NowScope(),
     AllScope(),
     PastScope(from_ms=8, to_ms=3),
@@ -41,7 +46,7 @@ times = st.lists(st.integers(0, 25), max_size=25)
 
 
 def content(scope: Scope, elements: list[int], t: int) -> Counter[int]:
-    """The places of elements in the content at t (W1 to W3, W5, W6), by the definitions."""
+    """The places of elements in the content at t (W1 to W3, W5, W6, W9, W10), by the definitions."""
     match scope:
         case TimeScope() | PastScope():
             after, until = (
@@ -50,11 +55,17 @@ def content(scope: Scope, elements: list[int], t: int) -> Counter[int]:
                 else (scope.to_ms, scope.from_ms)
             )
             if scope.step_ms is not None:
+                full = isinstance(scope, TimeScope) and scope.full
+                first = scope.origin_ms + (until if full else scope.step_ms)
+                closes = range(first, 2 * END, scope.step_ms)
+                if isinstance(scope, TimeScope) and scope.while_open:
+                    # What has come until now of the window that closes next.
+                    close = min(each for each in closes if each >= t)
+                    return Counter(n for n, s in enumerate(elements) if close - until < s <= t)
                 # The content of the last close, if there was one.
-                closes = (t - scope.origin_ms) // scope.step_ms
-                if closes < 1:
+                if t < first:
                     return Counter()
-                t = scope.origin_ms + closes * scope.step_ms
+                t = max(each for each in closes if each <= t)
             return Counter(n for n, s in enumerate(elements) if t - until < s <= t - after)
         case NowScope():
             return Counter(n for n, s in enumerate(elements) if s == t)

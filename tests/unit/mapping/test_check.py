@@ -92,6 +92,19 @@ def test_a_registered_function_is_known():
         check_mapping(mapping)
 
 
+def test_a_function_for_queries_alone_cannot_be_called_by_parameters_without_iris():
+    registry = FUNCTIONS.copy()
+    register("http://ex.org/mine", lambda text: text, registry=registry)
+    with pytest.raises(MappingError, match="have no IRIs") as caught:
+        check_mapping(with_object(call("ex:mine", "ex:in")), registry)
+    assert "quadweir.register('http://ex.org/mine'" in (caught.value.hint or "")
+    register("http://ex.org/mine", str.upper, ["http://ex.org/in"], registry=registry)
+    with pytest.raises(MappingError, match="does not return") as caught:
+        mapping = with_object(call("ex:mine", "ex:in", "; rml:return ex:out"))
+        check_mapping(mapping, registry)
+    assert "leave rml:return out" in (caught.value.hint or "")
+
+
 @pytest.mark.parametrize(
     ("formulation", "reference", "iterator"),
     [
@@ -99,7 +112,7 @@ def test_a_registered_function_is_known():
         ("rml:JSONPath", "$.a", "$.students[*]]"),
         ("rml:XPath", "a[", None),
         ("rml:XPath", "a", "//b["),
-        ("rml:XPath", "nope:a", None),
+        ("rml:JSONPath", "$.a)", None),
         ("rml:XPath", "nope(a)", None),
     ],
 )

@@ -6,7 +6,13 @@ import pytest
 
 from ndw_mappings import kafka, mapping
 from quadweir.errors import MappingError
-from quadweir.kernel.joinwindows import (
+from quadweir.kernel.streamjoin.policies import (
+    CarryPolicy,
+    CountPolicy,
+    PaperPolicy,
+    ReleasedPolicy,
+)
+from quadweir.kernel.streamjoin.windows import (
     Dynamic,
     Interval,
     JoinTiming,
@@ -14,7 +20,6 @@ from quadweir.kernel.joinwindows import (
     Sliding,
     Tumbling,
 )
-from quadweir.kernel.policies import CarryPolicy, CountPolicy, PaperPolicy, ReleasedPolicy
 from quadweir.mapping.check import check_mapping, lint
 from quadweir.mapping.joins import StreamTime, timing_of, window_of
 from quadweir.mapping.model import Mapping, RefObjectMap
@@ -67,7 +72,7 @@ def test_all_spellings_and_parameters(join: str, window: JoinWindow) -> None:
     [
         ('rmls:DynamicJoin ; qw:minSize "9 s"', "between 9000 and 5000 ms"),
         ("rmls:DynamicJoin ; qw:lowerThreshold 3", "lower threshold of 3.0"),
-        ('rmls:DynamicJoin ; qw:variant "newest"', "no variant"),
+        ('rmls:DynamicJoin ; qw:variant "newest"', "not a variant"),
         ('rmls:DynamicJoin ; qw:policy "mine"', "no window policy is called 'mine'"),
         ('rmls:SlidingJoin ; qw:size "1 s" ; qw:slide "2 s"', "moves by 2000 ms"),
         ('rmls:TumblingJoin ; qw:timestamp "$.t["', "the time"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quadweir.kernel.policies import Subwindow, named
+from quadweir.kernel.streamjoin.policies import Subwindow, named
 from quadweir.mapping.check import lint
 from quadweir.mapping.functions import FUNCTIONS, Function, Kind
 from quadweir.mapping.read import parse_mapping

@@ -207,6 +207,22 @@ STREAM_TRAPS = {
     # Bound inside as well, it has to agree with the stream, even if nobody looks at it.
     "subquery": ("SELECT ?x { STREAM ?s [RANGE 9s] { { SELECT ?x ?s { ?x :in ?s } } } }", 1),
     "bound-inside": ("SELECT ?s ?x { STREAM ?s [RANGE 9s] { ?x :in ?s } FILTER(?s = :t) }", 1),
+    # An optional part that names the stream has to know it when a partner is looked for.
+    "optional-bound-inside": (
+        "SELECT ?s ?x ?y { STREAM ?s [RANGE 9s] { ?x :r ?w }"
+        " OPTIONAL { STREAM ?s [RANGE 9s] { ?y :in ?s } } }",
+        2,
+    ),
+    "optional-condition": (
+        "SELECT ?s ?x ?y { STREAM ?s [RANGE 9s] { ?x :r ?w }"
+        " OPTIONAL { STREAM ?s [RANGE 9s] { ?y :p 1 } FILTER(?s = :t) } }",
+        2,
+    ),
+    "optional-bound-before": (
+        "SELECT ?s ?x ?y { STREAM ?s [RANGE 9s] { ?x :in ?s }"
+        " OPTIONAL { STREAM ?s [RANGE 9s] { ?y :p 2 } } }",
+        1,
+    ),
 }
 
 

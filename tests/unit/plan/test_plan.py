@@ -5,20 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from quadweir.algebra.dataset import Dataset
-from quadweir.optimize.pipeline import optimize
-from quadweir.plan.describe import describe, shards_used
-from quadweir.plan.query import QueryPlan, plan_query
-from quadweir.syntax.read import parse
+from quadweir.plan.describe import describe
+from quadweir.plan.query import QueryPlan
 from quadweir.terms import Quad
+from query_hosts import spec_of
 from streaming import quads
 
 LSBENCH = Path(__file__).parents[3] / "src/quadweir/bench/queries/lsbench/cqels"
 
 
 def plan(text: str, static: Sequence[Quad] = ()) -> QueryPlan:
-    data = Dataset.of(static)
-    return plan_query(optimize(parse(text)).query, static=data, streams=("urn:s",))
+    return spec_of(text, static=static, streams=("urn:s",)).plan
 
 
 JOIN = (
@@ -58,10 +55,10 @@ JOIN = (
 )
 def test_rows_are_sharded_by_a_variable_where_that_changes_no_answer(text, key, reason):
     found = plan(text)
-    assert (found.key.variable.name if found.key.variable is not None else None) == key
-    assert reason in found.key.reason
-    assert found.key.cut is None
-    assert shards_used(found, 4) == (4 if key is not None else 1)
+    (stage,) = found.stages
+    assert (stage.key.name if stage.key is not None else None) == key
+    assert reason in stage.reason
+    assert found.shards(4) == (4 if key is not None else 1,)
 
 
 @pytest.mark.parametrize(
@@ -99,13 +96,19 @@ def test_rows_are_sharded_by_a_variable_where_that_changes_no_answer(text, key, 
 )
 def test_rows_that_have_to_meet_go_through_a_second_stage(text, key, reason, second):
     found = plan(text)
-    assert found.key.variable.name == key
-    assert reason in found.key.reason
-    assert found.key.cut is not None
-    assert (found.key.second.name if found.key.second is not None else None) == second
+    first, then = found.stages
+    assert first.key.name == key
+    assert reason in first.reason
+    assert (then.key.name if then.key is not None else None) == second
     told = describe(found, shards=4, algebra=False)
-    assert "second stage\n  gets     changes of" in told
-    assert f"count    {4 if second is not None else 1}\n\nanswers" in told
+    assert f"  count    4\n  send ({second_sent(found)})" in told
+    assert f"count    {4 if second is not None else 1}\n  report" in told
+
+
+def second_sent(plan: QueryPlan) -> str:
+    sent = plan.first.program.sent
+    assert sent is not None
+    return " ".join(map(str, sent.variables))
 
 
 def test_a_plan_is_told_with_its_reasons():
@@ -136,7 +139,7 @@ def test_what_changes_no_answer_is_left_out_before_the_shuffle():
     filtered = window.format(filter="FILTER (?y > 3 && ?x != ?y)")
     assert conditions(f"SELECT * {{ {filtered} }}") == ["if (> ?y 3) and (!= ?x ?y)"]
     joined = f"SELECT * {{ {window.format(filter='')} ?x <urn:k> ?z }}"
-    assert conditions(joined) == ["if ?x is among 2 values of static data (over files)"]
+    assert conditions(joined) == ["if ?x is among 2 values of static data"]
     # A row that finds nothing on the other side is an answer here, and a reason for one there.
     bound = f"{filtered} BIND(?y * 2 AS ?z) BIND(?z + 1 AS ?u) FILTER(?u < 9)"
     assert "(< (+ (* ?y 2) 1) 9)" in conditions(f"SELECT * {{ {bound} }}")[0]
@@ -156,4 +159,4 @@ def test_what_changes_no_answer_is_left_out_before_the_shuffle():
 def test_every_lsbench_query_has_a_plan(path):
     found = plan(path.read_text(encoding="utf-8"))
     assert found.why_not is None
-    assert "shards\n  key" in describe(found)
+    assert "\n  because  " in describe(found)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import pickle
 
+from quadweir import register
 from quadweir.algebra.dataset import Dataset
 from quadweir.entailment.needs import needs_of
 from quadweir.entailment.schema import Axiom, Kind, Schema
 from quadweir.entailment.table import Table
+from quadweir.functions import REGISTERED
 from quadweir.kernel.fixed import Loaded
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.query import plan_query
 from quadweir.runtime.bounded import ShardSpec
+from quadweir.runtime.functions import packed_functions
 from quadweir.syntax.read import parse
 from quadweir.terms import IRI
 
@@ -21,8 +24,8 @@ def test_workers_are_not_sent_the_schema() -> None:
     schema = Schema(tuple(Axiom(Kind.SUBCLASS, one, IRI("urn:C")) for one in classes))
     query = parse("SELECT * { STREAM <urn:s> [RANGE 1s] { ?x a <urn:C> } }", dialect="cqels")
     table = Table.of(schema, needs_of(query))
-    plan = plan_query(optimize(query).query, static=Dataset(), streams=("urn:s",), table=table)
-    spec = ShardSpec(plan, Loaded(Dataset()), ("urn:s",))
+    plan = plan_query(optimize(query).query, streams=("urn:s",), table=table)
+    spec = ShardSpec(plan, Loaded(Dataset()))
     sent = pickle.dumps(spec)
     assert len(pickle.dumps(plan)) > 500_000
     # Spark's worker for streams in the driver takes no more than a megabyte.
@@ -34,3 +37,23 @@ def test_workers_are_not_sent_the_schema() -> None:
         (each.way is None, each.view, each.key, each.leaves) for each in plan.wanted
     ]
     assert sum(each.way is not None for each in there.wanted) == 1
+
+
+def test_workers_are_sent_the_functions_that_a_query_calls() -> None:
+    register("urn:f:f", lambda text: text * 2)
+    try:
+        query = parse(
+            "SELECT ?x { STREAM <urn:s> [RANGE 1s] { ?x <urn:p> ?y } FILTER(<urn:f:f>(?y) = 'aa') }",
+            dialect="cqels",
+        )
+        plan = plan_query(optimize(query).query, streams=("urn:s",))
+        packed = packed_functions(plan.query)
+        sent = pickle.dumps(ShardSpec(plan, Loaded(Dataset()), functions=packed))
+        REGISTERED.remove("urn:f:f")
+        pickle.loads(sent)
+        there = REGISTERED.get("urn:f:f")
+        assert there is not None
+        assert there.code is not None
+        assert there.code("a") == "aa"
+    finally:
+        REGISTERED.remove("urn:f:f")

@@ -1,15 +1,16 @@
 """A checkpoint is not used for anything that it was not made for."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from quadweir.algebra.dataset import Dataset
 from quadweir.errors import StateError
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.query import plan_query
 from quadweir.runtime.fingerprint import NAME, VERSION, Fingerprint
 from quadweir.syntax.read import parse
+from query_hosts import facts_over
 from streaming import quads
 
 TEXT = "SELECT ?x { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } }"
@@ -24,7 +25,8 @@ WHERE { WINDOW <urn:v> { ?x <urn:p> ?y } WINDOW <urn:w> { ?y <urn:q> ?o }
 
 def fingerprint(text=TEXT, *, shards=2, static="", schema="", inputs=(), data=(), like=""):
     query = optimize(parse(text)).query
-    plan = plan_query(query, static=Dataset.of(data), streams=(), shards=shards, like=like)
+    facts, _ = facts_over(query, data, ())
+    plan = plan_query(query, streams=(), facts=facts, shards=shards, like=like)
     return Fingerprint.of(
         plan, shards=shards, partitions=shards, static=static, schema=schema, inputs=inputs
     )
@@ -94,9 +96,7 @@ def test_other_static_data_of_a_query_that_feeds_it_is_told_and_taken(tmp_path):
 
 
 def test_what_held_other_rows_is_refused(tmp_path):
-    fingerprint().guard(tmp_path)
-    file = tmp_path / NAME
-    file.write_text(json.dumps({**json.loads(file.read_text()), "held": "others"}))
+    replace(fingerprint(), held="others").guard(tmp_path)
     with pytest.raises(StateError) as error:
         fingerprint(static="new").guard(tmp_path, reload_static=True)
     assert "held other rows" in (error.value.detail or "")
@@ -113,7 +113,7 @@ def test_static_data_that_is_matched_with_windows_may_begin_to_match(tmp_path):
     known = Fingerprint.left_in(tmp_path)
     assert known is not None
     like, data = known.layout, quads("a p b", "g")
-    assert "second stage" in like
+    assert ", then " in like
     with pytest.raises(StateError, match="made for something else"):
         fingerprint(text, static="new", data=data).guard(tmp_path, reload_static=True)
     fingerprint(text, static="new", data=data, like=like).guard(tmp_path, reload_static=True)
@@ -137,4 +137,37 @@ def test_a_damaged_note_is_refused(tmp_path, content):
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     (tmp_path / "offsets").mkdir()
     with pytest.raises(StateError, match="no query of ours"):
+        fingerprint().guard(tmp_path)
+
+
+def test_a_note_that_was_changed_is_refused(tmp_path):
+    fingerprint().guard(tmp_path)
+    file = tmp_path / NAME
+    whole = file.read_bytes()
+    for at in range(len(whole)):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        try:
+            fingerprint().guard(tmp_path)
+        except StateError:
+            continue
+        # A blank between two words may be another one.
+        assert json.loads(file.read_bytes()) == json.loads(whole)
+    for length in range(1, len(whole)):
+        file.write_bytes(whole[:length])
+        with pytest.raises(StateError):
+            fingerprint().guard(tmp_path)
+
+
+def test_a_checkpoint_without_the_begin_of_a_batch_that_is_done_is_refused(tmp_path):
+    fingerprint().guard(tmp_path)
+    for name in ("offsets", "commits"):
+        (tmp_path / name).mkdir()
+        for batch in range(12):
+            (tmp_path / name / f"{batch}").touch()
+    fingerprint().guard(tmp_path)
+    (tmp_path / "commits" / "11").unlink()
+    fingerprint().guard(tmp_path)
+    (tmp_path / "offsets" / "11").unlink()
+    (tmp_path / "offsets" / "10").unlink()
+    with pytest.raises(StateError, match="lacks the file of batch 10"):
         fingerprint().guard(tmp_path)

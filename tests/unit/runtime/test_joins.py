@@ -16,8 +16,15 @@ from pyspark.sql.types import StringType, StructField, StructType
 from join_model import Model, Record
 from quadweir import rows
 from quadweir.errors import StateError
-from quadweir.kernel.joinwindows import Dynamic, Interval, JoinTiming, JoinWindow, Sliding, Tumbling
-from quadweir.kernel.policies import CarryPolicy, PaperPolicy
+from quadweir.kernel.streamjoin.policies import CarryPolicy, PaperPolicy
+from quadweir.kernel.streamjoin.windows import (
+    Dynamic,
+    Interval,
+    JoinTiming,
+    JoinWindow,
+    Sliding,
+    Tumbling,
+)
 from quadweir.mapping.joins import KEY, SIDE, shown_key
 from quadweir.runtime import hosting, joins
 from quadweir.runtime.exchange import BLOB, SHARD_KEY

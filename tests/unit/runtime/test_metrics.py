@@ -1,27 +1,24 @@
-"""What Spark says of batches, added up, and served to Prometheus."""
+"""What Spark says of batches, added up."""
 
 from __future__ import annotations
 
 import time
-import urllib.error
-import urllib.request
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from quadweir.errors import UsageError
-from quadweir.runtime.metrics import Meter, MetricsServer
+from quadweir.runtime.metrics import Meter
 
 
 def report(batch: int, *, run: str = "r", through: int = 1000, **counts: int) -> Any:
-    known = {"statements": 10, "dead_letters": 0, "answers": 4, "late": 0, **counts}
+    known = {"statements": 10, "dead_letters": 0, "ahead": 0, "answers": 4, "late": 0, **counts}
     answers = {"answers": known["answers"], "late": known["late"], "through": through, "held": 7,
                "kernel_ms": 20}  # fmt: skip
     return SimpleNamespace(
         runId=run,
         batchId=batch,
         batchDuration=300,
+        durationMs={"addBatch": 290, "triggerExecution": 300},
+        numInputRows=10,
         observedMetrics={"quadweir_input": known, "quadweir_answers": answers},
         stateOperators=[
             SimpleNamespace(
@@ -35,10 +32,10 @@ def test_each_batch_counts_once_and_a_restart_counts_on() -> None:
     clock = iter(range(100))
     meter = Meter(clock=lambda: next(clock))
     meter.add([report(0), report(1, late=2)])
-    meter.add([report(0), report(1, late=2), report(2, dead_letters=1)])
+    meter.add([report(0), report(1, late=2), report(2, dead_letters=3, ahead=1)])
     found = meter.metrics()
     assert (found["batches"], found["statements"], found["answers"]) == (3, 30, 12)
-    assert (found["late"], found["dead_letters"]) == (2, 1)
+    assert (found["late"], found["dead_letters"], found["ahead"]) == (2, 3, 1)
     meter.add([report(2, run="another")])
     assert meter.metrics()["statements"] == 40
 
@@ -50,6 +47,24 @@ def test_what_sources_give_counts_where_nothing_else_is_counted() -> None:
     plain.numInputRows = 12
     meter.add([plain])
     assert meter.metrics()["statements"] == 12
+
+
+def test_a_report_that_nothing_arrived_is_no_batch() -> None:
+    """It has the number of the batch that is still to come, and so what shards told of that one."""
+    meter = Meter()
+    idle = report(1)
+    idle.batchDuration, idle.numInputRows = 3, 0
+    idle.durationMs = {"latestOffset": 2, "triggerExecution": 3}
+    meter.add([report(0), idle])
+    assert (meter.metrics()["batches"], meter.metrics()["batch_ms"]) == (1, 300)
+    meter.add([report(0), idle, report(1)])
+    found = meter.metrics()
+    assert (found["batches"], found["statements"], found["batch_ms"]) == (2, 20, 300)
+
+
+def test_what_is_held_is_not_known_before_the_first_batch() -> None:
+    found = Meter().metrics()
+    assert [found[key] for key in ("held", "state_rows", "state_bytes", "through")] == [None] * 4
 
 
 def test_a_batch_is_split_into_where_its_time_went() -> None:
@@ -81,21 +96,3 @@ def test_before_the_first_batch_and_after_the_end_no_watermark_is_told() -> None
     assert meter.metrics()["lag_ms"] is None
     meter.add([report(0, through=2**60)])
     assert meter.metrics()["lag_ms"] is None
-
-
-def test_prometheus_gets_the_numbers_on_this_machine_alone() -> None:
-    meter = Meter()
-    meter.add([report(0)])
-    server = MetricsServer(lambda: {"doors": meter.metrics()}, 0)
-    try:
-        assert server._server.server_address[0] == "127.0.0.1"
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics") as answer:
-            lines = answer.read().decode().splitlines()
-        assert 'quadweir_answers_total{query="doors"} 4' in lines
-        assert 'quadweir_batch_state_seconds{query="doors"} 0.03' in lines
-        with pytest.raises(urllib.error.HTTPError):
-            urllib.request.urlopen(f"http://127.0.0.1:{server.port}/etc")
-        with pytest.raises(UsageError, match=f"port {server.port}"):
-            MetricsServer(dict, server.port)
-    finally:
-        server.close()

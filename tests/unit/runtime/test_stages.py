@@ -78,6 +78,24 @@ def test_files_read_by_several_tasks_give_the_answers_of_the_oracle(text, tasks)
     assert diff_answers(wanted, found) == ""
 
 
+def test_a_second_stage_counts_solutions_that_differ_in_any_variable():
+    """COUNT(DISTINCT *) needs every column, also those that nothing else looks at."""
+    text = """SELECT ?a (COUNT(DISTINCT *) AS ?n) {
+      STREAM <urn:s> [RANGE 10ms] { ?a <urn:p> ?b } STREAM <urn:t> [RANGE 10ms] { ?b <urn:r> ?c }
+    } GROUP BY ?a"""
+    elements = [
+        *stream((1, "a p b1 . a p b2")),
+        *stream((2, "b1 r c1 . b1 r c2 . b2 r c1"), name="t"),
+    ]
+    run = Host(text, shards=2)
+    assert len(run.spec.plan.stages) == 2
+    run.push(elements)
+    run.finish()
+    wanted = Oracle(text).answers(elements)
+    assert any('"3"' in str(answer) for answer in wanted)
+    assert diff_answers(wanted, run.answers) == ""
+
+
 @pytest.mark.parametrize("dialect", ["cqels", "csparql", "rspql"])
 @pytest.mark.parametrize("number", range(1, 13))
 def test_shards_batches_disorder_and_restarts_change_no_answer(number, dialect):

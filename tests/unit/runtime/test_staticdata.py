@@ -9,8 +9,11 @@ import pytest
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.errors import SourceError
-from quadweir.kernel.fixed import Loaded, Wanted
+from quadweir.kernel.build import relation_of
+from quadweir.kernel.fixed import Loaded
 from quadweir.kernel.shard import Shard
+from quadweir.plan.program import program_of
+from quadweir.plan.query import plan_query
 from quadweir.runtime.staticdata import StaticData, Stored, _name
 from quadweir.syntax import parse
 from streaming import quads
@@ -22,11 +25,9 @@ QUERY = "SELECT ?x ?z { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } ?y <urn:r>
 def query(tmp_path: Path) -> ContinuousQuery:
     """A query whose static relation is in the folder."""
     found = parse(QUERY, dialect="cqels")
-    wanted = Wanted()
-    Shard(found, static=wanted)
-    ((asked, variables),) = wanted.asked
-    relation = Loaded(Dataset.of(quads("b r c . d r e"))).relation(asked, variables)
-    relation.write(tmp_path / _name(asked, variables))
+    (asked,) = program_of(found).static
+    relation = relation_of(asked, Loaded(Dataset.of(quads("b r c . d r e"))))
+    relation.write(tmp_path / _name(asked.query, asked.variables))
     return found
 
 
@@ -38,9 +39,9 @@ def test_the_first_shard_lays_out_what_all_others_map(
     tmp_path: Path, query: ContinuousQuery
 ) -> None:
     source = Stored(str(tmp_path))
-    first = Shard(query, static=source)
+    first = Shard.of(query, static=source)
     (made,) = layouts(tmp_path)
-    second = Shard(query, static=source)
+    second = Shard.of(query, static=source)
     assert layouts(tmp_path) == [made]
     assert first.fingerprint == second.fingerprint
     assert first.held() == second.held() == 2
@@ -50,8 +51,8 @@ def test_the_first_shard_lays_out_what_all_others_map(
 def test_nothing_is_laid_out_for_a_plan_or_where_nothing_is_asked(
     tmp_path: Path, query: ContinuousQuery
 ) -> None:
-    Shard(query, static=Stored(str(tmp_path)), runs=False)
-    Shard(query, static=Stored(str(tmp_path), laid_out=False))
+    plan_query(query, streams=())
+    Shard.of(query, static=Stored(str(tmp_path), laid_out=False))
     assert layouts(tmp_path) == []
 
 
@@ -59,13 +60,13 @@ def test_a_layout_that_cannot_be_written_says_where_and_what_to_do(
     tmp_path: Path, query: ContinuousQuery
 ) -> None:
     source = Stored(str(tmp_path))
-    Shard(query, static=source)
+    Shard.of(query, static=source)
     (file,) = tmp_path.glob("*.layout")
     file.rename(file.with_suffix(".part"))
     file.with_suffix(".lock").unlink()
     file.with_suffix(".lock").mkdir()
     with pytest.raises(SourceError, match="laid out") as error:
-        Shard(query, static=source)
+        Shard.of(query, static=source)
     assert "TMPDIR" in str(error.value.hint)
 
 
@@ -73,7 +74,7 @@ def test_relations_that_are_gone_are_named(tmp_path: Path, query: ContinuousQuer
     for file in tmp_path.glob("*.arrow"):
         file.unlink()
     with pytest.raises(SourceError, match="gone"):
-        Shard(query, static=Stored(str(tmp_path)))
+        Shard.of(query, static=Stored(str(tmp_path)))
 
 
 def test_data_that_cannot_be_made_ready_is_an_error_that_a_running_query_survives(

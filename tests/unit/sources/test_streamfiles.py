@@ -20,7 +20,7 @@ from quadweir.sources.streamfiles import (
     validate,
     write_elements,
 )
-from quadweir.terms import IRI, Quad
+from quadweir.terms import IRI, BlankNode, Literal, Quad, TripleTerm
 
 PROV = "@prefix prov: <http://www.w3.org/ns/prov#> . @prefix : <urn:x:> .\n"
 
@@ -162,6 +162,41 @@ class TestTimedGraphs:
             [(5, 1, 2)],
             [("line 2", "not an N-Triples or N-Quads statement")],
         )
+
+    @pytest.mark.parametrize(
+        ("name", "text", "reason"),
+        [
+            ("a.nq", "<urn:a> <urn:p> << <urn:b> <urn:q> 'c' >> <urn:g> .", "a quoted triple"),
+            ("a.nq", "<< <urn:b> <urn:q> <urn:c> >> <urn:p> <urn:a> <urn:g> .", "a quoted triple"),
+            ("a.trig", '<urn:g> { <urn:a> <urn:p> "x"@ar--rtl }', "a base direction"),
+        ],
+    )
+    def test_what_rdf_12_added_is_a_dead_letter_that_names_it(
+        self, tmp_path: Path, name: str, text: str, reason: str
+    ) -> None:
+        good, bad = summary(write(tmp_path, name, text + "\n"), predicate="urn:at")
+        assert good == []
+        assert bad[0][1].startswith(reason)
+        assert "RDF 1.2" in bad[0][1]
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            (
+                "a.nq",
+                '<urn:a> <urn:p> <<( _:b <urn:q> "c" )>> <urn:g> .\n<urn:a> <urn:at> "5" <urn:g> .\n',
+            ),
+            (
+                "a.trig",
+                '<urn:g> { <urn:a> <urn:p> <<( _:b <urn:q> "c" )>> ; <urn:at> "5" }\n',
+            ),
+        ],
+    )
+    def test_elements_have_triple_terms(self, tmp_path: Path, name: str, text: str) -> None:
+        path = write(tmp_path, name, text)
+        (found,) = read_elements(path, predicate="urn:at")
+        ends = [quad.object for quad in found.quads]
+        assert TripleTerm(BlankNode("b"), IRI("urn:q"), Literal("c")) in ends
 
     def test_a_syntax_error_keeps_what_came_before(self, tmp_path: Path) -> None:
         path = write(

@@ -18,7 +18,7 @@ from quadweir.algebra.windows import (
 )
 from quadweir.errors import QuerySyntaxError
 from quadweir.syntax import parse
-from quadweir.terms import IRI
+from quadweir.terms import IRI, Variable
 from trees import asked, tree
 
 EX = "http://example.org/"
@@ -223,3 +223,32 @@ def test_prefixes_stand_before_or_after_register(text: str) -> None:
     body = "SELECT ?a FROM NAMED WINDOW <urn:w> ON <urn:s> [NOW] { WINDOW <urn:w> { ?a ?b ?c } }"
     query = parse(f"{text} {body}", dialect="rspql")
     assert query.name == "http://e/out"
+
+
+def test_a_query_is_computed_by_the_clock() -> None:
+    text = "REGISTER RSTREAM 1st-query COMPUTED EVERY 5s AS SELECT * { }"
+    query = asked(text, dialect="rspql")
+    assert (query.name, query.tick.every_ms) == ("1st-query", 5000)
+
+
+def test_a_window_may_stand_before_its_stream() -> None:
+    before = asked("SELECT * FROM NAMED WINDOW :w [RANGE 5s STEP 1s] ON STREAM :s { }")
+    after = asked("SELECT * FROM NAMED WINDOW :w ON STREAM :s [RANGE 5s STEP 1s] { }")
+    assert before == after
+
+
+def test_a_window_over_every_stream_binds_its_name() -> None:
+    query = asked("SELECT * FROM NAMED WINDOW :w ON ?s [NOW] { WINDOW :w { ?a :p ?b } }")
+    assert query.windows[0].stream == Variable("s")
+    assert query.form.variables == (Variable("s"), Variable("a"), Variable("b"))
+    # CQELS-QL says the same, over bags and with its own output.
+    cqels = asked("SELECT * { STREAM ?s [NOW] { ?a :p ?b } }")
+    assert query.form == cqels.form
+
+
+def test_a_duration_in_quotes_gets_a_hint_about_durations() -> None:
+    with pytest.raises(QuerySyntaxError) as caught:
+        asked(
+            'SELECT * FROM NAMED WINDOW :w ON :s [RANGE "PT1S" STEP PT1S] { WINDOW :w { ?a :p ?b } }'
+        )
+    assert "PT10S" in (caught.value.hint or "")

@@ -32,6 +32,18 @@ from quadweir.syntax.scan import SourceText
         ("SELECT * { stream :s [NOW] {} }", "cqels"),
         ("SELECT * { STREAM ?s # where?\n [NOW] {} }", "cqels"),
         ("SELECT * FROM STREAM s [NOW] { STREAM s {} }", "cqels2"),
+        ("SELECT * FROM STREAM s [RANGE 10s] { ?a ?b ?c }", "cqels2"),
+        ("SELECT * FROM STREAM <s> [SLIDE 10s STEP 1s] { ?a ?b ?c }", "cqels2"),
+        ("SELECT * FROM STREAM <s> [NOW] { ?a ?b ?c }", "cqels2"),
+        ("SELECT * FROM STREAM <s> [RANGE 10s] { ?a ?b ?c }", "csparql"),
+        ("SELECT * FROM STREAM <s> [FROM", "csparql"),
+        ("SELECT * FROM NAMED STREAM <s> [NOW - 10 S SLIDE 10 S] {}", "sparqlstream"),
+        ("SELECT * FROM STREAM <s> [now-10 S] {}", "sparqlstream"),
+        ("SELECT * FROM NAMED STREAM <s> [FROM NOW -10s TO NOW -5s] {}", "sparqlstream"),
+        ("SELECT * FROM NAMED STREAM <s> [NOW SLIDE 1 S] {}", "sparqlstream"),
+        ("SELECT * FROM NAMED STREAM <s> [NOW] {}", "sparqlstream"),
+        ("SELECT ISTREAM * FROM STREAM <s> [RANGE 1s] {}", "sparqlstream"),
+        ("REGISTER ISTREAM <q> AS SELECT * FROM STREAM <s> [RANGE 1s] {}", "rspql"),
     ],
 )
 def test_detect(text: str, dialect: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quadweir.algebra.query import AskForm, ConstructForm, DescribeForm, SelectForm, TemplateTriple
-from quadweir.errors import QuerySyntaxError, UnsupportedError
+from quadweir.errors import NotImplementedYetError, QuerySyntaxError, UnsupportedError
 from quadweir.syntax import parse
 from quadweir.terms import IRI, BlankNode, Literal, Variable
 from quadweir.vocab import XSD
@@ -338,6 +338,29 @@ def test_construct() -> None:
     assert query.pattern == tree("(slice 0 1 (bgp (triple ?a :p ?b)))")
 
 
+def test_construct_with_graphs() -> None:
+    query = asked(
+        "CONSTRUCT { ?a :p _:x . GRAPH ?g { _:x :q ?a } . GRAPH :g { } GRAPH :h { ?a :p ?b } ?b :q ?a }"
+        " { ?a :p ?b }"
+    )
+    p, q, blank = IRI(f"{EX}p"), IRI(f"{EX}q"), BlankNode("b1")
+    assert query.form == ConstructForm(
+        template=(
+            TemplateTriple(subject=A, predicate=p, object=blank),
+            TemplateTriple(subject=blank, predicate=q, object=A, graph=Variable("g")),
+            TemplateTriple(subject=A, predicate=p, object=B, graph=IRI(f"{EX}h")),
+            TemplateTriple(subject=B, predicate=q, object=A),
+        )
+    )
+    assert isinstance(query.form, ConstructForm)
+    assert query.form.variables == (A, B, Variable("g"))
+
+
+def test_the_short_form_of_construct_has_no_graphs() -> None:
+    with pytest.raises(QuerySyntaxError):
+        asked("CONSTRUCT WHERE { GRAPH :g { ?a :p ?b } }")
+
+
 def test_construct_where() -> None:
     query = asked("CONSTRUCT WHERE { ?a :p _:x }")
     assert query.form == ConstructForm(
@@ -382,6 +405,37 @@ def test_updates_are_refused(text: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         parse(PREFIX + text)
     assert caught.value.span is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "mark"),
+    [
+        ('SELECT * { ?a :p "x"@ar--rtl }', "--"),
+        ("SELECT (LANGDIR(?b) AS ?s) { ?a :p ?b }", "LANGDIR"),
+    ],
+)
+@pytest.mark.parametrize("dialect", ["sparql", "rspql", "csparql", "cqels", "sparqlstream"])
+def test_what_rdf_12_added_is_named(dialect: str, text: str, mark: str) -> None:
+    with pytest.raises(NotImplementedYetError, match="of RDF 1.2 is not supported") as caught:
+        parse(PREFIX + text, dialect=dialect)
+    assert caught.value.hint
+    span = caught.value.span
+    assert span is not None
+    assert (PREFIX + text).splitlines()[span.line - 1][span.column - 1 :].startswith(mark)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT * { ?a :p ?b FILTER(?a --) }",
+        "SELECT * { ?a < ?b }",
+        "SELECT * { ?a :p ?b | }",
+        "SELECT (SUBJECTS(?b) AS ?s) { ?a :p ?b }",
+    ],
+)
+def test_other_mistakes_are_not_taken_for_rdf_12(text: str) -> None:
+    with pytest.raises(QuerySyntaxError):
+        parse(PREFIX + text)
 
 
 def test_prefixes_can_be_given() -> None:

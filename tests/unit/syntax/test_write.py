@@ -5,6 +5,7 @@ import pytest
 from quadweir.algebra.windows import Content
 from quadweir.errors import UnsupportedError, UsageError
 from quadweir.syntax.read import parse
+from quadweir.syntax.reread import check_written
 from quadweir.syntax.write import declared_prefixes, write
 from same_names import same_names
 
@@ -74,7 +75,9 @@ def test_every_window_of_cqels_is_written_as_it_was_read(scope):
 )
 def test_every_window_of_csparql_is_written_as_it_was_read(scope):
     text = f"REGISTER QUERY q AS\nSELECT ?s\nFROM STREAM :s [{scope}]\nWHERE {{\n  ?s :p 1 .\n}}"
-    assert body(CSPARQL.format(scope), "csparql") == text
+    lines = written(CSPARQL.format(scope), "csparql").text.splitlines()
+    assert lines.pop(1) == "PREFIX : <urn:x:>"
+    assert "\n".join(lines) == text
     assert aspects(CSPARQL.format(scope), "csparql") == []
 
 
@@ -156,7 +159,7 @@ def test_a_merged_default_graph_is_spelt_out_with_a_warning():
         (
             CSPARQL.replace("q AS", "q COMPUTED EVERY 5s AS").format("RANGE 1s TUMBLING"),
             "rspql",
-            {"empty-windows", "tick"},
+            {"empty-windows"},
         ),
         (
             "SELECT ?s FROM NAMED WINDOW :w ON :s [RANGE PT1S] FROM NAMED WINDOW :v ON :t [NOW]"
@@ -181,8 +184,11 @@ def test_what_is_lost_is_warned_of(text, to, lost):
         (CQELS.format("ALL"), "csparql"),
         (RSPQL.format("FROM NOW-PT9S TO NOW-PT1S"), "csparql"),
         (RSPQL.format("FROM NOW-PT9S TO NOW-PT1S"), "cqels"),
-        ("SELECT ?s { STREAM ?x [NOW] { ?s :p 1 } }", "rspql"),
         ("SELECT ?s { STREAM ?x [NOW] { ?s :p 1 } }", "csparql"),
+        ("SELECT ?s { STREAM ?x [NOW] { ?s :p 1 } }", "sparqlstream"),
+        (RSPQL.format("TRIPLES 5"), "sparqlstream"),
+        (RSPQL.format("ALL"), "sparqlstream"),
+        (RSPQL.format("NOW").replace("1 }", "1 } ?s :q 2"), "sparqlstream"),
         ("SELECT ?s FROM NAMED WINDOW :w ON :s [NOW] { WINDOW ?w { ?s :p 1 } }", "cqels"),
         (
             "SELECT ?s FROM NAMED WINDOW :w ON :s [RANGE PT1S] FROM NAMED WINDOW :v ON :s [RANGE PT2S]"
@@ -219,6 +225,7 @@ def test_content_is_part_of_the_meaning():
         "SELECT * { FILTER(IF(?a, COALESCE(?b, 1e0), :f(?c, 'x'@en)) = '5'^^:t) }",
         "CONSTRUCT { ?s :p [ :q _:b ] } WHERE { ?s :r 1 } ORDER BY ?s LIMIT 3",
         "CONSTRUCT WHERE { ?s :p [] }",
+        "CONSTRUCT { ?s :p 1 . GRAPH :g { ?s :p 2 ; :q _:b } GRAPH ?g { _:b :q ?s } ?s :p 3 } WHERE { GRAPH ?g { ?s :r 1 } }",
         "ASK { GRAPH ?g { ?s :p ?o } GRAPH :g { ?s :p ?o } }",
         "DESCRIBE ?s :x { ?s :p 1 } LIMIT 1",
         "SELECT * FROM <urn:g> FROM NAMED <urn:h> { }",
@@ -242,3 +249,96 @@ def test_prefixes_are_taken_from_the_text_and_declared_only_if_used():
 def test_there_is_no_other_dialect():
     with pytest.raises(UsageError):
         write(parse("ASK {}"), "sql")
+
+
+STREAMED = "SELECT ISTREAM ?s FROM NAMED STREAM :s [{}] {{ ?s :p 1 }}"
+
+
+@pytest.mark.parametrize(
+    "scope",
+    [
+        "NOW",
+        "NOW - 10 S",
+        "NOW - 90 MINUTES SLIDE 250 MS",
+        "NOW - 2 HOURS TO NOW - 1 HOURS",
+        "NOW - 2 HOURS TO NOW - 1 HOURS SLIDE 10 S",
+    ],
+)
+def test_every_window_of_sparqlstream_is_written_as_it_was_read(scope):
+    text = f"SELECT ISTREAM ?s\nFROM NAMED STREAM :s [{scope}]\nWHERE {{\n  ?s :p 1 .\n}}"
+    assert body(STREAMED.format(scope), "sparqlstream") == text
+    assert aspects(STREAMED.format(scope), "sparqlstream") == []
+
+
+def test_windows_under_names_become_graphs_in_sparqlstream():
+    text = (
+        "SELECT ?s FROM NAMED WINDOW :w ON :s [RANGE PT9S] FROM NAMED WINDOW :v ON :t [NOW]"
+        " { WINDOW :w { ?s :p ?o } WINDOW :v { ?o :p 1 } }"
+    )
+    assert body(text, "sparqlstream") == (
+        "SELECT ?s\n"
+        "FROM NAMED STREAM :s [NOW - 9 S]\n"
+        "FROM NAMED STREAM :t [NOW]\n"
+        "WHERE {\n"
+        "  GRAPH :s {\n    ?s :p ?o .\n  }\n"
+        "  GRAPH :t {\n    ?o :p 1 .\n  }\n"
+        "}"
+    )
+    assert aspects(text, "sparqlstream") == ["empty-windows"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lost"),
+    [
+        (STREAMED.format("NOW - 1 S"), {"rspql": {"empty-windows"}}),
+        (
+            STREAMED.format("NOW - 1 S SLIDE 1 S"),
+            {"csparql": {"output"}, "cqels": {"content", "empty-windows"}},
+        ),
+    ],
+)
+def test_what_sparqlstream_loses_in_other_dialects(text, lost):
+    assert {to: set(aspects(text, to)) for to in lost} == lost
+
+
+@pytest.mark.parametrize("to", ["rspql", "cqels"])
+def test_blank_nodes_that_two_patterns_share_become_variables(to):
+    text = (
+        "REGISTER QUERY q AS SELECT ?s FROM STREAM :s [RANGE 1s TUMBLING]"
+        " FROM STREAM :t [RANGE 1s TUMBLING] { ?s :p [ :q ?b1 ] . ?s :r [] }"
+    )
+    lines = [line.strip() for line in written(text, to).text.splitlines()]
+    # ?b1 is a variable of the query.
+    assert "?s :p ?b2 ." in lines
+    assert "?b2 :q ?b1 ." in lines
+    assert "?s :r ?b3 ." in lines
+
+
+def test_register_comes_before_the_prefixes_in_csparql():
+    text = CSPARQL.replace(" q AS", " :q COMPUTED EVERY 5s AS").format("RANGE 1s TUMBLING")
+    assert written(text, "csparql").text.splitlines()[:2] == [
+        "REGISTER QUERY <urn:x:q> COMPUTED EVERY 5s AS",
+        "PREFIX : <urn:x:>",
+    ]
+
+
+def test_computed_every_is_kept_in_rspql():
+    text = CSPARQL.replace("q AS", "q COMPUTED EVERY 5s AS").format("RANGE 1s TUMBLING")
+    assert "REGISTER RSTREAM q COMPUTED EVERY PT5S AS" in written(text, "rspql").text
+    query = parse(EX + text)
+    assert parse(write(query, "rspql").text).tick == query.tick
+
+
+def test_a_text_that_means_something_else_is_refused():
+    query = parse(EX + CQELS.format("NOW"))
+    for text, says in (
+        (EX + CQELS.format("NOW"), None),
+        (EX + CQELS.format("ALL"), "mean something else"),
+        (EX + CQELS.format("NOW").replace("?s :p", "?t :p"), "mean something else"),
+        ("SELECT", "ends too early"),
+    ):
+        if says is None:
+            check_written(query, text, "cqels", ())
+            continue
+        with pytest.raises(UnsupportedError, match=says):
+            check_written(query, text, "cqels", ())

@@ -1,9 +1,18 @@
 """R1 to R3 and E3: when a query answers."""
 
+from dataclasses import replace
+
 import pytest
 
+from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.expressions import AggregateCall
+from quadweir.algebra.patterns import Aggregation, Group, Project
+from quadweir.algebra.query import SelectForm
 from quadweir.algebra.windows import AllScope, CountScope, CountUnit
 from quadweir.errors import LimitError
+from quadweir.kernel.shard import Shard
+from quadweir.terms import Variable
+from quadweir.testing.shards import ShardFeed, as_answers
 from streaming import (
     BAG,
     CHANGE,
@@ -28,6 +37,22 @@ def two_windows(one, other, **more):
         window(other, name="v", over="other"),
         **more,
     )
+
+
+def reported_by_the_kernel(asked, feed):
+    """The reports of an engine that answers at each of them: how many rows, be they none."""
+    counted = Aggregation(
+        variable=Variable("n"), call=AggregateCall(function="COUNT", argument=None)
+    )
+    pattern = Project(
+        input=Group(input=asked.pattern.input, keys=(), aggregates=(counted,)),
+        variables=(Variable("n"),),
+    )
+    form = SelectForm(variables=(Variable("n"),))
+    asked = replace(asked, pattern=pattern, form=form)
+    fed = ShardFeed(Shard.of(asked, static=Dataset.of(())), delay_ms=1000)
+    answers = as_answers(fed.push(feed), asked) + as_answers(fed.finish(), asked)
+    return sorted(answer.t for answer in answers)
 
 
 def test_R1_on_change_reports_arrivals_and_expiries():
@@ -125,6 +150,18 @@ def test_E3_a_stream_that_goes_on_keeps_the_closes_coming():
     asked = two_windows(seconds(5, 5), AllScope(), report=CLOSE)
     feed = stream((3, "a p 1")) + stream((22, "a q 1"), name="other")
     assert run(asked, feed).reports == [5, 10, 15, 20, 25]
+
+
+def test_E3_a_window_with_a_long_step_is_waited_for_until_its_next_close():
+    asked = two_windows(seconds(2, 10), seconds(4, 4), report=CLOSE)
+    for times, reports in {
+        (1, 1): [4, 8, 10],  # nothing is in a window from 8 on, but the first has yet to close
+        (9, 3): [4, 8, 10, 12, 16, 20],
+        (5, 13): [8, 10, 12, 16, 20],
+    }.items():
+        feed = stream((times[0], "a p 1")) + stream((times[1], "a q 1"), name="other")
+        assert run(asked, feed).reports == reports
+        assert reported_by_the_kernel(asked, feed) == reports
 
 
 def test_no_elements_no_reports():

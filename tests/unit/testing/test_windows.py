@@ -1,4 +1,4 @@
-"""W1 to W8: what is in a window at an instant."""
+"""W1 to W10: what is in a window at an instant."""
 
 import pytest
 
@@ -10,8 +10,13 @@ from quadweir.algebra.windows import (
     PastScope,
     TimeScope,
 )
+from quadweir.kernel.shard import Shard
+from quadweir.optimize import optimize
+from quadweir.syntax import parse
 from quadweir.terms import IRI, Variable
+from quadweir.testing import diff_answers
 from quadweir.testing.contents import OpenWindow
+from quadweir.testing.shards import ShardFeed, as_answers
 from streaming import (
     BAG,
     CLOSE,
@@ -71,6 +76,59 @@ def test_W2_the_first_close_is_one_step_after_the_origin():
     assert held(seconds(10, 4), 3, 1, 2) == []
     assert held(seconds(10, 4), 0, -1) == []
     assert held(seconds(10, 4), 4, 1, 2) == [1, 2]
+
+
+def test_W9_a_full_window_opens_at_the_origin():
+    scope = TimeScope(range_ms=10, step_ms=3, origin_ms=2, full=True)
+    asked = query(inside("?x p ?y"), window(scope), report=CLOSE)
+    # (2, 12], (5, 15], (8, 18], ...: what comes at 2 or before is in none of them.
+    assert run(asked, stream((1, "a p 1"), (2, "b p 1"), (3, "c p 1"))).reports == [12, 15]
+    assert held(scope, 11, 1, 2, 3, 12) == []
+    assert held(scope, 12, 1, 2, 3, 12) == [3, 12]
+    assert held(scope, 15, 3, 5, 6, 15, 16) == [6, 15]
+
+
+def test_W9_the_window_before_the_first_element_is_not_waited_for():
+    scope = TimeScope(range_ms=10, step_ms=5, full=True)
+    asked = query(inside("?x p ?y"), window(scope), report=CLOSE)
+    assert run(asked, stream((21, "a p 1"))).reports == [25, 30, 35]
+
+
+def test_W9_windows_open_before_and_close_with_their_last_instant():
+    # (o, c]: an element at o is in the window before, one at c still in this.
+    scope = TimeScope(range_ms=5, step_ms=5, origin_ms=10, full=True)
+    assert held(scope, 15, 10, 11, 15, 16) == [11, 15]
+    # Benchmarks that have it the other way round, [o, c), start one millisecond earlier.
+    other = TimeScope(range_ms=5, step_ms=5, origin_ms=9, full=True)
+    assert held(other, 14, 9, 10, 14, 15) == [10, 14]
+
+
+def test_W10_a_window_that_is_open_counts_as_far_as_it_is_filled():
+    scope = TimeScope(range_ms=5, step_ms=5, while_open=True)
+    assert held(scope, 3, 1, 3, 4) == [1, 3]
+    assert held(scope, 5, 1, 3, 5, 6) == [1, 3, 5]
+    assert held(scope, 6, 1, 3, 5, 6) == [6]
+
+
+def test_W10_of_several_open_windows_the_one_that_closes_first_counts():
+    scope = TimeScope(range_ms=10, step_ms=3, full=True, while_open=True)
+    # By the authors of CSRBench: (0, 10], (3, 13], (6, 16].
+    assert held(scope, 3, 1, 3, 12, 15) == [1, 3]
+    assert held(scope, 12, 1, 3, 4, 12, 15) == [4, 12]
+    assert held(scope, 15, 4, 7, 12, 15) == [7, 12, 15]
+
+
+def test_W10_stepped_windows_report_every_change_of_their_content():
+    scope = TimeScope(range_ms=10, step_ms=10, while_open=True)
+    asked = query(inside("?x p ?y"), window(scope))
+    feed = stream((1, "a p 1"), (3, "b p 1"), (12, "c p 1"))
+    # With the arrivals, and where the window of (0, 10] gives way to that of (10, 20].
+    assert run(asked, feed).reports == [1, 3, 11, 12, 21]
+
+
+def test_W10_between_two_windows_nothing_counts():
+    scope = TimeScope(range_ms=2, step_ms=5, while_open=True)
+    assert [held(scope, t, 1, 2, 3, 4, 5, 6) for t in (2, 4, 5, 6)] == [[], [4], [4, 5], []]
 
 
 def test_W3_tumbling_windows_hold_every_element_once():
@@ -201,6 +259,33 @@ def test_W8_bags_multiply_in_joins():
 def test_W8_an_element_that_carries_a_triple_twice_counts_once(content):
     asked = query(inside("?x p ?y"), window(seconds(10), content))
     assert values(asked, stream((1, "a p 1 . a p 1"))) == [(1, "a 1")]
+
+
+MERGED = """SELECT (COUNT(*) AS ?n)
+FROM STREAM <urn:s> [RANGE 10ms STEP 5ms]
+FROM STREAM <urn:s> [RANGE 5ms STEP 5ms]
+WHERE { ?x <urn:p> ?y }"""
+
+
+@pytest.mark.parametrize(("content", "counts"), [(BAG, ["2", "1"]), (GRAPH, ["1", "1"])])
+def test_W8_merged_bags_add_up(content, counts):
+    """At 5 the element is in both windows, at 10 in the longer one alone."""
+    asked = parse(MERGED, dialect="csparql", content=content)
+    found = run(asked, stream((1, "a p 1"))).answers
+    assert [short(answer)[2]["n"] for answer in found] == counts
+
+
+@pytest.mark.parametrize("content", [BAG, GRAPH])
+@pytest.mark.parametrize("incremental", [True, False])
+def test_W8_the_kernel_adds_merged_bags_up(content, incremental):
+    asked = parse(MERGED, dialect="csparql", content=content)
+    feed = stream((1, "a p 1"), (3, "a p 1"), (7, "a p 2"))
+    wanted = run(asked, feed).answers
+    shard = ShardFeed(Shard.of(optimize(asked).query, incremental=incremental))
+    found = [
+        answer for part in (shard.push(feed), shard.finish()) for answer in as_answers(part, asked)
+    ]
+    assert diff_answers(wanted, found) == ""
 
 
 def test_a_stream_variable_opens_a_window_over_every_stream():

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quadweir.bench.ndw.publisher import Longs, Play
-from quadweir.kernel.joinclock import JoinTiming
-from quadweir.kernel.joinwindows import JoinWindow
-from quadweir.kernel.streamjoin import Arrivals, StreamJoin
+from quadweir.kernel.streamjoin.clock import JoinTiming
+from quadweir.kernel.streamjoin.join import Arrivals, StreamJoin
+from quadweir.kernel.streamjoin.windows import JoinWindow
 
 STEP_MS: Final = 100
 _MOST_KEYS: Final = 100_000

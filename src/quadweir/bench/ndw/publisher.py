@@ -250,7 +250,7 @@ def read_recording(folder: Path) -> Recording:
                 side = FLOW if "flow" in body else SPEED
                 value, time = int(body[side.reading]), str(body["timestamp"])
             except (ValueError, KeyError, TypeError):
-                raise DataError(f"{path} holds a line that is no reading: {line[:80]}") from None
+                raise DataError(f"{path} holds a line that is not a reading: {line[:80]}") from None
             if name not in lanes:
                 lanes[name] = len(places)
                 places.append(where)

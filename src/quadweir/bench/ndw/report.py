@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from quadweir.bench.chart_frame import Mark
-from quadweir.bench.charts import BarChart, Bars, Box, BoxChart, LineChart, Series
+from quadweir.bench.charts import BarChart, Bars, Box, BoxChart, LineChart, Mark, Series
 from quadweir.bench.ndw.bench import PUBLISHED_IOU, THROUGHPUT
 from quadweir.bench.ndw.publisher import Rhythm
 from quadweir.bench.ndw.runs import PASS_THROUGH, SPARK_JOIN

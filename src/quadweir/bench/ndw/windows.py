@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from quadweir.bench.ndw.publisher import FLOW, SPEED
-from quadweir.kernel.joinwindows import JoinWindow
+from quadweir.kernel.streamjoin.windows import JoinWindow
 from quadweir.mapping.joins import window_of
 from quadweir.mapping.read import parse_mapping
 

@@ -10,9 +10,10 @@ from typing import IO, final
 
 import pyarrow as pa
 
+from quadweir.fileformats import Compression
 from quadweir.mapping.files import BROKEN, open_members, open_text
 from quadweir.mapping.formats.batches import Row, bad_row, schema_of, to_batches
-from quadweir.mapping.sources import Compression, CsvDialect
+from quadweir.mapping.sources import CsvDialect
 
 TEXT_TYPE = pa.string()
 TEXTS_TYPE = pa.list_(pa.string())
@@ -42,6 +43,7 @@ class FileJob:
     iterator: str | None = None
     dialect: CsvDialect = field(default_factory=CsvDialect)
     namespaces: tuple[tuple[str, str], ...] = ()
+    empty_is_missing: bool = False
 
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that hold the values."""
@@ -84,7 +86,12 @@ class FileJob:
                 from quadweir.mapping.formats.csvfile import read_rows
 
                 with open_text(stream, self.encoding) as text:
-                    yield from read_rows(text, self.dialect, self.references)
+                    yield from read_rows(
+                        text,
+                        self.dialect,
+                        self.references,
+                        empty_is_missing=self.empty_is_missing,
+                    )
             case Reading.JSON_TEXTS:
                 from quadweir.mapping.formats.jsonfile import read_texts
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TextIO
 
+from quadweir.errors import LimitError
 from quadweir.mapping.files import is_broken
 from quadweir.mapping.formats.batches import MAX_RECORD_CHARACTERS, Row, bad_row
 from quadweir.mapping.jsonpath import Every, Member, Step, select, simple_steps
@@ -153,6 +154,8 @@ def evaluate(place: str, record: Any, references: Sequence[str], weight: int) ->
         values = tuple([spell(one) for one in select(record, path)] for path in references)
     except RecursionError:
         return bad_row(place, "nested too deeply")
+    except LimitError as error:
+        return bad_row(place, f"{error.code}: {error.message}")
     if any(text is not None and is_broken(text) for one in values for text, _ in one):
         return bad_row(place, "half of a surrogate pair", json.dumps(record))
     return Row(place, values, weight=weight)
@@ -235,6 +238,8 @@ def _records(text: TextIO, iterator: str | None) -> Iterator[tuple[str, Any, str
                         yield f"record {number}.{count}", one, json.dumps(one, ensure_ascii=False)
             else:
                 yield from _elements(cursor, steps, depth, number)
+        except LimitError as error:
+            yield cursor.place, None, bad_row(cursor.place, f"{error.code}: {error.message}")
         except MalformedJson as error:
             place = cursor.place
             letter = bad_row(place, f"not valid JSON: {error}", cursor.excerpt())

@@ -45,7 +45,7 @@ def read_solutions(
     for variable in variables:
         if variable.lstrip("?$") not in known:
             raise MappingError(
-                f"the reference {variable} is no variable of the query",
+                f"the reference {variable} is not a variable of the query",
                 hint=f"It selects {', '.join(sorted(known))}.",
             )
     for number, solution in enumerate(solutions, 1):

@@ -1,5 +1,7 @@
 """Elements of XML documents, with DTDs and entities refused.
 
+A prefix that the mapping does not declare is the document's own.
+
 An iterator that goes by element names from the root (or from anywhere, `//a/b`) is followed while
 the document is read, and each element is dropped after use, as long as no reference looks above
 it. Any other iterator needs the whole document in memory.
@@ -12,19 +14,26 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any, Final, final
 
 from lxml import etree
 
-from quadweir.errors import MappingError
+from quadweir.errors import LimitError, MappingError
 from quadweir.mapping.formats.batches import MAX_RECORD_CHARACTERS, Row, bad_row
+from quadweir.mapping.formats.xpaths import compile_xpath
 
 _NAME: Final = r"[^\W\d][\w.\-]*(?::[^\W\d][\w.\-]*)?"
 _NAME_PATH: Final = re.compile(rf"(//|/)?({_NAME}(?:/{_NAME})*)")
 _CHILD: Final = re.compile(rf"({_NAME})(?:/text\(\))?")
 _ATTRIBUTE: Final = re.compile(rf"@({_NAME})")
 _UPWARD: Final = re.compile(r"\.\.|(?:^|[\[(|,=<>+*\s-])/|::")
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
+_PREFIX: Final = re.compile(r"(?<![\w.\-:])([^\W\d][\w.\-]*):(?=[^\W\d]|\*)")
+_UNDECLARED: Final = "urn:quadweir:undeclared-prefix"
+"""The namespace of prefixes that nobody declares: no document has elements in it."""
+_XML: Final = "http://www.w3.org/XML/1998/namespace"
+_MOST_READERS: Final = 64
 _DTD: Final = "it has a document type declaration, which is refused"
 _PARSER_OPTIONS: Final[dict[str, Any]] = {
     "resolve_entities": False,
@@ -56,7 +65,7 @@ class XmlPlan:
     @property
     def names(self) -> dict[str, str]:
         """Prefixes and their namespaces."""
-        return dict(self.namespaces)
+        return {"xml": _XML, **dict(self.namespaces)}
 
     def path(self) -> tuple[bool, tuple[str, ...]] | None:
         """Whether the iterator starts at the root, and its element names; None if it does more."""
@@ -65,6 +74,16 @@ class XmlPlan:
             return None
         names = tuple(expand(name, self.names) for name in match[2].split("/"))
         return match[1] != "//", names
+
+    def foreign(self) -> frozenset[str]:
+        """The prefixes that only documents can declare."""
+        used = frozenset[str]().union(*map(prefixes_of, (self.iterator, *self.references)))
+        return used - self.names.keys()
+
+    def within(self, declared: Mapping[str, str]) -> XmlPlan:
+        """The plan for a document that declares these prefixes; the mapping's own come first."""
+        own = {prefix: declared[prefix] for prefix in self.foreign() & declared.keys()}
+        return replace(self, namespaces=tuple(sorted({**own, **dict(self.namespaces)}.items())))
 
     def why_whole(self) -> str | None:
         """Say why the whole document must be held, or None if elements can come one by one."""
@@ -85,12 +104,25 @@ def expand(name: str, namespaces: Mapping[str, str]) -> str:
     prefix, colon, local = name.partition(":")
     if not colon:
         return name
-    if prefix not in namespaces:
-        raise MappingError(
-            f"the XPath prefix {prefix}: is not declared",
-            hint="Declare it with rml:namespace in the reference formulation.",
-        )
-    return f"{{{namespaces[prefix]}}}{local}"
+    return f"{{{namespaces.get(prefix, _UNDECLARED)}}}{local}"
+
+
+def prefixes_of(path: str) -> frozenset[str]:
+    """The prefixes that an XPath uses.
+
+    >>> sorted(prefixes_of("a:b/child::c[@d:e = 'f:g']"))
+    ['a', 'd']
+    """
+    return frozenset(_PREFIX.findall(_QUOTED.sub("''", path)))
+
+
+def known_names(path: str, namespaces: Mapping[str, str]) -> dict[str, str]:
+    """Prefixes and namespaces, with one that matches nothing for those that are not declared.
+
+    >>> known_names("a:b", {"c": "urn:c"})["c"]
+    'urn:c'
+    """
+    return {**dict.fromkeys(prefixes_of(path), _UNDECLARED), "xml": _XML, **namespaces}
 
 
 def simple_reference(reference: str) -> str | None:
@@ -119,36 +151,87 @@ def check_plan(plan: XmlPlan) -> None:
         try:
             # Prefixes and functions are looked up only when a path is evaluated.
             xpath(etree.Element("none"))
-        except etree.XPathError as error:
+        except (etree.XPathError, ValueError) as error:
             raise _not_an_xpath(path, what, error) from None
 
 
 def read_elements(stream: IO[bytes] | str, plan: XmlPlan, encoding: str | None) -> Iterator[Row]:
     """Give the values of each reference in each element that the iterator selects."""
     source = io.BytesIO(stream.encode()) if isinstance(stream, str) else stream
-    readers = _readers(plan)
     read = _whole if plan.why_whole() else _one_by_one
+    document = _Document(plan)
     number = 0
     try:
-        for element in read(source, plan, encoding):
+        for element in read(source, document, encoding):
             number += 1
-            values = readers(element)
+            values = document.read(element)
             yield Row(f"record {number}", values, weight=64 * len(values))
+        unknown = sorted(document.plan.foreign())
+        if unknown:
+            text = f"nothing declares the prefix {unknown[0]}: of the iterator {plan.iterator}"
+            yield bad_row("the document", text)
     except (etree.XMLSyntaxError, etree.XPathEvalError, MalformedXml, LookupError) as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         excerpt = stream[:1000] if isinstance(stream, str) else ""
         yield bad_row(f"after record {number}", f"not usable XML: {text}", excerpt)
+    except LimitError as error:
+        yield bad_row(f"after record {number}", f"{error.code}: {error.message}")
+    except ValueError as error:
+        # A pattern that the record or the path gives is none.
+        yield bad_row(f"after record {number}", str(error))
 
 
-def _whole(source: IO[bytes], plan: XmlPlan, encoding: str | None) -> Iterator[Any]:
+class _Document:
+    """A plan for the document that is being read, which may declare prefixes as it goes on.
+
+    The iterator's prefixes mean what the document first declares them as; those of references what
+    is declared for the record or, if nothing is, first inside of it.
+    """
+
+    def __init__(self, plan: XmlPlan) -> None:
+        self.why_whole = plan.why_whole()
+        self.plan = replace(plan, references=())
+        self._own = replace(plan, iterator="/*")
+        self._foreign = self._own.foreign()
+        self._readers: dict[tuple[tuple[str, str], ...], Callable[[Any], tuple[Values, ...]]] = {}
+
+    def declare(self, element: Any) -> None:
+        """Take in the prefixes that are declared for an element, unless they are known already."""
+        self.plan = self.plan.within(_declared(element))
+
+    def read(self, record: Any) -> tuple[Values, ...]:
+        """Give the values of all references in a record."""
+        found: dict[str, str] = {}
+        for element in record.iter(etree.Element) if self._foreign else ():
+            found = {**_declared(element), **found}
+            if found.keys() >= self._foreign:
+                break
+        declared = tuple(sorted((one, found[one]) for one in self._foreign & found.keys()))
+        if declared not in self._readers:
+            if len(self._readers) >= _MOST_READERS:
+                self._readers.clear()
+            self._readers[declared] = _readers(self._own.within(dict(declared)))
+        return self._readers[declared](record)
+
+
+def _declared(element: Any) -> dict[str, str]:
+    return {prefix: name for prefix, name in element.nsmap.items() if prefix is not None}
+
+
+def _whole(source: IO[bytes], document: _Document, encoding: str | None) -> Iterator[Any]:
     data = source.read(MAX_RECORD_CHARACTERS * 4 + 1)
     if len(data) > MAX_RECORD_CHARACTERS * 4:
-        raise MalformedXml(f"the document is too large to be held whole: {plan.why_whole()}")
+        raise MalformedXml(f"the document is too large to be held whole: {document.why_whole}")
     # Before any parser could expand what it declares.
     if b"<!DOCTYPE" in data[:65536] or b"<!ENTITY" in data:
         raise MalformedXml(_DTD)
     tree = etree.fromstring(data, etree.XMLParser(encoding=encoding, **_PARSER_OPTIONS))
     _refuse_dtd(tree)
+    for element in tree.iter(etree.Element):
+        if not document.plan.foreign():
+            break
+        document.declare(element)
+    plan = document.plan
     iterator = plan.iterator.strip()
     # XPath takes a path without a slash from the root element; iterators mean the document.
     start = tree if iterator.startswith("/") else tree.getroottree()
@@ -157,14 +240,15 @@ def _whole(source: IO[bytes], plan: XmlPlan, encoding: str | None) -> Iterator[A
         yield from (one for one in found if isinstance(one, etree._Element))
 
 
-def _one_by_one(source: IO[bytes], plan: XmlPlan, encoding: str | None) -> Iterator[Any]:
-    path = plan.path()
+def _one_by_one(source: IO[bytes], document: _Document, encoding: str | None) -> Iterator[Any]:
+    path = document.plan.path()
     assert path is not None
     anchored, names = path
     context = etree.iterparse(
         source, events=("start", "end"), encoding=encoding, tag=None, **_PARSER_OPTIONS
     )
     target, depth = names[-1], 0
+    is_open = bool(document.plan.foreign())
     checked = False
     inside = 0
     for event, element in context:
@@ -172,6 +256,12 @@ def _one_by_one(source: IO[bytes], plan: XmlPlan, encoding: str | None) -> Itera
             if not checked:
                 _refuse_dtd(element)
                 checked = True
+            if is_open:
+                # An element with a prefix comes after the prefix, so nothing was missed so far.
+                document.declare(element)
+                is_open = bool(document.plan.foreign())
+                anchored, names = document.plan.path() or path
+                target = names[-1]
             depth += 1
             if element.tag == target:
                 inside += 1
@@ -281,7 +371,7 @@ def _text(value: Any) -> str | None:
 
 def _compile(path: str, namespaces: Mapping[str, str], what: str) -> Any:
     try:
-        return etree.XPath(path, namespaces=dict(namespaces), smart_strings=False)
+        return compile_xpath(path, known_names(path, namespaces))
     except etree.XPathError as error:
         raise _not_an_xpath(path, what, error) from None
 
@@ -290,5 +380,5 @@ def _not_an_xpath(path: str, what: str, error: Exception) -> MappingError:
     return MappingError(
         f"{what} is not an XPath: {path}",
         detail=str(error),
-        hint="XPath 1.0 is meant; prefixes are declared with rml:namespace.",
+        hint="Write it in XPath 1.0.",
     )

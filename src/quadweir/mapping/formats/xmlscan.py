@@ -91,6 +91,8 @@ def look_at_xml(path: Path, plan: XmlPlan) -> PlainXml | str:
             return f"{reference} is more than a child or an attribute"
     if path.stat().st_size > MOST_BYTES:
         return "the file is too large to be looked at first"
+    if plan.foreign():
+        return "its prefixes are declared by the document"
     with path.open("rb") as file:
         return _look(file, plan)
 

@@ -73,9 +73,9 @@ FIND: Final = _grel("find", "param_find", "p_string_find")
 REPLACE: Final = _grel("replace", "param_replace", "p_string_replace")
 SEPARATOR: Final = _grel("separator", "param_string_sep", "p_string_sep")
 SUB: Final = _grel("sub", "param_string_sub", "string_sub")
-REGEX: Final = _grel("regex", "param_regex", "p_string_regex")
+REGEX: Final = _grel("regex", "param_regex", "p_string_regex", Kind.REGEX)
 MODE: Final = _grel("mode", "modeParam", "modeParameter")
-PATTERN: Final = _grel("pattern", "param_string_pattern", "p_string_pattern")
+PATTERN: Final = _grel("pattern", "param_string_pattern", "p_string_pattern", Kind.DATE_FORMAT)
 FROM: Final = _grel("start", "p_int_i_from", "param_int_i_from", Kind.INTEGER)
 TO: Final = _grel("end", "p_int_i_opt_to", "param_int_i_opt_to", Kind.INTEGER, required=False)
 ARRAY: Final = _grel("array", "param_a", "p_array_a", Kind.LIST)
@@ -92,6 +92,8 @@ INTEGER: Final = _grel("integer", "param_int_i", "p_int_i", Kind.INTEGER)
 INTEGER2: Final = _grel("integer2", "param_int_i2", "p_int_i2", Kind.INTEGER)
 STR: Final = _idlab("value", "str")
 OTHER: Final = _idlab("other", "otherStr")
+DATE: Final = _idlab("value", "strDate")
+DATE_PATTERN: Final = _idlab("pattern", "pattern", Kind.DATE_FORMAT)
 
 
 def _function(
@@ -108,6 +110,7 @@ BUILT_IN: Final[tuple[Function, ...]] = (
     # Strings
     _function(GREL.toUpperCase, (VALUE,), _S),
     _function(GREL.toLowerCase, (VALUE,), _S),
+    _function(GREL.toUpperCaseURL, (VALUE,), _S),
     _function(GREL.string_toTitlecase, (VALUE,), _S),
     _function(GREL.toTitleCase, (VALUE,), _S),
     _function(GREL.string_trim, (VALUE,), _S),
@@ -188,9 +191,7 @@ BUILT_IN: Final[tuple[Function, ...]] = (
     _function(IDLAB.toUpperCaseURL, (STR,), _S),
     _function(IDLAB.alwaysReturnsABC, (), _S),
     _function(IDLAB.random, (), _S, deterministic=False),
-    _function(IDLAB.normalizeDate, (_idlab("value", "strDate"), _idlab("pattern", "pattern")), _S),
-    _function(
-        IDLAB.normalizeDateTime, (_idlab("value", "strDate"), _idlab("pattern", "pattern")), _S
-    ),
+    _function(IDLAB.normalizeDate, (DATE, DATE_PATTERN), _S),
+    _function(IDLAB.normalizeDateTime, (DATE, DATE_PATTERN), _S),
 )
 """Every built-in function."""

@@ -7,7 +7,6 @@ themselves, so that no term is made.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -16,9 +15,12 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from quadweir.errors import MappingError
+from quadweir.mapping.functions.dateformats import UNQUOTED_YEAR
+from quadweir.mapping.functions.escapes import ESCAPES, UNESCAPES
 from quadweir.mapping.vocabulary import GREL, IDLAB
 
 _WHITESPACE: Final = " \t\n\r\f\x0b\u00a0"
+_BEYOND_LONG: Final = 2.0**63
 _ACCENTED: Final = "àáâãäåçèéêëìíîïñòóôõöøùúûüýÿ"
 _PLAIN: Final = "aaaaaaceeeeiiiinoooooouuuuyy"
 
@@ -63,6 +65,11 @@ def _last_index(text: Column, sub: Column) -> Column:
     return F.when(found > 0, F.length(text) - found - F.length(sub) + 1).otherwise(F.lit(-1))
 
 
+def _whole(number: Column, result: Column) -> Column:
+    # Spark stops the run where a number has no 64-bit integer next to it.
+    return F.when(F.abs(number) < F.lit(_BEYOND_LONG), result)
+
+
 _simple(GREL.toUpperCase, F.upper, "value")
 _simple(GREL.toLowerCase, F.lower, "value")
 _simple(GREL.string_toTitlecase, F.initcap, "value")
@@ -101,10 +108,10 @@ _simple(
     "value",
 )
 _simple(GREL.controls_isNumeric, lambda value: value.try_cast("double").isNotNull(), "value")
-_simple(GREL.math_floor, F.floor, "number")
-_simple(GREL.math_ceil, F.ceil, "number")
+_simple(GREL.math_floor, lambda number: _whole(number, F.floor(number)), "number")
+_simple(GREL.math_ceil, lambda number: _whole(number, F.ceil(number)), "number")
 # Halves go up, also below zero, as GREL and XPath have it; Spark's own round goes away from zero.
-_simple(GREL.math_round, lambda number: F.floor(number + F.lit(0.5)), "number")
+_simple(GREL.math_round, lambda number: _whole(number, F.floor(number + F.lit(0.5))), "number")
 _simple(GREL.math_ln, lambda number: F.when(number > 0, F.ln(number)), "number")
 _simple(GREL.math_log, lambda number: F.when(number > 0, F.log10(number)), "number")
 _simple(GREL.math_exp, F.exp, "number")
@@ -141,10 +148,16 @@ def _substring(given: Arguments) -> Column:
 
 
 def _range(given: Arguments, length: Column) -> tuple[Column, Column]:
-    # Not greatest() and least(): they would skip a position that is missing.
+    # Not greatest() and least(): they would skip a position that is missing. Positions far outside
+    # become ones just outside, so that none is too large to count with.
     def from_the_end(position: Column) -> Column:
-        before = F.greatest(length + position, F.lit(0))
-        return F.when(position < 0, before).otherwise(position).cast("int")
+        near = (
+            F.when(position > length, length + 1)
+            .when(position < -length, F.lit(0))
+            .when(position < 0, length + position)
+            .otherwise(position)
+        )
+        return near.cast("int")
 
     start = from_the_end(given["start"].column)
     if "end" not in given:
@@ -178,40 +191,14 @@ def _split_at(text: Column, separator: Column) -> Column:
     return F.split(text, quoted, F.lit(-1))
 
 
-@_builds(GREL.string_match)
-def _match(given: Arguments) -> Column:
-    """The capturing groups, if the pattern covers the whole text."""
-    pattern = given["regex"].constant
-    if pattern is None:
-        raise MappingError(
-            "grel:string_match is given a pattern that is not a constant",
-            hint="Give grel:param_regex a constant.",
-        )
-    try:
-        groups = re.compile(pattern).groups
-    except re.error as error:
-        raise MappingError(
-            f"the pattern {pattern!r} is not a regular expression: {error}",
-            hint="Mend the pattern.",
-        ) from None
-    text, whole = given["value"].column, f"^(?:{pattern})$"
-    found = [F.regexp_extract(text, whole, group) for group in range(1, groups + 1)]
-    return F.when(text.rlike(whole), F.array(*found) if found else F.array(text))
-
-
-@_builds(GREL.string_find)
-def _find(given: Arguments) -> Column:
-    return F.regexp_extract_all(given["value"].column, given["regex"].column, F.lit(0))
-
-
 @_builds(GREL.escape, GREL.string_escape)
 def _escape(given: Arguments) -> Column:
-    return _by_mode(given, _ESCAPES)
+    return _by_mode(given, ESCAPES)
 
 
 @_builds(GREL.string_unescape)
 def _unescape(given: Arguments) -> Column:
-    return _by_mode(given, _UNESCAPES)
+    return _by_mode(given, UNESCAPES)
 
 
 def _by_mode(given: Arguments, modes: dict[str, Callable[[Column], Column]]) -> Column:
@@ -220,7 +207,7 @@ def _by_mode(given: Arguments, modes: dict[str, Callable[[Column], Column]]) -> 
         chosen = modes.get(mode.constant.lower())
         if chosen is None:
             raise MappingError(
-                f"{mode.constant!r} is not a way to escape",
+                f"{mode.constant!r} is not a mode of grel:escape",
                 hint=f"Use one of {', '.join(modes)}.",
             )
         return chosen(text)
@@ -232,54 +219,6 @@ def _by_mode(given: Arguments, modes: dict[str, Callable[[Column], Column]]) -> 
         )
     assert result is not None
     return result
-
-
-def _replaced(*pairs: tuple[str, str]) -> Callable[[Column], Column]:
-    def build(text: Column) -> Column:
-        for old, new in pairs:
-            text = F.replace(text, F.lit(old), F.lit(new))
-        return text
-
-    return build
-
-
-def _csv(text: Column) -> Column:
-    quoted = F.concat(F.lit('"'), F.replace(text, F.lit('"'), F.lit('""')), F.lit('"'))
-    return F.when(text.rlike('[",\r\n]'), quoted).otherwise(text)
-
-
-def _uncsv(text: Column) -> Column:
-    inner = F.substring(text, F.lit(2), F.length(text) - 2)
-    return F.when(
-        (F.length(text) >= 2) & F.startswith(text, F.lit('"')) & F.endswith(text, F.lit('"')),
-        F.replace(inner, F.lit('""'), F.lit('"')),
-    ).otherwise(text)
-
-
-# The ampersand goes first when escaping and last when unescaping, or it would be done twice.
-_XML: Final = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"))
-_JAVASCRIPT: Final = (
-    ("\\", "\\\\"),
-    ('"', '\\"'),
-    ("'", "\\'"),
-    ("\n", "\\n"),
-    ("\r", "\\r"),
-    ("\t", "\\t"),
-    ("/", "\\/"),
-)
-_ESCAPES: Final[dict[str, Callable[[Column], Column]]] = {
-    "html": _replaced(*_XML),
-    "xml": _replaced(*_XML, ("'", "&apos;")),
-    "url": F.url_encode,
-    "csv": _csv,
-    "javascript": _replaced(*_JAVASCRIPT),
-}
-_UNESCAPES: Final[dict[str, Callable[[Column], Column]]] = {
-    "html": _replaced(*((new, old) for old, new in reversed((*_XML, ("'", "&#39;"))))),
-    "xml": _replaced(*((new, old) for old, new in reversed((*_XML, ("'", "&apos;"))))),
-    "url": F.try_url_decode,
-    "csv": _uncsv,
-}
 
 
 @_builds(GREL.array_get, GREL.array_slice)
@@ -359,17 +298,21 @@ def _max(given: Arguments) -> Column:
 
 @_builds(GREL.date_toDate, IDLAB.normalizeDate)
 def _to_date(given: Arguments) -> Column:
-    return F.date_format(_parsed_time(given), "yyyy-MM-dd")
+    return _signless(F.date_format(_parsed_time(given), "yyyy-MM-dd"))
 
 
 @_builds(IDLAB.normalizeDateTime)
 def _to_date_time(given: Arguments) -> Column:
-    return F.date_format(_parsed_time(given), "yyyy-MM-dd'T'HH:mm:ss")
+    return _signless(F.date_format(_parsed_time(given), "yyyy-MM-dd'T'HH:mm:ss"))
+
+
+def _signless(date: Column) -> Column:
+    # Java writes years of five and more digits with a plus sign, which XML Schema does not know.
+    return F.ltrim(date, F.lit("+"))
 
 
 def _parsed_time(given: Arguments) -> Column:
-    # uuuu, the proleptic year, is how java.time and idlab-fn write what Spark calls yyyy.
-    pattern = F.replace(given["pattern"].column, F.lit("u"), F.lit("y"))
+    pattern = F.regexp_replace(given["pattern"].column, UNQUOTED_YEAR, "y")
     return F.try_to_timestamp(given["value"].column, pattern)
 
 
@@ -392,7 +335,26 @@ def _slugify(given: Arguments) -> Column:
     return F.btrim(F.regexp_replace(plain, "[^a-z0-9]+", "-"), F.lit("-"))
 
 
-@_builds(IDLAB.toUpperCaseURL)
+@_builds(IDLAB.toUpperCaseURL, GREL.toUpperCaseURL)
 def _upper_url(given: Arguments) -> Column:
     url = F.upper(given["value"].column)
     return F.when(url.rlike("^HTTPS?://"), url).otherwise(F.concat(F.lit("http://"), url))
+
+
+ALWAYS_GIVES: Final[dict[str, str]] = {
+    GREL.math_floor: "it is NaN, infinite, or more than 64 bits hold",
+    GREL.math_ceil: "it is NaN, infinite, or more than 64 bits hold",
+    GREL.math_round: "it is NaN, infinite, or more than 64 bits hold",
+    GREL.math_ln: "only numbers above 0 have a logarithm",
+    GREL.math_log: "only numbers above 0 have a logarithm",
+    GREL.math_mod: "nothing can be divided by 0",
+    GREL.array_sum: "some element is not a number",
+    GREL.string_toNumber: "it is not a number",
+    GREL.escape: "there is no such mode",
+    GREL.string_escape: "there is no such mode",
+    GREL.string_unescape: "there is no such mode, or the text is not escaped in it",
+    GREL.date_toDate: "the date does not fit the format",
+    IDLAB.normalizeDate: "the date does not fit the format",
+    IDLAB.normalizeDateTime: "the date does not fit the format",
+}
+"""Functions that give something for all arguments they can take, and why they may not."""

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
+from typing import Final
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import pandas_udf
-from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from quadweir.errors import MappingError, QuadweirError
-from quadweir.mapping.functions.columns import BUILDERS, Argument, truth
+from quadweir.mapping.functions.columns import ALWAYS_GIVES, BUILDERS, Argument
+from quadweir.mapping.functions.kinds import (
+    Typed,
+    as_kind,
+    as_list,
+    can_misfit,
+    first_of,
+    misfit,
+    shown,
+    text_of,
+    truth_of,
+)
+from quadweir.mapping.functions.patterns import BY_PATTERN, compiled
 from quadweir.mapping.functions.registry import (
     FUNCTIONS,
     Function,
@@ -22,15 +33,9 @@ from quadweir.mapping.functions.registry import (
     Parameter,
     Registry,
 )
+from quadweir.mapping.functions.users import call_python
 from quadweir.mapping.model import Constant, FunctionExecution, TermMap
-
-_CASTS = {Kind.INTEGER: "bigint", Kind.NUMBER: "double"}
-_ANSWER = StructType(
-    [
-        StructField("values", ArrayType(StringType())),
-        StructField("problem", StringType()),
-    ]
-)
+from quadweir.mapping.vocabulary import GREL, IDLAB
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +57,6 @@ Resolve = Callable[[TermMap], Values]
 """Gives the values of a term map that is not a function; the caller knows the record's columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Typed:
-    column: Column
-    kind: Kind
-    many: bool
-    constant: str | None = None
-    problems: tuple[Column, ...] = ()
-
-
 def compile_function(
     execution: FunctionExecution, resolve: Resolve, registry: Registry = FUNCTIONS
 ) -> Values:
@@ -77,33 +73,39 @@ def compile_function(
     if typed.kind is Kind.LIST:
         return Values(F.array_compact(column), True, None, typed.problems)
     if typed.many:
-        texts = F.transform(column, lambda item: _text(item, typed.kind))
+        texts = F.transform(column, lambda item: text_of(item, typed.kind))
         return Values(F.array_compact(texts), True, typed.kind.datatype, typed.problems)
-    return Values(_text(column, typed.kind), False, typed.kind.datatype, typed.problems)
+    return Values(text_of(column, typed.kind), False, typed.kind.datatype, typed.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Whether records meet a condition, never NULL, and why that could not be computed."""
+
+    holds: Column
+    problems: tuple[Column, ...] = ()
 
 
 def compile_condition(
     execution: FunctionExecution, resolve: Resolve, registry: Registry = FUNCTIONS
-) -> Column:
-    """Compile a condition to a boolean column that is never NULL; a missing value fails it."""
+) -> Condition:
+    """Compile a condition; a missing value fails it, and so does one that is a problem."""
     registry.check(execution)
     typed = _compile(execution, resolve, registry)
     column = typed.column
     if typed.kind is Kind.LIST or typed.many:
-        holds = F.exists(column, lambda item: _truth(item, typed.kind))
+        holds = F.exists(column, lambda item: truth_of(item, typed.kind))
     else:
-        holds = _truth(column, typed.kind)
-    return F.coalesce(holds, F.lit(False))
+        holds = truth_of(column, typed.kind)
+    return Condition(F.coalesce(holds, F.lit(False)), typed.problems)
 
 
 def uses_python(execution: FunctionExecution, registry: Registry = FUNCTIONS) -> bool:
     """Tell whether a call needs a Python worker, and so keeps a plan out of real-time mode."""
-    return any(function.code is not None for function in _called(execution, registry))
-
-
-def is_deterministic(execution: FunctionExecution, registry: Registry = FUNCTIONS) -> bool:
-    """Tell whether equal records always give equal results."""
-    return all(function.deterministic for function in _called(execution, registry))
+    return any(
+        function.code is not None or function.iri in BY_PATTERN
+        for function in _called(execution, registry)
+    )
 
 
 def _called(execution: FunctionExecution, registry: Registry) -> Iterator[Function]:
@@ -115,19 +117,22 @@ def _called(execution: FunctionExecution, registry: Registry) -> Iterator[Functi
             yield from _called(item.value.expression, registry)
 
 
-def _compile(execution: FunctionExecution, resolve: Resolve, registry: Registry) -> _Typed:
+def _compile(execution: FunctionExecution, resolve: Resolve, registry: Registry) -> Typed:
     function = registry.check(execution)
     output = function.output(execution.returns)
     assert output is not None
-    given: dict[str, list[_Typed]] = {}
+    given: dict[str, list[Typed]] = {}
     for item in execution.inputs:
         parameter = function.parameter(item.parameter)
         assert parameter is not None
         given.setdefault(parameter.name, []).append(_input(item.value, resolve, registry))
-    problems = tuple(p for values in given.values() for value in values for p in value.problems)
+    problems = tuple(_problems(function, given))
     try:
+        if function.code is None and function.iri in BY_PATTERN:
+            _check_patterns(function, given)
+            function = replace(function, code=BY_PATTERN[function.iri])
         if function.code is not None:
-            return _user(function, output, given, problems)
+            return call_python(function, output, given, problems)
         return _built_in(function, output, given, problems)
     except QuadweirError as error:
         if error.span is None:
@@ -135,7 +140,44 @@ def _compile(execution: FunctionExecution, resolve: Resolve, registry: Registry)
         raise
 
 
-def _input(term: TermMap, resolve: Resolve, registry: Registry) -> _Typed:
+def _check_patterns(function: Function, given: dict[str, list[Typed]]) -> None:
+    """Refuse constants that are no patterns."""
+    for parameter in function.parameters:
+        if parameter.kind is not Kind.REGEX:
+            continue
+        for value in given.get(parameter.name, ()):
+            if value.constant is None:
+                continue
+            try:
+                compiled(value.constant)
+            except ValueError as error:
+                raise MappingError(
+                    str(error),
+                    hint="Write a pattern of RE2, which has neither back references nor look-around.",
+                ) from None
+
+
+def _problems(function: Function, given: dict[str, list[Typed]]) -> Iterator[Column]:
+    """The problems of all inputs; what a choice leaves out is no problem."""
+    chosen = _CHOICES.get(function.iri, {})
+    (condition,) = given.get("condition", [None])[:1] if chosen else (None,)
+    for name, values in given.items():
+        for problem in (problem for value in values for problem in value.problems):
+            if name in chosen and condition is not None and not condition.many:
+                holds = F.coalesce(truth_of(condition.column, condition.kind), F.lit(False))
+                yield F.when(holds if chosen[name] else ~holds, problem)
+            else:
+                yield problem
+
+
+_CHOICES: Final[dict[str, dict[str, bool]]] = {
+    GREL.controls_if: {"then": True, "otherwise": False},
+    IDLAB.trueCondition: {"value": True},
+}
+"""Functions that use an input only if their condition is true, or only if it is false."""
+
+
+def _input(term: TermMap, resolve: Resolve, registry: Registry) -> Typed:
     expression = term.expression
     if isinstance(expression, FunctionExecution):
         return _compile(expression, resolve, registry)
@@ -143,9 +185,9 @@ def _input(term: TermMap, resolve: Resolve, registry: Registry) -> _Typed:
     if isinstance(expression, Constant):
         spelling = expression.term
         constant = getattr(spelling, "lexical", None) or getattr(spelling, "value", None) or ""
-        return _Typed(F.lit(constant), Kind.STRING, False, constant)
+        return Typed(F.lit(constant), Kind.STRING, False, constant)
     values = resolve(term)
-    return _Typed(values.column, Kind.STRING, values.many, None, values.problems)
+    return Typed(values.column, Kind.STRING, values.many, None, values.problems)
 
 
 # -- built-ins ---------------------------------------------------------------------------------
@@ -154,44 +196,102 @@ def _input(term: TermMap, resolve: Resolve, registry: Registry) -> _Typed:
 def _built_in(
     function: Function,
     output: Output,
-    given: dict[str, list[_Typed]],
+    given: dict[str, list[Typed]],
     problems: tuple[Column, ...],
-) -> _Typed:
+) -> Typed:
     builder = BUILDERS.get(function.iri)
     if builder is None:
         raise MappingError(f"the function {function.iri} has no implementation")
     own = function.outputs[0].kind
     fixed: dict[str, Argument] = {}
-    varied: list[tuple[Parameter, _Typed]] = []
+    varied: list[tuple[Parameter, Typed]] = []
+    found: list[Column] = list(problems)
     for parameter in function.parameters:
         values = given.get(parameter.name)
         if values is None:
             continue
         if parameter.kind is Kind.LIST:
-            fixed[parameter.name] = Argument(_as_list(values))
+            fixed[parameter.name] = Argument(as_list(values))
             continue
         value = values[0]
         if value.many or value.kind is Kind.LIST:
             varied.append((parameter, value))
         else:
-            column = _as_kind(value.column, value.kind, parameter.kind)
+            column = as_kind(value.column, value.kind, parameter.kind)
             fixed[parameter.name] = Argument(column, value.constant)
+        if value.constant is None:
+            found.extend(_misfits(function, parameter, value))
+    found.extend(_without_result(function, builder, fixed, varied))
+    problems = tuple(found)
     # Each combination of several values is one call; a list of lists is flattened.
     result = _each(builder, fixed, varied, lists=own is Kind.LIST)
     kind = output.kind
     if own is Kind.LIST or kind is own:
-        return _Typed(result, own, bool(varied), None, problems)
+        return Typed(result, own, bool(varied), None, problems)
     if varied:
-        return _Typed(
-            F.transform(result, lambda item: _as_kind(item, own, kind)), kind, True, None, problems
+        return Typed(
+            F.transform(result, lambda item: as_kind(item, own, kind)), kind, True, None, problems
         )
-    return _Typed(_as_kind(result, own, kind), kind, False, None, problems)
+    return Typed(as_kind(result, own, kind), kind, False, None, problems)
+
+
+def _misfits(function: Function, parameter: Parameter, value: Typed) -> Iterator[Column]:
+    """Tell of values that the parameter cannot take."""
+    kind = Kind.STRING if value.kind is Kind.LIST else value.kind
+
+    if not can_misfit(kind, parameter.kind):
+        return
+    taker = function.iri
+    if value.many or value.kind is Kind.LIST:
+        yield first_of(value.column, lambda item: misfit(item, kind, parameter.kind, taker))
+    else:
+        yield misfit(value.column, kind, parameter.kind, taker)
+
+
+def _without_result(
+    function: Function,
+    builder: Callable[[dict[str, Argument]], Column],
+    fixed: dict[str, Argument],
+    varied: list[tuple[Parameter, Typed]],
+) -> Iterator[Column]:
+    """Tell of arguments for which there is no result, though they are what the function takes."""
+    why = ALWAYS_GIVES.get(function.iri)
+    if why is None:
+        return
+    kinds = {parameter.name: parameter.kind for parameter in function.parameters}
+
+    def reason(given: dict[str, Argument]) -> Column:
+        present = [
+            ~F.exists(argument.column, F.isnull)
+            if kinds[name] is Kind.LIST
+            else argument.column.isNotNull()
+            for name, argument in given.items()
+        ]
+        texts = [
+            F.concat(F.lit("'"), shown(argument.column, kinds[name]), F.lit("'"))
+            for name, argument in given.items()
+            if kinds[name] is not Kind.LIST
+        ]
+        return F.when(
+            reduce(and_, present) & builder(given).isNull(),
+            F.concat(
+                F.lit(f"the function {function.iri} gives nothing for "),
+                F.concat_ws(", ", *texts) if texts else F.lit("a list"),
+                F.lit(f": {why}"),
+            ),
+        )
+
+    reasons = _each(reason, fixed, varied, lists=False)
+    if varied:
+        yield F.try_element_at(F.array_compact(reasons), F.lit(1))
+    else:
+        yield reasons
 
 
 def _each(
     builder: Callable[[dict[str, Argument]], Column],
     fixed: dict[str, Argument],
-    varied: list[tuple[Parameter, _Typed]],
+    varied: list[tuple[Parameter, Typed]],
     *,
     lists: bool,
 ) -> Column:
@@ -201,181 +301,8 @@ def _each(
     item_kind = Kind.STRING if value.kind is Kind.LIST else value.kind
 
     def one(item: Column) -> Column:
-        argument = Argument(_as_kind(item, item_kind, parameter.kind))
+        argument = Argument(as_kind(item, item_kind, parameter.kind))
         return _each(builder, {**fixed, parameter.name: argument}, rest, lists=lists)
 
     result = F.transform(value.column, one)
     return F.flatten(result) if lists or rest else result
-
-
-def _as_list(values: list[_Typed]) -> Column:
-    arrays = []
-    for value in values:
-        if value.kind is Kind.LIST:
-            arrays.append(value.column)
-        elif value.many:
-            arrays.append(_texts_of(value.column, value.kind))
-        else:
-            arrays.append(F.array(_text(value.column, value.kind)))
-    if len(arrays) == 1:
-        return arrays[0]
-    return F.concat(*(F.coalesce(array, F.array().cast("array<string>")) for array in arrays))
-
-
-def _as_kind(column: Column, have: Kind, want: Kind) -> Column:
-    if have is want:
-        return column
-    if want is Kind.BOOLEAN:
-        return _truth(column, have)
-    if want in _CASTS:
-        # Text that is no number counts as missing.
-        return column.try_cast(_CASTS[want])
-    return _text(column, have)
-
-
-def _texts_of(array: Column, kind: Kind) -> Column:
-    return array if kind is Kind.LIST else F.transform(array, lambda item: _text(item, kind))
-
-
-def _truth(column: Column, kind: Kind) -> Column:
-    return column if kind is Kind.BOOLEAN else truth(_text(column, kind))
-
-
-def _text(column: Column, kind: Kind) -> Column:
-    return column if kind in (Kind.STRING, Kind.LIST) else column.cast("string")
-
-
-# -- users' functions --------------------------------------------------------------------------
-
-
-def _user(
-    function: Function,
-    output: Output,
-    given: dict[str, list[_Typed]],
-    problems: tuple[Column, ...],
-) -> _Typed:
-    index = function.outputs.index(output)
-    columns: list[Column] = []
-    shapes: list[bool] = []
-    for parameter in function.parameters:
-        values = given.get(parameter.name)
-        if values is None:
-            columns.append(F.lit(None).cast("string"))
-            shapes.append(False)
-        elif parameter.kind is Kind.LIST:
-            columns.append(_as_list(values))
-            shapes.append(True)
-        else:
-            value = values[0]
-            many = value.many or value.kind is Kind.LIST
-            if many:
-                columns.append(_texts_of(value.column, value.kind))
-            else:
-                columns.append(_text(value.column, value.kind))
-            shapes.append(many)
-    if function.vectorized:
-        return _vectorized(function, output, columns, shapes, problems)
-    call = _Call(function, index, tuple(shapes))
-    answer = F.udf(call, _ANSWER, useArrow=True)
-    if not function.deterministic:
-        answer = answer.asNondeterministic()
-    result = answer(*columns)
-    kind = output.kind
-    texts = result["values"]
-    found = (*problems, result["problem"])
-    if kind is Kind.LIST:
-        return _Typed(texts, Kind.LIST, False, None, found)
-    # Kinds other than lists come back as text, which any later cast reads again.
-    return _Typed(_retyped(texts, kind), kind, True, None, found)
-
-
-def _retyped(texts: Column, kind: Kind) -> Column:
-    if kind in (Kind.STRING, Kind.DATE, Kind.DATE_TIME):
-        return texts
-    return F.transform(texts, lambda item: _as_kind(item, Kind.STRING, kind))
-
-
-def _vectorized(
-    function: Function,
-    output: Output,
-    columns: list[Column],
-    shapes: list[bool],
-    problems: tuple[Column, ...],
-) -> _Typed:
-    if any(shapes) or len(function.outputs) > 1:
-        raise MappingError(
-            f"the function {function.iri} works on whole columns and cannot take or give several "
-            "values for a record",
-            hint="Register it without vectorized=True.",
-        )
-    # pandas_udf's overloads want to know how many Series the code takes.
-    make: Any = pandas_udf
-    answer = make(function.code, StringType())
-    if not function.deterministic:
-        answer = answer.asNondeterministic()
-    column = _as_kind(answer(*columns), Kind.STRING, output.kind)
-    return _Typed(column, output.kind, False, None, problems)
-
-
-class _Call:
-    """Calls a user's function for one record, for each combination of several values."""
-
-    __name__ = "quadweir_user_function"
-
-    def __init__(self, function: Function, index: int, shapes: tuple[bool, ...]) -> None:
-        self._code = function.code
-        self._iri = function.iri
-        self._index = index if len(function.outputs) > 1 else None
-        self._kinds = tuple(parameter.kind for parameter in function.parameters)
-        self._shapes = shapes
-
-    def __call__(self, *values: Any) -> dict[str, Any]:
-        found: list[str] = []
-        assert self._code is not None
-        try:
-            choices = [
-                self._choices(value, kind, many)
-                for value, kind, many in zip(values, self._kinds, self._shapes, strict=True)
-            ]
-            for arguments in itertools.product(*choices):
-                answer = self._code(*arguments)
-                if self._index is not None and answer is not None:
-                    answer = answer[self._index]
-                found.extend(_texts(answer))
-        except Exception as error:
-            return {
-                "values": None,
-                "problem": f"the function {self._iri} failed: {type(error).__name__}: {error}",
-            }
-        return {"values": found, "problem": None}
-
-    def _choices(self, value: Any, kind: Kind, many: bool) -> list[Any]:
-        if kind is Kind.LIST:
-            return [[] if value is None else list(value)]
-        if many:
-            return [] if value is None else [_typed(item, kind) for item in value]
-        return [_typed(value, kind)]
-
-
-def _typed(value: str | None, kind: Kind) -> Any:
-    if value is None:
-        return None
-    match kind:
-        case Kind.INTEGER:
-            return int(value)
-        case Kind.NUMBER:
-            return float(value)
-        case Kind.BOOLEAN:
-            return value.strip().lower() in ("true", "1")
-        case _:
-            return value
-
-
-def _texts(answer: Any) -> list[str]:
-    if answer is None:
-        return []
-    if isinstance(answer, (list, tuple, set, frozenset)):
-        return [text for item in answer for text in _texts(item)]
-    if isinstance(answer, bool):
-        return ["true" if answer else "false"]
-    return [str(answer)]

@@ -1,0 +1,88 @@
+"""What the machine refused, told as something the user can act on.
+
+Files go away, disks fill up and paths lead nowhere while a run is under way. Python reports that
+as an `OSError`; Spark wraps Java's own text, without an errno, into an exception of its own.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import zipfile
+from collections.abc import Iterator
+from typing import Final
+
+from quadweir.errors import EnvironmentProblem, QuadweirError, SourceError
+
+_SPACE: Final = "Free some space there, or choose another folder."
+_RIGHTS: Final = "Check who owns it and its mode, and that it is not mounted read-only."
+_GONE: Final = "It was moved or deleted, perhaps during the run."
+_PATH: Final = "Choose a shorter path."
+_LOOP: Final = "Name the file itself; the links lead to one another."
+
+_BY_NUMBER: Final[dict[int, tuple[str, str]]] = {
+    errno.ENOSPC: ("no space left on {}", _SPACE),
+    errno.EDQUOT: ("no space left on {}: the quota is used up", _SPACE),
+    errno.EACCES: ("no permission for {}", _RIGHTS),
+    errno.EPERM: ("no permission for {}", _RIGHTS),
+    errno.EROFS: ("{} can only be read", _RIGHTS),
+    errno.ENOENT: ("there is no {}", _GONE),
+    errno.ENAMETOOLONG: ("the path is too long: {}", _PATH),
+    errno.ELOOP: ("{} is a link that leads to itself", _LOOP),
+    errno.ENOTDIR: ("{} goes through a file that is no folder", "Check the path."),
+    errno.EISDIR: ("{} is a folder", "Name a file."),
+    errno.EMFILE: ("too many files are open, at {}", "Raise the limit with `ulimit -n`."),
+    errno.EIO: ("the disk failed at {}", "Check the disk."),
+}
+# What Java says, and the number it stands for.
+_BY_TEXT: Final = (
+    (re.compile(r"(?:(/[^\s:()]*)[: (]+)?No space left on device"), errno.ENOSPC),
+    (re.compile(r"(?:(/[^\s:()]*)[: (]+)?Disk quota exceeded"), errno.EDQUOT),
+    (re.compile(r"(?:(/[^\s:()]*)[: (]+)?Read-only file system"), errno.EROFS),
+    (re.compile(r"(?:(/[^\s:()]*)[: (]+)?Permission denied"), errno.EACCES),
+    (re.compile(r"AccessDeniedException: (/[^\s:()]*)"), errno.EACCES),
+    (re.compile(r"(?:(/[^\s:()]*)[: (]+)?File name too long"), errno.ENAMETOOLONG),
+    (re.compile(r"(?:(/[^\s:()]*)[: (]+)?Too many levels of symbolic links"), errno.ELOOP),
+    (re.compile(r"(?:(/[^\s:()]*)[: (]+)?Too many open files"), errno.EMFILE),
+    (re.compile(r"NoSuchFileException: (/[^\s:()]*)"), errno.ENOENT),
+)
+_LONGEST: Final = 200
+
+
+def known_fault(error: BaseException) -> QuadweirError | None:
+    """Say what the machine refused, or None if the error is something else.
+
+    >>> known_fault(OSError(errno.ENOSPC, "No space left on device", "/out/a.nt")).message
+    'no space left on /out/a.nt'
+    """
+    for each in _chain(error):
+        if isinstance(each, OSError) and each.errno in _BY_NUMBER:
+            name = each.filename2 if each.filename is None else each.filename
+            if isinstance(name, bytes):
+                name = name.decode("utf-8", "replace")
+            return _fault(each.errno, name if isinstance(name, str) else None)
+        if isinstance(each, ValueError) and "embedded null" in str(each):
+            return SourceError("a path has a NUL character in it", hint="Take it out.")
+        if isinstance(each, zipfile.BadZipFile):
+            return SourceError(f"not a zip file that can be read: {each}")
+    text = str(error)
+    for pattern, number in _BY_TEXT:
+        if found := pattern.search(text):
+            return _fault(number, found[1])
+    return None
+
+
+def _fault(number: int, name: str | None) -> QuadweirError:
+    message, hint = _BY_NUMBER[number]
+    shown = name if name is None or len(name) <= _LONGEST else f"{name[:_LONGEST]}..."
+    return EnvironmentProblem(message.format(shown or "a file or folder in use"), hint=hint)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Give an error, what caused it, what caused that."""
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        yield at
+        at = at.__cause__ or at.__context__

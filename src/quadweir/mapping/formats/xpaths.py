@@ -1,0 +1,126 @@
+"""XPath by lxml, with regular expressions in linear time and limited work.
+
+lxml gives XPath the functions of EXSLT, and matches with Python's `re`, which backtracks; here RE2
+matches. A path that goes through the document several times (`//*//*`) is tried only where the
+number of combinations is not beyond a limit: libxml2 cannot be stopped once it has begun.
+
+Spec: http://exslt.org/regexp/
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any, Final
+
+from lxml import etree
+
+from quadweir.errors import LimitError
+from quadweir.mapping.functions.patterns import compiled
+
+MOST_COMBINATIONS: Final = 1_000_000_000
+"""How many combinations of nodes a path may try in one document or element."""
+
+_EXSLT: Final = "http://exslt.org/regular-expressions"
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
+_AXES: Final = "descendant|descendant-or-self|ancestor|ancestor-or-self|following|preceding"
+# A step that may look at the whole document, and the local name that it asks for.
+_FAR: Final = re.compile(
+    rf"(?://|\b(?:{_AXES}|following-sibling|preceding-sibling)\s*::)\s*(?:[\w.\-]+:(?!:))?([\w.\-]+|\*)?"
+)
+
+
+def compile_xpath(path: str, namespaces: Mapping[str, str]) -> Callable[[Any], Any]:
+    """Prepare a path, to be called with an element.
+
+    The function that is returned raises a LimitError if there are too many combinations.
+    """
+    xpath: Callable[[Any], Any] = etree.XPath(
+        path,
+        namespaces=dict(namespaces),
+        extensions=_FUNCTIONS,
+        regexp=False,
+        smart_strings=False,
+    )
+    wanted = [name or "*" for name in _FAR.findall(_QUOTED.sub("''", path))]
+    if len(wanted) < 2:
+        return xpath
+
+    def limited(element: Any) -> Any:
+        _check(path, wanted, element)
+        return xpath(element)
+
+    return limited
+
+
+def _check(path: str, wanted: list[str], element: Any) -> None:
+    # A reference may look above its element.
+    root = element.getroot() if hasattr(element, "getroot") else element
+    if path.startswith("/") or "::" in path or ".." in path:
+        root = root.getroottree().getroot()
+    counts = Counter(etree.QName(each).localname for each in root.iter(etree.Element))
+    counts["*"] = counts.total()
+    # What is no element (text(), node()) is counted as if each were.
+    steps = [counts[name] if name in counts else counts["*"] * _is_test(name) for name in wanted]
+    combinations = prod(steps)
+    if combinations > MOST_COMBINATIONS:
+        raise LimitError(
+            f"the XPath {path[:200]} may try {combinations:,} combinations of nodes, "
+            f"and the limit is {MOST_COMBINATIONS:,}",
+            detail="Each // goes through all that is below each node found before it.",
+            hint="Name the elements that lead there instead.",
+        )
+
+
+def _is_test(name: str) -> bool:
+    """Tell whether a step asks for a kind of node, not for a name that is not there."""
+    return name in {"node", "text", "."}
+
+
+def _flagged(pattern: str, flags: str) -> Any:
+    return compiled(f"(?i){pattern}" if "i" in flags else pattern)
+
+
+def _string(value: Any) -> str:
+    """Give the string of an argument: of a node set that of its first node."""
+    if isinstance(value, list):
+        return _string(value[0]) if value else ""
+    if isinstance(value, etree._Element):
+        return "".join(value.itertext())
+    return str(value)
+
+
+def _test(_: Any, text: Any, pattern: Any, flags: Any = "") -> bool:
+    return bool(_flagged(_string(pattern), _string(flags)).search(_string(text)))
+
+
+def _match(_: Any, text: Any, pattern: Any, flags: Any = "") -> list[Any]:
+    found = _flagged(_string(pattern), _string(flags))
+    if "g" in _string(flags):
+        texts = [each.group(0) for each in found.finditer(_string(text))]
+    else:
+        first = found.search(_string(text))
+        texts = [] if first is None else [first.group(0), *(one or "" for one in first.groups())]
+    elements = [etree.Element("match") for _ in texts]
+    for element, one in zip(elements, texts, strict=True):
+        element.text = one
+    return elements
+
+
+def _replace(_: Any, text: Any, pattern: Any, flags: Any, replacement: Any) -> str:
+    found = _flagged(_string(pattern), _string(flags))
+    # The replacement is text: EXSLT has no references to groups.
+    return str(
+        found.sub(
+            lambda _: _string(replacement), _string(text), count=0 if "g" in _string(flags) else 1
+        )
+    )
+
+
+_FUNCTIONS: Final = {
+    (_EXSLT, "test"): _test,
+    (_EXSLT, "match"): _match,
+    (_EXSLT, "replace"): _replace,
+}

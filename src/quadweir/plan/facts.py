@@ -1,0 +1,35 @@
+"""What a planner may know of static data: how many solutions sub-patterns have in it.
+
+A planner that knows nothing assumes that every pattern may match. Its plan is right for any data; it is
+slower only where C-SPARQL matches windows and static data as one graph (A1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, final
+
+from quadweir.algebra.query import ContinuousQuery
+
+
+@final
+@dataclass(frozen=True)
+class StaticFacts:
+    """How many solutions sub-patterns have in static data.
+
+    Attributes:
+        counts: For sub-patterns that were solved (`nodes.StaticRelation.query`), how many there are.
+        is_empty: Whether there is no static data at all.
+    """
+
+    counts: Mapping[ContinuousQuery, int] = field(default_factory=dict)
+    is_empty: bool = False
+
+    def may_match(self, query: ContinuousQuery) -> bool:
+        """Tell whether a sub-pattern may have solutions."""
+        return not self.is_empty and self.counts.get(query, 1) > 0
+
+
+NOTHING_KNOWN: Final = StaticFacts()
+NO_STATIC_DATA: Final = StaticFacts(is_empty=True)

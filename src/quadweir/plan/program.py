@@ -1,0 +1,264 @@
+"""What the shards of a query run, before it is decided how rows are spread over them.
+
+`program_of` decides from the algebra, the streams there are and facts about static data whether answers
+are eager, periodic or recomputed, and which windows tell that something changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import final
+
+from quadweir.algebra.analyze import check_windows, compares_derivations
+from quadweir.algebra.emptiness import needs_content
+from quadweir.algebra.query import (
+    AskForm,
+    ConstructForm,
+    ContinuousQuery,
+    DescribeForm,
+    SelectForm,
+)
+from quadweir.algebra.scopes import in_scope
+from quadweir.algebra.streams import OutputOperator, ReportPolicy
+from quadweir.errors import UnsupportedError
+from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
+from quadweir.plan.incremental import IncrementalPlanner
+from quadweir.plan.nodes import (
+    GRAPH_NAME,
+    Exchange,
+    Match,
+    Mode,
+    PlanNode,
+    Recompute,
+    Report,
+    Source,
+    StaticRelation,
+    Window,
+    walk,
+)
+from quadweir.plan.shapes import answer_variables, is_eager, modifiers_of
+from quadweir.sharing import Template
+from quadweir.terms import Variable
+
+
+@final
+@dataclass(frozen=True)
+class Program:
+    """The nodes of one query, or of one stage of it.
+
+    Attributes:
+        query: The query, best optimised.
+        streams: The streams there are.
+        report: How answers are made of the solutions.
+        sources: The windows over streams, in the order in which shards know them.
+        eager: Whether answers leave as soon as their parts have arrived (E1).
+        why_not: Why the query is evaluated from scratch at its reports, if it is.
+        template: What the query is a template of, if it stands for many.
+        instants: Of a template, the window and the variable of each time that routing looks at.
+        sent: What this stage sends to the next; None in the last stage.
+    """
+
+    query: ContinuousQuery
+    streams: tuple[str, ...]
+    report: Report
+    sources: tuple[Source, ...]
+    eager: bool = False
+    why_not: str | None = None
+    template: Template | None = None
+    instants: tuple[tuple[int, Variable], ...] = ()
+    sent: Exchange | None = None
+
+    @property
+    def root(self) -> PlanNode:
+        """What is computed: the solutions, or what goes on to the next stage."""
+        return self.report.input if self.sent is None else self.sent.input
+
+    @cached_property
+    def nodes(self) -> tuple[PlanNode, ...]:
+        """All nodes of this stage, each after its inputs; those that only track come last."""
+        found = [each for each in walk(self.root, *self.tracked) if not isinstance(each, Report)]
+        return tuple(found)
+
+    @property
+    def tracked(self) -> tuple[PlanNode, ...]:
+        """What tells when the content of windows changes; only the first stage sees windows."""
+        return self.report.tracked if self.received is None else ()
+
+    @cached_property
+    def received(self) -> Exchange | None:
+        """What the stage before sends; None in the first stage."""
+        found = [each for each in walk(self.root) if isinstance(each, Exchange)]
+        return found[0] if found else None
+
+    @cached_property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows over matches, in the order in which shards know them."""
+        return tuple(each for each in self.nodes if isinstance(each, Window))
+
+    @property
+    def matches(self) -> tuple[Match, ...]:
+        """What is matched in streams, in the order of windows."""
+        return tuple(each.match for each in self.windows)
+
+    @cached_property
+    def trackers(self) -> frozenset[int]:
+        """The places of matches that only tell when contents change."""
+        used = set(walk(self.root))
+        return frozenset(n for n, each in enumerate(self.windows) if each not in used)
+
+    @property
+    def static(self) -> tuple[StaticRelation, ...]:
+        """The static relations."""
+        return tuple(each for each in self.nodes if isinstance(each, StaticRelation))
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The columns of what this stage gives."""
+        return answer_variables(self.query) if self.sent is None else self.sent.variables
+
+    def stages(self, exchange: Exchange, above: PlanNode) -> tuple[Program, Program]:
+        """Cut it in two: `above` is the root of the second stage, and reads `exchange`."""
+        first = replace(self, sent=exchange)
+        return first, replace(self, report=replace(self.report, input=above), sources=())
+
+
+def program_of(
+    query: ContinuousQuery,
+    *,
+    streams: Sequence[str] = (),
+    facts: StaticFacts = NOTHING_KNOWN,
+    template: Template | None = None,
+    incremental: bool = True,
+) -> Program:
+    """Decide what is computed for a query.
+
+    Args:
+        query: The query; best optimised.
+        streams: The streams there are; only windows over a stream variable need them.
+        facts: What is known of static data.
+        template: What the query is a template of; answers then say whose they are.
+        incremental: False to evaluate the query from scratch at every report; for comparison.
+
+    Raises:
+        UnsupportedError: the query is a DESCRIBE.
+        PlanError: its windows do not fit together.
+    """
+    check_windows(query)
+    if isinstance(query.form, DescribeForm):
+        raise UnsupportedError(
+            "DESCRIBE is not kept up to date over windows",
+            hint="Use CONSTRUCT and say which triples are wanted.",
+            span=query.span,
+        )
+    reason = "asked for"
+    if incremental:
+        can_be_eager = is_eager(query) and needs_content(query.pattern)
+        for eager in (True, False) if can_be_eager else (False,):
+            planner = IncrementalPlanner(query, streams, facts, eager=eager, template=template)
+            found = _incremental(planner)
+            if not planner.obstacles:
+                return found
+        reason = planner.obstacles[0]
+    planner = IncrementalPlanner(query, streams, facts, eager=False, template=template)
+    return _recomputed(planner, reason)
+
+
+def _incremental(planner: IncrementalPlanner) -> Program:
+    query = planner.query
+    # An order alone is seen only where a report is told as a whole.
+    modifiers, inner = modifiers_of(query.pattern, orders=query.output is OutputOperator.RSTREAM)
+    root = planner.plan(inner)
+    if planner.instants and not planner.eager:
+        planner.obstacles.append("windows of different lengths")
+    template = planner.template
+    # A router looks at more than what is answered.
+    columns = (
+        *answer_variables(query),
+        *(template.parameters if template is not None else ()),
+        *(variable for _, variable in planner.instants),
+    )
+    mode = Mode.DIFFERENCES
+    if isinstance(query.form, AskForm) or modifiers:
+        mode = Mode.WHOLE
+        if modifiers and not isinstance(query.form, SelectForm | ConstructForm):
+            planner.obstacles.append("LIMIT or OFFSET under ASK")
+    elif planner.eager:
+        mode = Mode.EAGER
+    elif query.output is OutputOperator.RSTREAM:
+        mode = Mode.EVERYTHING
+    is_told_whole = (
+        query.output is OutputOperator.RSTREAM
+        or isinstance(query.form, AskForm)
+        or not needs_content(query.pattern)
+    )
+    found = _program(planner, root, mode, columns, track=is_told_whole)
+    if not modifiers:
+        return found
+    modified = tuple(sorted(in_scope(inner, query)))
+    report = replace(found.report, modifiers=tuple(modifiers), modified=modified)
+    return replace(found, report=report)
+
+
+def _recomputed(planner: IncrementalPlanner, reason: str) -> Program:
+    query = planner.query
+    sources = _sources(planner)
+    windows = (
+        *(planner.triples(source, timed=True) for source in sources),
+        *(
+            planner.triples(source, timed=True, graph=GRAPH_NAME)
+            for source in sources
+            if planner.has_graphs(source)
+        ),
+    )
+    columns = answer_variables(query)
+    root = Recompute(query, windows, columns, reason)
+    return replace(
+        _program(planner, root, Mode.WHOLE, columns, track=True), eager=False, why_not=reason
+    )
+
+
+def _program(
+    planner: IncrementalPlanner,
+    root: PlanNode,
+    mode: Mode,
+    columns: tuple[Variable, ...],
+    *,
+    track: bool,
+) -> Program:
+    query = planner.query
+    sources = _sources(planner)
+    on_close = reports_on_close(query)
+    is_tracked = query.report.non_empty_only or (track and not on_close)
+    report = Report(
+        root,
+        mode,
+        query.output,
+        columns,
+        derivations=compares_derivations(query),
+        tracked=tuple(each for source in sources if is_tracked for each in planner.content(source)),
+        on_close=on_close,
+    )
+    return Program(
+        query,
+        tuple(planner.streams),
+        report,
+        sources,
+        eager=planner.eager,
+        template=planner.template,
+        instants=tuple(planner.instants),
+    )
+
+
+def _sources(planner: IncrementalPlanner) -> tuple[Source, ...]:
+    return tuple(
+        source
+        for number in range(len(planner.query.windows))
+        for source in planner.sources_of(number)
+    )
+
+
+def reports_on_close(query: ContinuousQuery) -> bool:
+    """Tell whether a query reports at instants of its own rather than when something changes."""
+    return query.tick.every_ms is not None or query.report.policy is ReportPolicy.ON_CLOSE

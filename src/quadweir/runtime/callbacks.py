@@ -1,0 +1,34 @@
+"""Calls from Spark's Java to this process, which only that Java may make.
+
+Spark writes the batches of a stream by a call from Java to Python, through a port of this machine. PySpark
+asks nothing of whoever connects to it, so any user of the machine could make calls, and end a query. Here
+both ends get a token. Java's end takes one only when it is made, and loses it when it learns the port
+(`PythonClient.copyWith` of Py4J 0.10.9), so its field is set.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def guard_callbacks(spark: SparkSession) -> None:
+    """Have whoever connects to the port for calls from Java say a token first."""
+    from py4j.java_gateway import JavaObject
+    from pyspark import java_gateway
+
+    start: Any = java_gateway.ensure_callback_server_started
+    gateway: Any = spark.sparkContext._gateway
+    parameters = gateway.callback_server_parameters
+    if parameters.auth_token is not None:
+        return
+    # First of all, so that the port never answers without it.
+    parameters.auth_token = secrets.token_hex(32)
+    start(gateway)
+    java = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()
+    field = gateway.jvm.java.lang.Class.forName("py4j.CallbackClient").getDeclaredField("authToken")
+    field.setAccessible(True)
+    field.set(java, parameters.auth_token)
