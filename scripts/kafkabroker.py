@@ -30,7 +30,7 @@ from typing import NoReturn
 from xml.sax.saxutils import escape
 
 from quadweir.errors import QuadweirError, SourceError
-from quadweir.runtime.java import find_java
+from quadweir.runtime.spark.java import find_java
 from quadweir.sources.kafka import CONNECTOR_NOTE, broker_folder, check_broker, connector_folder
 
 SCALA = "2.13"

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from quadweir import rows
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.runtime.besidefiles import AnswerFiles, answer_file
-from quadweir.runtime.exchange import Packer
-from quadweir.runtime.handover import MOMENT, MOST_BITS
-from quadweir.runtime.matchbits import MatchBits, word_of
-from quadweir.runtime.matching import END
-from quadweir.runtime.processor import Timing
-from quadweir.runtime.shardworker import Arrived, HeldShards, Place, Told, Work
+from quadweir.runtime.host.answerfiles import AnswerFiles, answer_file
+from quadweir.runtime.host.worker import Arrived, HeldShards, Place, Told, Work
+from quadweir.runtime.match.bits import MatchBits, word_of
+from quadweir.runtime.match.matching import END
+from quadweir.runtime.shard.hosted import Timing
+from quadweir.runtime.wire.handover import MOMENT, MOST_BITS
+from quadweir.runtime.wire.pack import Packer
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import Quad
 from quadweir.testing import Answer

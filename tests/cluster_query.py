@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from brokers import until
-from quadweir.runtime.session import build
+from quadweir.runtime.spark.session import build
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sinks.start import wait

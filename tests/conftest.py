@@ -49,7 +49,7 @@ def suites() -> Path:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one session of the run: starting one takes seconds."""
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
 
     session = build(master="local[2]", shards=2, app_name="quadweir-tests")
     yield session

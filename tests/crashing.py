@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from quadweir.runtime.session import build
+from quadweir.runtime.spark.session import build
 from quadweir.sinks.deadletters import with_dead_letters
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat

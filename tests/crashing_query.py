@@ -14,7 +14,7 @@ from pathlib import Path
 
 from quadweir import Engine
 from quadweir.commands.querystreams import Named, declare
-from quadweir.runtime.session import build
+from quadweir.runtime.spark.session import build
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.kafka import KafkaSink
 from quadweir.sinks.lines import LineFormat

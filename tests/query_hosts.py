@@ -33,12 +33,13 @@ from quadweir.plan.nodes import StaticRelation
 from quadweir.plan.program import program_of
 from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.plan.wanted import Wanted
-from quadweir.runtime import exchange, hosting
-from quadweir.runtime.bounded import BoundedRun, ShardSpec
-from quadweir.runtime.exchange import BLOB, FIRST, SHARD_KEY, Packer
-from quadweir.runtime.matchbits import STREAM, TOLD, Field, MatchBits, shard_by
-from quadweir.runtime.matching import END, HASH, VALUES, stream_numbers
-from quadweir.runtime.processor import HostedShard, ShardProcessor, Timing
+from quadweir.runtime.host.bounded import BoundedRun, ShardSpec
+from quadweir.runtime.match.bits import STREAM, TOLD, Field, MatchBits, shard_by
+from quadweir.runtime.match.matching import END, HASH, VALUES, stream_numbers
+from quadweir.runtime.shard import hosting
+from quadweir.runtime.shard.hosted import HostedShard, ShardProcessor, Timing
+from quadweir.runtime.wire import pack as exchange
+from quadweir.runtime.wire.pack import BLOB, FIRST, SHARD_KEY, Packer
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.terms import IRI, Quad, Term, Variable, parse_term

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from quadweir.entailment.schema import Axiom, Schema, SchemaWarning
     from quadweir.mapping.model import Mapping
     from quadweir.runtime.claims import Claim
-    from quadweir.runtime.feeds import Feed
+    from quadweir.runtime.match.feeds import Feed
     from quadweir.runtime.query import RegisteredQuery
-    from quadweir.runtime.session import SessionReport
+    from quadweir.runtime.spark.session import SessionReport
     from quadweir.sinks.start import Sink
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.sources.rdf_files import RdfFiles
@@ -48,7 +48,7 @@ class Engine:
         master: str | None = None,
         shards: int | None = None,
     ) -> None:
-        from quadweir.runtime.session import adopt, build
+        from quadweir.runtime.spark.session import adopt, build
 
         if spark is not None and (master is not None or shards is not None):
             raise UsageError(
@@ -251,8 +251,8 @@ class Engine:
         from pyspark.sql import functions as F
 
         from quadweir import rows
-        from quadweir.runtime.feeds import Feed
-        from quadweir.runtime.matching import END
+        from quadweir.runtime.match.feeds import Feed
+        from quadweir.runtime.match.matching import END
         from quadweir.runtime.query import RegisteredQuery
         from quadweir.sources.provided import as_statements, check_statements
 
@@ -322,7 +322,7 @@ class Engine:
         from quadweir.mapping.check import check_mapping
         from quadweir.mapping.files import Folders
         from quadweir.mapping.model import Mapping
-        from quadweir.runtime.mapped import MappedStreams
+        from quadweir.runtime.match.mapped import MappedStreams
         from quadweir.sources.declare import AHEAD, LIVE_DELAY
 
         read = mapping if isinstance(mapping, Mapping) else Mapping.read(mapping)
@@ -456,7 +456,7 @@ class Engine:
         return feed.open(predicate if predicate != feed.timed_by else None, None)
 
     def _feeds(self) -> dict[str, Feed]:
-        from quadweir.runtime.feeds import Feed
+        from quadweir.runtime.match.feeds import Feed
         from quadweir.sources.declare import FromPredicate, ReplaySource
 
         def feed(declared: StreamDeclaration) -> Feed:

@@ -16,7 +16,7 @@ from properties.dense import Feed, arrivals, dense_questions, feeds, static_data
 from properties.strategies import ALLOW, EVERYTHING, windowed, windowings
 from quadweir.algebra.query import DescribeForm
 from quadweir.algebra.streams import OutputOperator
-from quadweir.runtime import hosting
+from quadweir.runtime.shard import hosting
 from quadweir.syntax import parse
 from quadweir.terms import Quad
 from quadweir.testing import Oracle, diff_answers

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from quadweir.runtime.callbacks import guard_callbacks
+from quadweir.runtime.spark.callbacks import guard_callbacks
 
 WAIT_SECONDS = 30
 

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from quadweir.algebra.functions import default_context
 from quadweir.algebra.patterns import Filter
 from quadweir.algebra.scalar import holds
-from quadweir.runtime.columns import judge, may_hold
-from quadweir.runtime.running import is_edge
+from quadweir.runtime.match.columns import judge, may_hold
+from quadweir.runtime.match.edges import is_edge
 from quadweir.syntax.read import parse
 from quadweir.terms import IRI, BlankNode, Literal, Term, Variable
 from quadweir.vocab import XSD

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from quadweir import Engine, rows
 from quadweir.algebra.work import VARIABLE, most_work
 from quadweir.errors import UsageError
-from quadweir.runtime.session import LOCAL_CHECKPOINTS, adopt
+from quadweir.runtime.spark.session import LOCAL_CHECKPOINTS, adopt
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from spark_queries import lines_of

@@ -16,9 +16,9 @@ from quadweir.entailment.schema import TYPE, Axiom, Kind, Schema
 from quadweir.entailment.table import Table
 from quadweir.optimize import optimize
 from quadweir.plan.query import plan_query
-from quadweir.runtime.bounded import ShardSpec, answer_bounded
-from quadweir.runtime.matchbits import word_of
-from quadweir.runtime.matching import match_statements
+from quadweir.runtime.host.bounded import ShardSpec, answer_bounded
+from quadweir.runtime.match.bits import word_of
+from quadweir.runtime.match.matching import match_statements
 from quadweir.sources.schemafiles import read_schema
 from quadweir.syntax import parse
 from quadweir.terms import IRI, BlankNode, Literal, Quad
@@ -143,10 +143,10 @@ def test_a_class_with_many_below_it_is_looked_up_in_one_set(spark: SparkSession)
 def test_the_social_media_example_finds_who_talks_on_both_channels(
     spark, capsysbinary, monkeypatch, tmp_path
 ):
-    import quadweir.runtime.session
+    import quadweir.runtime.spark.session
     from quadweir.cli import main
 
-    monkeypatch.setattr(quadweir.runtime.session, "build", lambda **_: spark)
+    monkeypatch.setattr(quadweir.runtime.spark.session, "build", lambda **_: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _self: None)
     words = ["query", str(EXAMPLE / "same-place.rq"), "--schema", str(EXAMPLE / "schema.ttl")]
     words += ["--static", str(EXAMPLE / "accounts.ttl"), "--verify", "--why"]

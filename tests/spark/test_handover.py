@@ -15,16 +15,16 @@ from pyspark.sql import functions as F
 from quadweir import Engine, rows
 from quadweir.plan.query import QueryPlan
 from quadweir.runtime import query as running
-from quadweir.runtime.exchange import BLOB, BLOB_SCHEMA, SHARD_KEY, Packer
-from quadweir.runtime.handover import (
+from quadweir.runtime.match.bits import MatchBits
+from quadweir.runtime.match.matching import match_statements, stream_numbers
+from quadweir.runtime.wire.handover import (
     TERM_BITS,
     counting_rows,
     pack_matches,
     padded,
     stages_in_python,
 )
-from quadweir.runtime.matchbits import MatchBits
-from quadweir.runtime.matching import match_statements, stream_numbers
+from quadweir.runtime.wire.pack import BLOB, BLOB_SCHEMA, SHARD_KEY, Packer
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sources.streamfiles import Element

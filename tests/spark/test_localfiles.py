@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from quadweir.runtime.localfiles import use_local_files
+from quadweir.runtime.spark.localfiles import use_local_files
 
 
 @pytest.fixture

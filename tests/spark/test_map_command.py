@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyoxigraph as ox
 import pytest
 
-import quadweir.runtime.session
+import quadweir.runtime.spark.session
 from quadweir.cli import main
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def call(
     spark: SparkSession, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> Call:
     """Type `quadweir map ...`: exit code, standard output, standard error; Spark runs already."""
-    monkeypatch.setattr(quadweir.runtime.session, "build", lambda **_: spark)
+    monkeypatch.setattr(quadweir.runtime.spark.session, "build", lambda **_: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _: None)
 
     def typed(*words: object) -> tuple[int, bytes, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import quadweir.runtime.session
+import quadweir.runtime.spark.session
 from brokers import KafkaBroker, until
 from quadweir import Engine, rows
 from quadweir.cli import main
@@ -92,7 +92,7 @@ WITH_LANES = [
 @pytest.fixture
 def call(spark, capsysbinary, monkeypatch):
     """Type a command in the one session: exit code, standard output, standard error."""
-    monkeypatch.setattr(quadweir.runtime.session, "build", lambda **_: spark)
+    monkeypatch.setattr(quadweir.runtime.spark.session, "build", lambda **_: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _self: None)
 
     def typed(*words: object) -> tuple[int, str, str]:

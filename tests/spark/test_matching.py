@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.plan.query import QueryPlan
-from quadweir.runtime.letters import taken_out
-from quadweir.runtime.matchbits import STREAM, TOLD, MatchBits, shard_by, word_of
-from quadweir.runtime.matching import VALUES, match_statements, stream_numbers
+from quadweir.runtime.match.bits import STREAM, TOLD, MatchBits, shard_by, word_of
+from quadweir.runtime.match.matching import VALUES, match_statements, stream_numbers
+from quadweir.runtime.wire.deadletters import taken_out
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, BlankNode
 from query_hosts import matched, spec_of

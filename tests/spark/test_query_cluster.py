@@ -15,7 +15,7 @@ import pytest
 
 from brokers import REPO, answers, until
 from cluster_query import QUERY
-from quadweir.runtime.java import ensure_java
+from quadweir.runtime.spark.java import ensure_java
 from quadweir.sources.streamfiles import Element
 from quadweir.testing import Oracle, diff_answers
 from spark_queries import LAST, write_batches, written

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
-import quadweir.runtime.session
+import quadweir.runtime.spark.session
 from quadweir.cli import main
 from quadweir.terms import Literal, parse_term
 from quadweir.testing.answers import answers_from_json
@@ -38,7 +38,7 @@ TIMED = """SELECT ?s ?v FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1S STEP PT
 @pytest.fixture
 def ask(spark, capsysbinary, monkeypatch, tmp_path):
     """Run `quadweir query` in the one session; give exit code, output and messages."""
-    monkeypatch.setattr(quadweir.runtime.session, "build", lambda **_: spark)
+    monkeypatch.setattr(quadweir.runtime.spark.session, "build", lambda **_: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _self: None)
     (tmp_path / "s.stream").write_text(STREAM, encoding="utf-8")
     (tmp_path / "static.ttl").write_text("<urn:a> <urn:n> _:b .", encoding="utf-8")

@@ -86,7 +86,7 @@ def shard_processes(driver: int) -> list[int]:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:
             continue
-        if parent == driver and b"quadweir.runtime.shardworker" in words:
+        if parent == driver and b"quadweir.runtime.host.worker" in words:
             found.append(int(folder.name))
     return found
 

@@ -94,7 +94,7 @@ def chosen(victims: str, session: int) -> list[int]:
     known = processes_of(session)
     words = {
         "Java": (b"java",),
-        "workers": (b"pyspark.daemon", b"quadweir.runtime.shardworker"),
+        "workers": (b"pyspark.daemon", b"quadweir.runtime.host.worker"),
     }.get(victims)
     if victims == "driver":
         return [session]

@@ -18,9 +18,10 @@ from brokers import until
 from quadweir import Engine, register, rows
 from quadweir.errors import StateError, UsageError
 from quadweir.functions import REGISTERED
-from quadweir.runtime import beside, stepping
-from quadweir.runtime.fingerprint import Fingerprint
-from quadweir.runtime.shardpool import ShardProcess
+from quadweir.runtime.checkpoint import Fingerprint
+from quadweir.runtime.host import processes as beside
+from quadweir.runtime.host import workers as stepping
+from quadweir.runtime.host.pool import ShardProcess
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sinks.memory import MemorySink

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-import quadweir.runtime.session
+import quadweir.runtime.spark.session
 from brokers import until
 from quadweir.cli import main
-from quadweir.runtime.fingerprint import NAME
+from quadweir.runtime.checkpoint import NAME
 from quadweir.testing.answers import answers_from_json
 from quadweir.testing.recorded import Recorded
 from quadweir.testing.sampling import Sampled
@@ -28,7 +28,7 @@ QUERY = "SELECT ?x ?n { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } ?y <urn:name
 @pytest.fixture
 def live(spark, capsysbinary, monkeypatch, tmp_path):
     """Run `quadweir query --live` in the one session while somebody visits."""
-    monkeypatch.setattr(quadweir.runtime.session, "build", lambda **_: spark)
+    monkeypatch.setattr(quadweir.runtime.spark.session, "build", lambda **_: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _self: None)
     (tmp_path / "q.rq").write_text(QUERY)
     (tmp_path / "in").mkdir()

@@ -13,8 +13,8 @@ import pytest
 from quadweir.errors import UsageError
 from quadweir.fileformats import Compression
 from quadweir.private import make_folder, private_files, replaced, umask
-from quadweir.runtime.session import _quiet_logs
-from quadweir.runtime.shardpool import ShardProcess
+from quadweir.runtime.host.pool import ShardProcess
+from quadweir.runtime.spark.session import _quiet_logs
 from quadweir.sinks.rdf_documents import opened
 
 SOURCES = Path(__file__).parents[2] / "src" / "quadweir"

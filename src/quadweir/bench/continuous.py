@@ -209,7 +209,7 @@ def cores(_spark: SparkSession | None, size: Size, folder: Path) -> Iterator[Fig
 
 def on_cores(count: int, name: str, folder: Path, static: Path) -> Throughput:
     """Measure a query with a Spark of its own, all of it on so many cores."""
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
 
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:count]))
     spark = build(app_name="quadweir-bench", master=f"local[{count}]", shards=count)
@@ -235,7 +235,7 @@ def run(
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Measure sections; each starts with the same Spark, but for `cores`, which has its own."""
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
 
     size = size or Size()
     found: dict[str, list[Figure]] = {}

@@ -102,7 +102,7 @@ def measure_query(
 
 
 def _throughput(registered: RegisteredQuery, memory: int) -> Throughput:
-    from quadweir.runtime.continuous import FIRST_METRICS, METRICS
+    from quadweir.runtime.host.executors import FIRST_METRICS, METRICS
 
     batches = [each for each in registered.recentProgress if each.numInputRows]
     counted = batches[WARM_BATCHES:]

@@ -35,10 +35,10 @@ def compare_matching(
     """
     from quadweir import rows
     from quadweir.engine import Engine
-    from quadweir.runtime.beside import ShardsBeside
-    from quadweir.runtime.exchange import BLOB_SCHEMA, SHARD_KEY, shard_keys
-    from quadweir.runtime.handover import counting_rows, pack_matches
-    from quadweir.runtime.processor import Timing
+    from quadweir.runtime.host.processes import ShardsBeside
+    from quadweir.runtime.shard.hosted import Timing
+    from quadweir.runtime.wire.handover import counting_rows, pack_matches
+    from quadweir.runtime.wire.pack import BLOB_SCHEMA, SHARD_KEY, shard_keys
 
     count = write_streams(Network(), ["posts"], folder, batches=1, triples=triples)
     statements = spark.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "posts"))
@@ -132,7 +132,7 @@ def _open_blobs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Read all matches of all blobs, and forget them."""
     import pyarrow as pa
 
-    from quadweir.runtime.exchange import BLOB
+    from quadweir.runtime.wire.pack import BLOB
 
     for batch in batches:
         for blob in batch.column(BLOB).drop_null():

@@ -291,7 +291,7 @@ def run(
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Measure sections; `merged` sets what comes out beside its targets."""
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
 
     size, about = size or Size(), machine()
     found: list[Point] = []

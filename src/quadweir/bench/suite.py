@@ -50,7 +50,7 @@ class Workbench:
     def spark(self) -> SparkSession:
         """The session, started when it is first asked for."""
         if self._spark is None:
-            from quadweir.runtime.session import build
+            from quadweir.runtime.spark.session import build
 
             self._spark = build(
                 app_name="quadweir-bench", master=f"local[{self.cores}]", shards=self.cores

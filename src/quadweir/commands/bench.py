@@ -36,7 +36,7 @@ def ntriples(
 ) -> None:
     """N-Triples to quad rows, next to a plain scan and pyoxigraph."""
     from quadweir.bench.ntriples import run
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
 
     console = stderr_console()
     with console.status("starting Spark") as status:
@@ -67,7 +67,7 @@ def mapping(
 ) -> None:
     """Records to triples by RML, next to Spark jobs written by hand and Morph-KGC."""
     from quadweir.bench.mapping import SECTIONS, report, run
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
 
     for section in sections or ():
         if section not in SECTIONS:
@@ -101,7 +101,7 @@ def mapping_latency(
 ) -> None:
     """From Kafka to Kafka through a mapping: real-time mode and micro-batches."""
     from quadweir.bench.latency import SLOTS, run
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
     from quadweir.sources.kafka import check_broker
 
     check_broker(kafka)
@@ -317,7 +317,7 @@ def ndw(
     from quadweir.bench.ndw.bench import QUICK, SECTIONS, Size, run
     from quadweir.bench.ndw.report import build as build_report
     from quadweir.bench.page import write
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
     from quadweir.sources.kafka import check_broker
 
     for section in sections or ():

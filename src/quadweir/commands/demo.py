@@ -95,7 +95,7 @@ def demo(
     reports where cars crawl. The demo needs no network.
     """
     from quadweir.bench.motorway import write_recording
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
 
     _clear(output)
     console = stderr_console()

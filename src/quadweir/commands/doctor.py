@@ -140,7 +140,7 @@ def check_packages() -> Finding:
 
 def check_java() -> Finding:
     """Find a Java and run it."""
-    from quadweir.runtime.java import find_java
+    from quadweir.runtime.spark.java import find_java
 
     try:
         java = find_java(os.environ)
@@ -195,7 +195,7 @@ def check_disk() -> Iterator[Finding]:
 
 def check_spark() -> Iterator[Finding]:
     """Start a session, run a job in the JVM and one in the Python workers."""
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
 
     stderr_console().print("starting Spark ...", style="dim")
     began = time.monotonic()

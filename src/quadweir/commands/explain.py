@@ -151,9 +151,9 @@ def _spark_plan(query: ContinuousQuery, shards: int | None, schema: Schema | Non
     """Spark's own plan over streams of no elements: it depends on the query alone."""
     from quadweir import rows
     from quadweir.commands.interrupts import quieten_gateway
-    from quadweir.runtime.feeds import Feed
+    from quadweir.runtime.match.feeds import Feed
     from quadweir.runtime.query import RegisteredQuery
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
     from quadweir.terms import IRI
 
     session = build(app_name="quadweir-explain", shards=shards)

@@ -140,7 +140,7 @@ def _generate(parameters: Parameters, out: Path, with_spark: bool | None) -> dic
         if not with_spark:
             return write(parameters, out, on_step=tell)
         from quadweir.bench.lsbench.cluster import generate_with_spark
-        from quadweir.runtime.session import build
+        from quadweir.runtime.spark.session import build
 
         tell("starting Spark")
         spark = build(app_name="quadweir-lsbench")

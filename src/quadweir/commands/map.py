@@ -227,7 +227,7 @@ def _bounded(model: Mapping, job: Job, explain: bool, as_json: bool) -> None:
     from quadweir.mapping.check import check_mapping
     from quadweir.mapping.live import check_sources
     from quadweir.mapping.run import check_graphs, run_bounded
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
 
     check_mapping(model)
     check_graphs(model, job.syntax)

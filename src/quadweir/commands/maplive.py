@@ -60,7 +60,7 @@ def run(mapping: RmlMapping, options: LiveOptions) -> None:
     from quadweir.mapping.live import check_realtime_sources, check_sources, reads_streams
     from quadweir.mapping.run import check_graphs
     from quadweir.runtime.claims import Claim
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
     from quadweir.sinks.lines import LineFormat
     from quadweir.sinks.rdf_documents import Syntax
     from quadweir.sources.declare import load

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.commands.joinview import JoinReport, read_reports, tables_of
-from quadweir.runtime.progress import is_batch
+from quadweir.runtime.spark.progress import is_batch
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

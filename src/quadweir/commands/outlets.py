@@ -187,7 +187,7 @@ class KafkaOutlet(Outlet):
     def open(self) -> None:
         from pyspark.sql import SparkSession
 
-        from quadweir.runtime.session import build
+        from quadweir.runtime.spark.session import build
         from quadweir.sources.kafka import check_broker, connector_jars, missing_connector
 
         check_broker(self._servers)

@@ -115,7 +115,7 @@ def check_checkpoint(checkpoint: Path, query: ContinuousQuery) -> None:
         StateError: it was.
     """
     from quadweir.optimize.pipeline import optimize
-    from quadweir.runtime.fingerprint import Fingerprint
+    from quadweir.runtime.checkpoint import Fingerprint
 
     Fingerprint.check_query(checkpoint, optimize(query).query)
 

@@ -559,7 +559,7 @@ def _reader(asked: _Asked) -> Iterator[Engine | None]:
         yield None
         return
     from quadweir.commands.interrupts import quieten_gateway
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
 
     spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
     quieten_gateway()
@@ -589,7 +589,7 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
     """Answer by the engine; tells whether the oracle, if asked, agrees."""
     from quadweir.commands.interrupts import quieten_gateway
     from quadweir.commands.queryoutput import write_bounded
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
     from quadweir.testing.frames import answers_from_rows
 
     declarations = asked.declarations(live=False)

@@ -74,7 +74,7 @@ def run(asked: LiveQuery) -> None:
     from quadweir.engine import Engine
     from quadweir.runtime.claims import Claim
     from quadweir.runtime.query import ANSWERS
-    from quadweir.runtime.session import build
+    from quadweir.runtime.spark.session import build
     from quadweir.sinks.start import wait
     from quadweir.testing.recorded import Recorded, reach_ms
     from quadweir.testing.sampling import Sampled, SampledSink

@@ -25,7 +25,7 @@ from quadweir.errors import InternalError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS
 from quadweir.kernel.shard import Shard
-from quadweir.runtime.letters import LETTER
+from quadweir.runtime.wire.deadletters import LETTER
 from quadweir.terms import BlankNode, Variable
 
 if TYPE_CHECKING:

@@ -34,7 +34,10 @@ from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.streamjoin.clock import Heard
 from quadweir.kernel.streamjoin.windows import JoinTiming, JoinWindow
 from quadweir.mapping.joins import KEY, SIDE, JoinInput, shown_key
-from quadweir.runtime.exchange import (
+from quadweir.runtime.shard.hosting import HostingProcessor
+from quadweir.runtime.spark.heap import settle
+from quadweir.runtime.wire.deadletters import late_reason
+from quadweir.runtime.wire.pack import (
     BLOB,
     BLOB_SCHEMA,
     FIRST,
@@ -43,9 +46,6 @@ from quadweir.runtime.exchange import (
     SHARD_KEY,
     shard_keys,
 )
-from quadweir.runtime.garbage import settle
-from quadweir.runtime.hosting import HostingProcessor
-from quadweir.runtime.letters import late_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final, final
 
-from quadweir.runtime.continuous import FIRST_METRICS, METRICS
-from quadweir.runtime.feeds import METRICS as INPUT_METRICS
-from quadweir.runtime.progress import is_batch
+from quadweir.runtime.host.executors import FIRST_METRICS, METRICS
+from quadweir.runtime.match.feeds import METRICS as INPUT_METRICS
+from quadweir.runtime.spark.progress import is_batch
 
 # As in the kernel: nothing is known yet, and all is known.
 _EDGE: Final = 2**59

@@ -28,23 +28,23 @@ from quadweir.plan.describe import describe
 from quadweir.plan.facts import NO_STATIC_DATA, NOTHING_KNOWN, StaticFacts
 from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.private import make_folder
-from quadweir.runtime import shardpool
 from quadweir.runtime.answers import as_statements, present, with_times
-from quadweir.runtime.beside import Outlet, ShardsBeside
-from quadweir.runtime.bounded import ShardSpec, answer_bounded
+from quadweir.runtime.checkpoint import DRIVER, EXECUTORS, Fingerprint
 from quadweir.runtime.claims import Claim
-from quadweir.runtime.continuous import answer_continuously
-from quadweir.runtime.feeds import METRICS as INPUT_METRICS
-from quadweir.runtime.feeds import Feed, Opened, open_feeds
-from quadweir.runtime.fingerprint import DRIVER, EXECUTORS, Fingerprint
-from quadweir.runtime.functions import packed_functions
-from quadweir.runtime.handover import counting_rows, stages_in_python
-from quadweir.runtime.letters import dead_letters as letters_of
+from quadweir.runtime.host import pool as shardpool
+from quadweir.runtime.host.bounded import ShardSpec, answer_bounded
+from quadweir.runtime.host.executors import answer_continuously
+from quadweir.runtime.host.processes import Outlet, ShardsBeside
+from quadweir.runtime.match.feeds import METRICS as INPUT_METRICS
+from quadweir.runtime.match.feeds import Feed, Opened, open_feeds
+from quadweir.runtime.match.recording import Recorder
+from quadweir.runtime.match.unmatched import unmatched_in_static, unmatched_in_streams
 from quadweir.runtime.metrics import Meter
-from quadweir.runtime.recording import Recorder
+from quadweir.runtime.shard.functions import packed_functions
 from quadweir.runtime.staticdata import Prepared, StaticData
-from quadweir.runtime.unmatched import unmatched_in_static, unmatched_in_streams
 from quadweir.runtime.whole import whole
+from quadweir.runtime.wire.deadletters import dead_letters as letters_of
+from quadweir.runtime.wire.handover import counting_rows, stages_in_python
 from quadweir.sinks.gate import Gate
 from quadweir.sinks.start import Call, Split, start
 from quadweir.terms import IRI

@@ -52,7 +52,7 @@ from quadweir.plan.nodes import StaticRelation
 from quadweir.plan.program import Program, program_of
 from quadweir.plan.pushdown import MOST_VALUES
 from quadweir.plan.render import digest_of
-from quadweir.runtime.entail import closed
+from quadweir.runtime.match.entail import closed
 from quadweir.sources.staticfiles import StaticFile, apart_from_streams, list_static, read_static
 from quadweir.terms import IRI, BlankNode, Quad, Term, Variable, parse_term
 

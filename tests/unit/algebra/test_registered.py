@@ -20,7 +20,7 @@ from quadweir.functions import REGISTERED
 from quadweir.kernel.shard import Shard
 from quadweir.mapping.functions import FUNCTIONS
 from quadweir.optimize import optimize
-from quadweir.runtime.functions import packed_functions
+from quadweir.runtime.shard.functions import packed_functions
 from quadweir.syntax import parse
 from quadweir.terms import BlankNode, Literal, Term
 from quadweir.testing import Oracle, diff_answers
@@ -202,7 +202,7 @@ def test_another_process_gets_the_code() -> None:
     register("urn:f:other", add)
     packed = packed_functions(parse(FILTERED))
     script = (
-        "import sys; from quadweir.runtime.functions import install_functions;"
+        "import sys; from quadweir.runtime.shard.functions import install_functions;"
         "install_functions(sys.stdin.buffer.read());"
         "from quadweir.functions import REGISTERED;"
         "print([each.iri for each in REGISTERED], REGISTERED.get('urn:f:f').code(2))"

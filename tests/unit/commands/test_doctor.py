@@ -13,7 +13,7 @@ from quadweir.cli import main
 from quadweir.commands import doctor
 from quadweir.commands.doctor import Status
 from quadweir.errors import EnvironmentProblem
-from quadweir.runtime import java
+from quadweir.runtime.spark import java
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp
     def build(**_: object) -> None:
         pytest.fail("Spark was started")
 
-    monkeypatch.setattr("quadweir.runtime.session.build", build)
+    monkeypatch.setattr("quadweir.runtime.spark.session.build", build)
     (tmp_path / "q.rq").write_text(QUERY)
     (tmp_path / "s.stream").write_text("1000 <urn:a> <urn:p> <urn:b> .\n")
     (tmp_path / "m.ttl").write_text(MAPPING)
@@ -211,7 +211,7 @@ def test_a_checkpoint_of_something_else(live: Run, tmp_path: Path) -> None:
 def test_a_checkpoint_of_another_query(live: Run, tmp_path: Path) -> None:
     from quadweir.algebra.render import render
     from quadweir.optimize.pipeline import optimize
-    from quadweir.runtime.fingerprint import Fingerprint
+    from quadweir.runtime.checkpoint import Fingerprint
 
     other = optimize(parse(QUERY.replace("urn:p", "urn:q"))).query
     Fingerprint(render(other), 1, 1, "").guard(tmp_path / "state")

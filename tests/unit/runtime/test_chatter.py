@@ -7,8 +7,8 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadweir.runtime import chatter
-from quadweir.runtime.chatter import Sieve
+from quadweir.runtime.spark import quietlogs as chatter
+from quadweir.runtime.spark.quietlogs import Sieve
 
 GONE = """Traceback (most recent call last):
   File "/x/pyspark/serializers.py", line 602, in read_int

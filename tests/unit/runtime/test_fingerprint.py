@@ -8,7 +8,7 @@ import pytest
 from quadweir.errors import StateError
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.query import plan_query
-from quadweir.runtime.fingerprint import NAME, VERSION, Fingerprint
+from quadweir.runtime.checkpoint import NAME, VERSION, Fingerprint
 from quadweir.syntax.read import parse
 from query_hosts import facts_over
 from streaming import quads

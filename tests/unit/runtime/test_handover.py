@@ -8,9 +8,9 @@ import pytest
 
 from quadweir import rows
 from quadweir.kernel.arrays import ALWAYS, FOREVER
-from quadweir.runtime.exchange import BLOB, FIRST, SHARD_KEY, UNIT_BITS, blob_rows
-from quadweir.runtime.handover import MOMENT, MOST_BITS, widened
-from quadweir.runtime.matchbits import STREAM, TOLD, MatchBits, shard_by
+from quadweir.runtime.match.bits import STREAM, TOLD, MatchBits, shard_by
+from quadweir.runtime.wire.handover import MOMENT, MOST_BITS, widened
+from quadweir.runtime.wire.pack import BLOB, FIRST, SHARD_KEY, UNIT_BITS, blob_rows
 from runtime_tests import wanted
 
 LAST = (1 << rows.TIME_BITS) - 1

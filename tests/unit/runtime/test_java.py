@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from quadweir.errors import EnvironmentProblem
-from quadweir.runtime import java
-from quadweir.runtime.java import find_java
+from quadweir.runtime.spark import java
+from quadweir.runtime.spark.java import find_java
 
 
 @pytest.fixture

@@ -26,10 +26,11 @@ from quadweir.kernel.streamjoin.windows import (
     Tumbling,
 )
 from quadweir.mapping.joins import KEY, SIDE, shown_key
-from quadweir.runtime import hosting, joins
-from quadweir.runtime.exchange import BLOB, SHARD_KEY
-from quadweir.runtime.hosting import HostingProcessor
+from quadweir.runtime import joins
 from quadweir.runtime.joins import JoinPacker, JoinSpec, JoinUnpacker, met_schema
+from quadweir.runtime.shard import hosting
+from quadweir.runtime.shard.hosting import HostingProcessor
+from quadweir.runtime.wire.pack import BLOB, SHARD_KEY
 
 PASSED = ("why", "what")
 TEXTS = StructType([StructField(name, StringType()) for name in ("c", "p", *PASSED)])

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from quadweir.runtime.matchbits import STREAM, TOLD, MatchBits, shard_by, word_of
+from quadweir.runtime.match.bits import STREAM, TOLD, MatchBits, shard_by, word_of
 from quadweir.testing import Oracle, diff_answers
 from query_hosts import run_bounded
 from runtime_tests import wanted

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from pyspark import TaskContext
 
-from quadweir.runtime import hosting
-from quadweir.runtime.exchange import BLOB, Header, Packer
-from quadweir.runtime.matching import END, stream_prefix
-from quadweir.runtime.processor import Times, Timing, _HostSpec
+from quadweir.runtime.match.matching import END, stream_prefix
+from quadweir.runtime.shard import hosting
+from quadweir.runtime.shard.hosted import Times, Timing, _HostSpec
+from quadweir.runtime.wire.pack import BLOB, Header, Packer
 from quadweir.sources.streamfiles import Element
 from quadweir.testing import Answer, Oracle, blank_label, diff_answers
 from query_hosts import Host, matched

@@ -12,7 +12,7 @@ import pytest
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.streams import OutputOperator, Report, ReportPolicy, Tick
 from quadweir.algebra.windows import Content
-from quadweir.runtime import hosting
+from quadweir.runtime.shard import hosting
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.terms import Quad

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from quadweir.errors import StateError
-from quadweir.runtime import hosting
-from quadweir.runtime.shardlog import ShardLog
+from quadweir.runtime.shard import hosting
+from quadweir.runtime.shard.folderjournal import ShardLog
 
 LAST = 7
 

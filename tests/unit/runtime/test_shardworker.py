@@ -13,10 +13,11 @@ import pytest
 import small_lsbench
 from beside_hosts import BesideHost
 from quadweir.errors import InternalError, StateError
-from quadweir.runtime import hosting, shardpool
-from quadweir.runtime.shardlog import ShardLog
-from quadweir.runtime.shardpool import ProcessEndedError
-from quadweir.runtime.shardworker import serve
+from quadweir.runtime.host import pool as shardpool
+from quadweir.runtime.host.pool import ProcessEndedError
+from quadweir.runtime.host.worker import serve
+from quadweir.runtime.shard import hosting
+from quadweir.runtime.shard.folderjournal import ShardLog
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.testing import Oracle, diff_answers

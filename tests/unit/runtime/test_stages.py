@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import small_lsbench
-from quadweir.runtime import hosting
+from quadweir.runtime.shard import hosting
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.terms import Quad

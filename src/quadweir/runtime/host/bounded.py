@@ -15,11 +15,11 @@ from quadweir.kernel.shard import Shard
 from quadweir.plan.query import QueryPlan
 from quadweir.plan.shapes import answer_variables
 from quadweir.runtime.answers import Shape
-from quadweir.runtime.exchange import BLOB, FIRST, SHARD_KEY, shard_keys
-from quadweir.runtime.functions import install_functions
-from quadweir.runtime.handover import pack_matches
-from quadweir.runtime.stages import Receiver, Sender
-from quadweir.runtime.unpacking import Unpacker
+from quadweir.runtime.shard.functions import install_functions
+from quadweir.runtime.wire.changes import Receiver, Sender
+from quadweir.runtime.wire.handover import pack_matches
+from quadweir.runtime.wire.pack import BLOB, FIRST, SHARD_KEY, shard_keys
+from quadweir.runtime.wire.unpack import Unpacker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

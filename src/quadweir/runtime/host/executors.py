@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Final
 from quadweir import rows
 from quadweir.algebra.render import render
 from quadweir.errors import UsageError
-from quadweir.runtime.bounded import ShardSpec
-from quadweir.runtime.exchange import SHARD_KEY, shard_keys
-from quadweir.runtime.handover import pack_matches
-from quadweir.runtime.processor import ShardProcessor, Timing
+from quadweir.runtime.host.bounded import ShardSpec
+from quadweir.runtime.shard.hosted import ShardProcessor, Timing
+from quadweir.runtime.wire.handover import pack_matches
+from quadweir.runtime.wire.pack import SHARD_KEY, shard_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

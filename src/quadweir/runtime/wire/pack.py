@@ -22,10 +22,10 @@ import pyarrow as pa
 from quadweir import rows
 from quadweir.plan.query import QueryPlan
 from quadweir.plan.wanted import Part
-from quadweir.runtime.garbage import settle
-from quadweir.runtime.letters import packed, taken_out
-from quadweir.runtime.matchbits import STREAM, TOLD, MatchBits, shard_by
-from quadweir.runtime.matching import END, stream_numbers
+from quadweir.runtime.match.bits import STREAM, TOLD, MatchBits, shard_by
+from quadweir.runtime.match.matching import END, stream_numbers
+from quadweir.runtime.spark.heap import settle
+from quadweir.runtime.wire.deadletters import packed, taken_out
 
 SHARD_KEY: Final = "shard_key"
 FIRST: Final = "first_time"

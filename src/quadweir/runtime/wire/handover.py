@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from quadweir import rows
 from quadweir.kernel.arrays import ALWAYS, FOREVER
-from quadweir.runtime.exchange import BLOB_SCHEMA, Packer
-from quadweir.runtime.matchbits import TOLD, WORD, MatchBits
-from quadweir.runtime.matching import VALUES, match_statements, stream_numbers
+from quadweir.runtime.match.bits import TOLD, WORD, MatchBits
+from quadweir.runtime.match.matching import VALUES, match_statements, stream_numbers
+from quadweir.runtime.wire.pack import BLOB_SCHEMA, Packer
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

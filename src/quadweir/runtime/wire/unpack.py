@@ -17,10 +17,10 @@ from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.oneway import OneWay
 from quadweir.kernel.shard import Shard
 from quadweir.plan.wanted import Wanted
-from quadweir.runtime.exchange import ELEMENT_COLUMNS, SHARD, read_times
-from quadweir.runtime.letters import of_late
-from quadweir.runtime.matchbits import word_of
-from quadweir.runtime.matching import HASH, VALUES
+from quadweir.runtime.match.bits import word_of
+from quadweir.runtime.match.matching import HASH, VALUES
+from quadweir.runtime.wire.deadletters import of_late
+from quadweir.runtime.wire.pack import ELEMENT_COLUMNS, SHARD, read_times
 
 # Elements in runs longer than this are compared by hashing.
 _NEAR: Final = 4

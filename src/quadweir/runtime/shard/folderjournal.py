@@ -24,7 +24,7 @@ from typing import BinaryIO, Final, final
 
 from quadweir.errors import StateError
 from quadweir.private import make_folder
-from quadweir.runtime.hosting import Hosted, packed_entry, snapshot_is_due, unpacked_entry
+from quadweir.runtime.shard.hosting import Hosted, packed_entry, snapshot_is_due, unpacked_entry
 
 _NOTHING: Final = -1
 # The batch, and how long the note and what follows it are; then a checksum of all of it.

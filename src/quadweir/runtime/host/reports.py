@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, final
 
-from quadweir.runtime.continuous import FIRST_METRICS, METRICS
-from quadweir.runtime.shardworker import Told
+from quadweir.runtime.host.executors import FIRST_METRICS, METRICS
+from quadweir.runtime.host.worker import Told
 
 # Spark remembers a hundred batches.
 _REMEMBERED: Final = 256

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.errors import NotImplementedYetError, UsageError
-from quadweir.runtime.processor import Timing
+from quadweir.runtime.shard.hosted import Timing
 from quadweir.sources.declare import undeclared
 from quadweir.sources.records import ahead_reason, event_time
 from quadweir.terms import IRI
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from quadweir.plan.query import QueryPlan
-    from quadweir.runtime.fingerprint import Fingerprint
+    from quadweir.runtime.checkpoint import Fingerprint
 
 METRICS: Final = "quadweir_input"
 """Under this name Spark's progress tells how much was read and how much of it was of no use."""

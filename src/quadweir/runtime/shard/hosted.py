@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
 
-from quadweir.runtime.hosting import HostingProcessor
-from quadweir.runtime.letters import sorted_out
+from quadweir.runtime.shard.hosting import HostingProcessor
+from quadweir.runtime.wire.deadletters import sorted_out
 
 if TYPE_CHECKING:
     from quadweir.kernel.answers import Answers
     from quadweir.kernel.events import Events
-    from quadweir.runtime.bounded import ShardSpec
-    from quadweir.runtime.stages import Sender
+    from quadweir.runtime.host.bounded import ShardSpec
+    from quadweir.runtime.wire.changes import Sender
 
 # As in the kernel, which is not imported here.
 _ALWAYS: Final = -(2**60)
@@ -53,7 +53,7 @@ class Times:
 
     def note(self, blobs: Iterable[bytes]) -> int:
         """Take the times of blobs; gives when the last of them was packed."""
-        from quadweir.runtime.exchange import Header
+        from quadweir.runtime.wire.pack import Header
 
         now = 0
         for blob in blobs:
@@ -72,7 +72,7 @@ class Times:
 
     def advance(self, streams: Iterable[str], timing: Timing, now: int) -> None:
         """Find the instant until which all is known (S4); it never goes back."""
-        from quadweir.runtime.matching import END
+        from quadweir.runtime.match.matching import END
 
         if END in self.highest:
             self.through = _FOREVER
@@ -195,7 +195,7 @@ class HostedShard:
         return self._times.as_text()
 
     def resume(self, note: str) -> None:
-        from quadweir.runtime.stages import Sender
+        from quadweir.runtime.wire.changes import Sender
 
         self._times = Times.of(note)
         known, self._times.static = self._times.static, self._spec.static_digest

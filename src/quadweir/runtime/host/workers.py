@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from quadweir.errors import EnvironmentProblem
-from quadweir.runtime import shardpool
-from quadweir.runtime.besidefiles import answer_file
-from quadweir.runtime.exchange import Packer
-from quadweir.runtime.shardpool import ProcessEndedError, ShardProcess
-from quadweir.runtime.shardworker import Arrived, Place, Told, Work
+from quadweir.runtime.host import pool as shardpool
+from quadweir.runtime.host.answerfiles import answer_file
+from quadweir.runtime.host.pool import ProcessEndedError, ShardProcess
+from quadweir.runtime.host.worker import Arrived, Place, Told, Work
+from quadweir.runtime.wire.pack import Packer
 
 if TYPE_CHECKING:
-    from quadweir.runtime.bounded import ShardSpec
-    from quadweir.runtime.processor import Timing
+    from quadweir.runtime.host.bounded import ShardSpec
+    from quadweir.runtime.shard.hosted import Timing
 
 _TRIES: Final = 3
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from quadweir.runtime.javacalls import JavaCalls
+from quadweir.runtime.spark.javacalls import JavaCalls
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession

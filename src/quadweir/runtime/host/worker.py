@@ -22,13 +22,13 @@ import pyarrow as pa
 
 from quadweir.errors import QuadweirError
 from quadweir.runtime.answers import FACTS
-from quadweir.runtime.bounded import ShardSpec
-from quadweir.runtime.exchange import BLOB, SHARD_KEY, Packer
-from quadweir.runtime.garbage import settle
-from quadweir.runtime.handover import widened
-from quadweir.runtime.letters import LETTER, packed
-from quadweir.runtime.processor import HostedShard, Timing
-from quadweir.runtime.shardlog import ShardLog
+from quadweir.runtime.host.bounded import ShardSpec
+from quadweir.runtime.shard.folderjournal import ShardLog
+from quadweir.runtime.shard.hosted import HostedShard, Timing
+from quadweir.runtime.spark.heap import settle
+from quadweir.runtime.wire.deadletters import LETTER, packed
+from quadweir.runtime.wire.handover import widened
+from quadweir.runtime.wire.pack import BLOB, SHARD_KEY, Packer
 
 
 @final

@@ -28,11 +28,11 @@ import pyarrow.compute as pc
 from quadweir import rows
 from quadweir.errors import InternalError
 from quadweir.private import make_folder, replaced
-from quadweir.runtime.batchreports import BatchReports
-from quadweir.runtime.besidefiles import AnswerFiles, answers_in, link_answers, rows_in_files
-from quadweir.runtime.handover import count_rows_in, matched_rows, stages_in_python
-from quadweir.runtime.shardworker import Arrived, Told
-from quadweir.runtime.stepping import SteppedShards
+from quadweir.runtime.host.answerfiles import AnswerFiles, answers_in, link_answers, rows_in_files
+from quadweir.runtime.host.reports import BatchReports
+from quadweir.runtime.host.worker import Arrived, Told
+from quadweir.runtime.host.workers import SteppedShards
+from quadweir.runtime.wire.handover import count_rows_in, matched_rows, stages_in_python
 from quadweir.sinks.answertext import answer_text
 from quadweir.sinks.kafka import KafkaSink
 from quadweir.sinks.start import TextSink
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from quadweir.runtime.bounded import ShardSpec
-    from quadweir.runtime.processor import Timing
+    from quadweir.runtime.host.bounded import ShardSpec
+    from quadweir.runtime.shard.hosted import Timing
     from quadweir.sinks.lines import LineFormat
     from quadweir.sinks.start import Batch, Sink
 

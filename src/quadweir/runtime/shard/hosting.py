@@ -30,7 +30,7 @@ from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from quadweir.runtime.garbage import settle
+from quadweir.runtime.spark.heap import settle
 
 # All that a shard keeps is in one variable of Spark's: for each, every batch would make encoders anew.
 # By number: the header, the log from 1 on, and before the header the parts of the snapshot.

@@ -16,8 +16,8 @@ from quadweir import rows
 from quadweir.entailment.table import Derived, End, Table
 from quadweir.entailment.ways import Way
 from quadweir.plan.query import QueryPlan
-from quadweir.runtime.javacalls import JavaCalls
-from quadweir.runtime.letters import LETTER
+from quadweir.runtime.spark.javacalls import JavaCalls
+from quadweir.runtime.wire.deadletters import LETTER
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -20,9 +20,9 @@ from typing import Any, Final, final
 
 from quadweir.errors import InternalError, QuadweirError
 from quadweir.private import umask
-from quadweir.runtime.session import KEEP_MEMORY
+from quadweir.runtime.spark.session import KEEP_MEMORY
 
-_PROGRAM: Final = "from quadweir.runtime.shardworker import main; main()"
+_PROGRAM: Final = "from quadweir.runtime.host.worker import main; main()"
 _CORES: Final = os.cpu_count() or 1
 _MOST_IDLE: Final = 2 * _CORES
 # Each takes some 90 MB before it holds anything.
@@ -43,7 +43,7 @@ class ShardProcess:
     def __init__(self) -> None:
         ours, theirs = multiprocessing.Pipe()
         # What this process can import, that one has to: Spark may lie where only we were told to look.
-        home = str(Path(__file__).parents[2])
+        home = str(Path(__file__).parents[3])
         path = os.pathsep.join(dict.fromkeys(filter(None, (home, *sys.path))))
         kept = KEEP_MEMORY if sys.platform == "linux" else {}
         with theirs:

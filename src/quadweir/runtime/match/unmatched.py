@@ -17,8 +17,8 @@ from quadweir import rows
 from quadweir.algebra.patterns import Pattern, TriplePattern
 from quadweir.algebra.traverse import walk
 from quadweir.plan.wanted import Wanted
-from quadweir.runtime.entail import with_consequences
-from quadweir.runtime.matching import condition_of
+from quadweir.runtime.match.entail import with_consequences
+from quadweir.runtime.match.matching import condition_of
 from quadweir.terms import IRI, Variable
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from quadweir.kernel.arrays import FOREVER, Ints
 from quadweir.kernel.events import Changes, Events
 from quadweir.kernel.shard import Shard
 from quadweir.runtime.answers import FACTS
-from quadweir.runtime.exchange import (
+from quadweir.runtime.wire.pack import (
     BEFORE,
     BLOB,
     FIRST,
@@ -31,7 +31,7 @@ from quadweir.runtime.exchange import (
     letter_blob,
     to_bytes,
 )
-from quadweir.runtime.unpacking import Late
+from quadweir.runtime.wire.unpack import Late
 
 
 @final

@@ -18,11 +18,11 @@ from pyspark.sql import functions as F
 from quadweir import rows, spelling
 from quadweir.plan.query import QueryPlan
 from quadweir.plan.wanted import TERMS, Part, Wanted
-from quadweir.runtime.columns import may_hold
-from quadweir.runtime.entail import CARRIED, follows, with_consequences
-from quadweir.runtime.letters import LETTER, letter
-from quadweir.runtime.matchbits import BITS, STREAM, TOLD, MatchBits, shard_by
-from quadweir.runtime.running import is_edge
+from quadweir.runtime.match.bits import BITS, STREAM, TOLD, MatchBits, shard_by
+from quadweir.runtime.match.columns import may_hold
+from quadweir.runtime.match.edges import is_edge
+from quadweir.runtime.match.entail import CARRIED, follows, with_consequences
+from quadweir.runtime.wire.deadletters import LETTER, letter
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from quadweir.algebra.work import VARIABLE as MOST_WORK
 from quadweir.errors import EnvironmentProblem
 from quadweir.private import private_files, umask
-from quadweir.runtime.callbacks import guard_callbacks
+from quadweir.runtime.spark.callbacks import guard_callbacks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,7 +138,7 @@ def build(
     Raises:
         EnvironmentProblem: no usable Java was found, or a session with other settings is running.
     """
-    from quadweir.runtime.java import ensure_java
+    from quadweir.runtime.spark.java import ensure_java
 
     os.environ.update(ensure_java().environment())
     # Workers must run this very Python: another one lacks our packages.
@@ -171,12 +171,12 @@ def build(
     guard_callbacks(session)
     _pass_limit(session)
     if not verbose:
-        from quadweir.runtime.chatter import sift
+        from quadweir.runtime.spark.quietlogs import sift
 
         session.sparkContext.setLogLevel("ERROR")
         sift(session)
     if master.startswith("local"):
-        from quadweir.runtime.localfiles import use_local_files
+        from quadweir.runtime.spark.localfiles import use_local_files
 
         use_local_files(session)
     return session

@@ -1,0 +1,5 @@
+"""The streams of a query come in as frames of statements.
+
+The rows that match a pattern of the query go out, as column expressions say it.
+Read `matching.py` first.
+"""
