@@ -1,8 +1,9 @@
-"""Queries whose shards are as beside a driver, without processes and without Spark."""
+"""Queries whose shards are as in worker processes, without processes and without Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -11,11 +12,12 @@ import pyarrow as pa
 from quadweir import rows
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.runtime.host.answerfiles import AnswerFiles, answer_file
-from quadweir.runtime.host.worker import Arrived, HeldShards, Place, Told, Work
+from quadweir.runtime.host.messages import Arrived, Forward, Place, ShardReport, Take, Work
+from quadweir.runtime.host.worker import HeldShards
 from quadweir.runtime.match.bits import MatchBits, word_of
+from quadweir.runtime.match.matched import MOMENT, MOST_BITS, NarrowPacker
 from quadweir.runtime.match.matching import END
-from quadweir.runtime.shard.hosted import Timing
-from quadweir.runtime.wire.handover import MOMENT, MOST_BITS
+from quadweir.runtime.shard.clock import Timing
 from quadweir.runtime.wire.pack import Packer
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import Quad
@@ -27,7 +29,7 @@ NOW = 1_000_000
 
 
 def narrowed(batch: pa.RecordBatch, bits: MatchBits) -> pa.RecordBatch:
-    """What `handover.narrowed` makes of rows."""
+    """What `matched.narrowed` makes of rows."""
     if bits.used > MOST_BITS:
         return batch
     word, _ = word_of(0)
@@ -59,7 +61,9 @@ class BesideHost:
         processes: int = 2,
     ) -> None:
         self._processes = processes
-        self.spec = spec_of(asked, static=static, streams=streams, shards=shards)
+        timing = Timing(dict.fromkeys(streams, delay_ms), {})
+        spec = spec_of(asked, static=static, streams=streams, shards=shards)
+        self.spec = replace(spec, timing=timing)
         plan = self.spec.plan
         counts = plan.shards(shards)
         self.shards = counts[0]
@@ -67,12 +71,11 @@ class BesideHost:
         self.spec = self._stages[0]
         self.folder = folder
         self._packer = Packer.of(plan, self.spec.shards)
-        self._timing = Timing(dict.fromkeys(streams, delay_ms), {})
         self._held: list[HeldShards] = []
         self.batch = 0
         self.answers: list[Answer] = []
         self._before = 0
-        self.told: list[Told] = []
+        self.reports: list[ShardReport] = []
         self.kept: list[dict[str, int]] = []
 
     def _work(self, number: int) -> Work:
@@ -84,7 +87,7 @@ class BesideHost:
             for spec in self._stages
         ]
         answers = str(answer_file(self.folder, number))
-        return Work(tuple(places), self._packer, self._timing, answers)
+        return Work(tuple(places), NarrowPacker(self._packer), answers)
 
     def push(self, elements: Sequence[Element]) -> None:
         """Take a batch."""
@@ -95,22 +98,25 @@ class BesideHost:
             ]
         batch = narrowed(matched(self.spec.plan, elements, self.shards), self._packer.bits)
         arrived = Arrived(inline=as_stream(batch))
-        self.told = [told for each in self._held for told in each.first(self.batch, NOW, arrived)]
+        request = Take(self.batch, NOW, arrived)
+        self.reports = [report for each in self._held for report in each.take(request)]
         for stage in self._stages[1:]:
             sent: list[list[bytes]] = [[] for _ in stage.shards]
-            for key, blob in (pair for each in self.told for pair in each.sent):
+            for key, blob in (pair for each in self.reports for pair in each.sent):
                 sent[key].append(blob)
             parts = [sent[number :: self._processes] for number in range(self._processes)]
             pairs = zip(self._held, parts, strict=True)
-            self.told = [
-                told for each, part in pairs for told in each.then(stage.stage, self.batch, part)
+            self.reports = [
+                report
+                for each, part in pairs
+                for report in each.forward(Forward(stage.stage, self.batch, part))
             ]
         self.kept = [facts for each in self._held for facts in each.keep(self.batch)]
         count = min(self._processes, len(self._stages[-1].shards))
         files = [str(answer_file(self.folder, number)) for number in range(count)]
         found = AnswerFiles(tuple(files)).read(range(count))
         rows_of = [row for each in found for row in each.to_pylist()]
-        assert sum(each.answers for each in self.told) == len(rows_of)
+        assert sum(each.counts.answers for each in self.reports) == len(rows_of)
         for row in rows_of:
             self.answers += read_answer(self.spec, row, f"{len(self.answers)}")
         self.batch += 1

@@ -33,13 +33,16 @@ from quadweir.plan.nodes import StaticRelation
 from quadweir.plan.program import program_of
 from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.plan.wanted import Wanted
-from quadweir.runtime.host.bounded import BoundedRun, ShardSpec
-from quadweir.runtime.match.bits import STREAM, TOLD, Field, MatchBits, shard_by
+from quadweir.runtime.host import stateprocessor
+from quadweir.runtime.host.bounded import BoundedTask
+from quadweir.runtime.host.stateprocessor import HostingProcessor
+from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, Field, MatchBits, shard_by
 from quadweir.runtime.match.matching import END, HASH, VALUES, stream_numbers
-from quadweir.runtime.shard import hosting
-from quadweir.runtime.shard.hosted import HostedShard, ShardProcessor, Timing
+from quadweir.runtime.shard.clock import Timing
+from quadweir.runtime.shard.hosted import HostedShard
+from quadweir.runtime.shard.spec import ShardSpec
 from quadweir.runtime.wire import pack as exchange
-from quadweir.runtime.wire.pack import BLOB, FIRST, SHARD_KEY, Packer
+from quadweir.runtime.wire.pack import BLOB, FIRST_TIME, SHARD_KEY, Packer
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.terms import IRI, Quad, Term, Variable, parse_term
@@ -152,7 +155,7 @@ def matched(
                 )
             )
     table += [
-        (through, 0, *words([], {TOLD: 1, STREAM: streams.index(each)}), *[None] * 4, 0)
+        (through, 0, *words([], {REPORTS_TIME: 1, STREAM: streams.index(each)}), *[None] * 4, 0)
         for each, through in told.items()
     ]
     names = [rows.EVENT_TIME, rows.POSITION, *bits.names, *VALUES, HASH]
@@ -190,7 +193,7 @@ class Direct:
     """Shards of a stage without any processor around them; each can be saved and brought back."""
 
     def __init__(self, spec: ShardSpec, timing: Timing) -> None:
-        self._make = lambda key: HostedShard(spec, timing, key)
+        self._make = lambda key: HostedShard(replace(spec, timing=timing), key)
         self._hosted: dict[int, HostedShard] = {}
         self._steps = 0
 
@@ -219,7 +222,7 @@ class Tested:
     def __init__(self, name: str, spec: ShardSpec, timing: Timing) -> None:
         # Over other static data it has another name, if there is any.
         own = f"{name}.{spec.stage}" + (f".{spec.static_digest}" if spec.static_digest else "")
-        self.tester = TwsTester(ShardProcessor(own, spec, timing))
+        self.tester = TwsTester(HostingProcessor(own, replace(spec, timing=timing)))
         self._keys: set[int] = set()
 
     def run(self, key: int, blobs: list[bytes]) -> list[dict[str, Any]]:
@@ -229,7 +232,7 @@ class Tested:
         return rows_of
 
     def restart(self) -> None:
-        hosting._COPIES.clear()
+        stateprocessor._COPIES.clear()
 
     def state(self) -> dict[int, dict[Any, Any]]:
         """What the stage keeps for each of its shards."""
@@ -271,8 +274,8 @@ def run_bounded(
     for stage in spec.stages([tuple(range(each)) for each in counts]):
         found = []
         for shard in stage.shards:
-            mine = blobs.filter(pc.equal(blobs.column(SHARD_KEY), shard)).sort_by(FIRST)
-            found += BoundedRun(stage)(mine.combine_chunks().to_batches())
+            mine = blobs.filter(pc.equal(blobs.column(SHARD_KEY), shard)).sort_by(FIRST_TIME)
+            found += BoundedTask(stage)(mine.combine_chunks().to_batches())
         blobs = pa.Table.from_batches(found)
     host = Host(asked)
     for row in blobs.to_pylist():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from quadweir.runtime.match.feeds import Feed
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.runtime.spark.session import SessionReport
-    from quadweir.sinks.start import Sink
+    from quadweir.sinks.base import Sink
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.sources.rdf_files import RdfFiles
     from quadweir.sources.staticfiles import StaticFile

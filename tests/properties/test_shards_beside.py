@@ -16,7 +16,7 @@ from properties.dense import Feed, arrivals, dense_questions, feeds, static_data
 from properties.strategies import ALLOW, EVERYTHING, windowed, windowings
 from quadweir.algebra.query import DescribeForm
 from quadweir.algebra.streams import OutputOperator
-from quadweir.runtime.shard import hosting
+from quadweir.runtime.shard import journal
 from quadweir.syntax import parse
 from quadweir.terms import Quad
 from quadweir.testing import Oracle, diff_answers
@@ -40,7 +40,7 @@ def test_shards_that_are_lost_give_the_answers_of_the_oracle(
     streams = sorted({each.stream for each in feed})
     with (
         TemporaryDirectory() as folder,
-        mock.patch.object(hosting, "_LONGEST_LOG", longest),
+        mock.patch.object(journal, "LONGEST_LOG", longest),
         BesideHost(
             query,
             Path(folder),

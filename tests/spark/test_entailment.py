@@ -16,9 +16,10 @@ from quadweir.entailment.schema import TYPE, Axiom, Kind, Schema
 from quadweir.entailment.table import Table
 from quadweir.optimize import optimize
 from quadweir.plan.query import plan_query
-from quadweir.runtime.host.bounded import ShardSpec, answer_bounded
+from quadweir.runtime.host.bounded import answer_bounded
 from quadweir.runtime.match.bits import word_of
 from quadweir.runtime.match.matching import match_statements
+from quadweir.runtime.shard.spec import ShardSpec
 from quadweir.sources.schemafiles import read_schema
 from quadweir.syntax import parse
 from quadweir.terms import IRI, BlankNode, Literal, Quad

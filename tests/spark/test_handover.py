@@ -14,16 +14,11 @@ from pyspark.sql import functions as F
 
 from quadweir import Engine, rows
 from quadweir.plan.query import QueryPlan
-from quadweir.runtime import query as running
+from quadweir.runtime.host import executors
 from quadweir.runtime.match.bits import MatchBits
+from quadweir.runtime.match.matched import TERM_BITS, NarrowPacker, matched_rows, padded
 from quadweir.runtime.match.matching import match_statements, stream_numbers
-from quadweir.runtime.wire.handover import (
-    TERM_BITS,
-    counting_rows,
-    pack_matches,
-    padded,
-    stages_in_python,
-)
+from quadweir.runtime.spark.arrowbatches import counting_rows, stages_in_python
 from quadweir.runtime.wire.pack import BLOB, BLOB_SCHEMA, SHARD_KEY, Packer
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
@@ -76,7 +71,9 @@ def test_the_same_is_packed_as_from_all_columns(
     frame = statements(spark, long_and_short()).coalesce(1)
     wide = match_statements(frame, plan, len(keys)).mapInArrow(Packer.of(plan, keys), BLOB_SCHEMA)
     with counting_rows(spark):
-        assert matches(pack_matches(frame, plan, keys), plan) == matches(wide, plan)
+        narrow = matched_rows(frame, plan, len(keys))
+        packed = narrow.mapInArrow(NarrowPacker(Packer.of(plan, keys)), BLOB_SCHEMA)
+        assert matches(packed, plan) == matches(wide, plan)
 
 
 def test_a_row_counts_by_the_length_of_its_terms(spark: SparkSession) -> None:
@@ -133,7 +130,7 @@ def test_a_running_query_answers_with_long_literals_and_counts_rows_if_they_go_t
 ) -> None:
     asked = []
     monkeypatch.setattr(
-        running, "counting_rows", lambda spark, when: asked.append(when) or counting_rows(spark)
+        executors, "counting_rows", lambda spark, when: asked.append(when) or counting_rows(spark)
     )
     elements = long_and_short()
     write_batches(tmp_path / "in", elements, 31)

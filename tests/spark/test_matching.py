@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.plan.query import QueryPlan
-from quadweir.runtime.match.bits import STREAM, TOLD, MatchBits, shard_by, word_of
+from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, MatchBits, shard_by, word_of
 from quadweir.runtime.match.matching import VALUES, match_statements, stream_numbers
 from quadweir.runtime.wire.deadletters import taken_out
 from quadweir.sources.streamfiles import Element
@@ -108,7 +108,7 @@ def said(plan: QueryPlan, table: pa.Table, shards: int) -> set[tuple[object, ...
     streams = stream_numbers(plan)
     bits = MatchBits.of(plan.wanted, streams=len(streams), shards=shards)
     number = bits.read(STREAM, table)
-    assert not bits.read(TOLD, table).any()
+    assert not bits.read(REPORTS_TIME, table).any()
     found: set[tuple[object, ...]] = set()
     for test, each in enumerate(plan.wanted):
         word, bit = word_of(test)

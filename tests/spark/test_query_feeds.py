@@ -80,7 +80,9 @@ def test_streams_from_everywhere_and_what_is_wrong_in_them(
     assert metrics["dead_letters"] == 2
     letters = {each["record"]: each["reason"] for each in lines_of(tmp_path / "dead")}
     assert letters.keys() == {"no statement", "1000 <urn:cut", "<urn:c0> <urn:r> <urn:late>"}
-    assert letters["<urn:c0> <urn:r> <urn:late>"].startswith("late: it is of 5, and time had come")
+    assert letters["<urn:c0> <urn:r> <urn:late>"].startswith(
+        "late: its time is 5, and the watermark was"
+    )
     assert metrics["answers"] == len(expected)
     messages = {row.key: row.value for row in kafka.consume(spark, to).collect()}
     assert diff_answers(expected, answers_from_json(messages.values())) == ""

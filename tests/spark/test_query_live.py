@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import threading
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,9 +20,9 @@ from quadweir import Engine, register, rows
 from quadweir.errors import StateError, UsageError
 from quadweir.functions import REGISTERED
 from quadweir.runtime.checkpoint import Fingerprint
-from quadweir.runtime.host import processes as beside
-from quadweir.runtime.host import workers as stepping
-from quadweir.runtime.host.pool import ShardProcess
+from quadweir.runtime.host import answerwriter, processes, workergroup
+from quadweir.runtime.host.messages import Keep, Request, Take
+from quadweir.runtime.host.pool import WorkerProcess
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sinks.memory import MemorySink
@@ -151,7 +152,7 @@ def test_a_late_element_is_counted_and_kept_and_changes_nothing(spark, tmp_path,
     (letter,) = lines_of(tmp_path / "dead")
     assert (letter["source"], letter["place"]) == ("urn:s", "position 100")
     assert letter["record"] == "<urn:a0> <urn:p> <urn:b0>"
-    assert letter["reason"].startswith("late: it is of 1, and time had come to 10")
+    assert letter["reason"].startswith("late: its time is 1, and the watermark was 10")
 
 
 def test_a_checkpoint_serves_its_own_query_only(spark, tmp_path):
@@ -170,15 +171,18 @@ def test_a_checkpoint_serves_its_own_query_only(spark, tmp_path):
         return f"{error.value.detail}"
 
     longer = refused(engine.query(EAGER_JOIN.replace("20ms", "21ms"), shards=1))
-    assert "the query is another one" in longer
+    assert "the query differs" in longer
     assert "21" in longer
-    assert "cut into 1 shards" in refused(engine.query(EAGER_JOIN, shards=2))
+    assert "it has 1 shards" in refused(engine.query(EAGER_JOIN, shards=2))
     made.start(MemorySink(), checkpoint=checkpoint).stop()
     with pytest.raises(StateError) as elsewhere:
         engine.query(EAGER_JOIN, shards=1).start(
             MemorySink(), checkpoint=checkpoint, shards_in="executors"
         )
-    assert "beside the driver, and now are to be in Spark's executors" in f"{elsewhere.value}"
+    assert (
+        "its shards were in local worker processes, and now they would be in Spark's executors"
+        in f"{elsewhere.value}"
+    )
     assert "--shards-in driver" in f"{elsewhere.value.hint}"
     with pytest.raises(UsageError, match="shards cannot be in 'space'"):
         made.start(MemorySink(), checkpoint=checkpoint, shards_in="space")
@@ -205,7 +209,7 @@ def test_streams_have_to_be_known_and_to_go_together(spark, tmp_path):
 
 def test_what_is_too_large_to_be_collected_is_handed_over_in_files(spark, tmp_path, monkeypatch):
     """As where a topic has grown for days before a query is started."""
-    monkeypatch.setattr(beside, "_LARGE", 0)
+    monkeypatch.setattr(processes, "_LARGE", 0)
     frames, tried = type(spark.range(1)), []
 
     def refuse(frame: DataFrame) -> pa.Table:
@@ -228,35 +232,35 @@ def test_what_is_too_large_to_be_collected_is_handed_over_in_files(spark, tmp_pa
 
 @pytest.mark.parametrize("text", [EAGER_JOIN, TWO_STAGES])
 def test_processes_that_are_killed_are_replaced(spark, tmp_path, monkeypatch, text):
-    asked = ShardProcess.ask
+    asked = WorkerProcess.ask
     dice = random.Random(11)
 
-    def kill(process: ShardProcess, name: str, *given: object) -> None:
-        asked(process, name, *given)
-        if name in ("first", "last", "keep") and dice.random() < 0.2:
+    def kill(process: WorkerProcess, request: Request) -> None:
+        asked(process, request)
+        if isinstance(request, Take | Keep) and dice.random() < 0.2:
             os.kill(process.number, signal.SIGKILL)
-            killed.append(name)
+            killed.append(type(request))
 
-    killed: list[str] = []
-    monkeypatch.setattr(ShardProcess, "ask", kill)
-    monkeypatch.setattr(stepping, "_TRIES", 20)
+    killed: list[type[Request]] = []
+    monkeypatch.setattr(WorkerProcess, "ask", kill)
+    monkeypatch.setattr(workergroup, "_TRIES", 20)
     feed = make_feed()
     write_batches(tmp_path / "in", [*feed, LAST], 6)
     run(spark, tmp_path, text, "driver")
-    assert {*killed} >= {"first", "keep"}
+    assert {*killed} >= {Take, Keep}
     assert diff_answers(Oracle(text).answers(feed), written(tmp_path / "out")) == ""
 
 
 def test_a_process_that_ends_time_and_again_ends_the_query(spark, tmp_path, monkeypatch):
-    asked = ShardProcess.ask
+    asked = WorkerProcess.ask
 
-    def kill(process: ShardProcess, name: str, *given: object) -> None:
-        if name == "first":
+    def kill(process: WorkerProcess, request: Request) -> None:
+        if isinstance(request, Take):
             os.kill(process.number, signal.SIGKILL)
-        asked(process, name, *given)
+        asked(process, request)
 
     with monkeypatch.context() as patch:
-        patch.setattr(ShardProcess, "ask", kill)
+        patch.setattr(WorkerProcess, "ask", kill)
         write_batches(tmp_path / "in", make_feed(10), 10)
         with pytest.raises(StreamingQueryException, match="ended 3 times in one batch"):
             run(spark, tmp_path, EAGER_JOIN, "driver")
@@ -288,12 +292,12 @@ def test_a_query_that_is_stopped_in_the_middle_of_a_batch_lets_go_of_its_state(s
 
 
 def test_many_answers_of_one_batch_are_written_by_spark(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(beside, "_FEW", 3)
+    monkeypatch.setattr(answerwriter, "_FEW", 3)
     feed = make_feed()
     write_batches(tmp_path / "in", [*feed, LAST], 20)
     run(spark, tmp_path, EAGER_JOIN, "driver")
-    monkeypatch.setattr(beside, "_FEW", 10_000)
-    monkeypatch.setattr(beside, "_VERY_FEW", 0)
+    monkeypatch.setattr(answerwriter, "_FEW", 10_000)
+    monkeypatch.setattr(answerwriter, "_VERY_FEW", 0)
     (tmp_path / "other").mkdir()
     (tmp_path / "in").rename(tmp_path / "other" / "in")
     run(spark, tmp_path / "other", EAGER_JOIN, "driver")
@@ -317,8 +321,13 @@ def test_a_batch_that_is_repeated_is_of_the_time_when_it_was_first_begun(
         "{ WINDOW", "FROM NAMED WINDOW <urn:v> ON <urn:s> [RANGE PT0.02S] { WINDOW", 1
     )
     text = text.replace("} }", "} OPTIONAL { WINDOW <urn:v> { ?z <urn:p> ?x } } }")
-    clock = [1_000_000.0]
-    monkeypatch.setattr(beside.time, "time", lambda: clock[0])
+    read, began = processes.batch_began, []
+
+    def noting(folder: str, batch: int) -> int:
+        began.append((batch, read(folder, batch)))
+        return began[-1][1]
+
+    monkeypatch.setattr(processes, "batch_began", noting)
 
     def once():
         engine = Engine(spark)
@@ -334,12 +343,13 @@ def test_a_batch_that_is_repeated_is_of_the_time_when_it_was_first_begun(
 
     once()
     told = len(written(tmp_path / "out"))
-    # As if it had been killed before Spark knew of the last batch, and started a minute later.
+    # As if it had been killed before Spark knew of the last batch.
     for name in ("1", ".1.crc"):
         (tmp_path / "checkpoint" / "commits" / name).unlink(missing_ok=True)
-    clock[0] += 60
     once()
     assert len(written(tmp_path / "out")) == told
+    assert began[1] == began[2]
+    assert began[0][1] < began[1][1] < time.time() * 1000
     write_batches(tmp_path / "in", [LAST], 1, first=following)
     once()
     assert diff_answers(Oracle(text).answers(feed), written(tmp_path / "out")) == ""

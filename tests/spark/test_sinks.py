@@ -17,12 +17,13 @@ from quadweir import rows
 from quadweir.errors import SourceError, UsageError
 from quadweir.sinks import files
 from quadweir.sinks.answertext import answer_text
+from quadweir.sinks.base import Batch
 from quadweir.sinks.console import ConsoleSink
 from quadweir.sinks.deadletters import records_with_dead_letters, with_dead_letters
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat, line_of, to_lines
 from quadweir.sinks.memory import MemorySink
-from quadweir.sinks.start import Batch, Call, Split, both, start
+from quadweir.sinks.start import Call, Split, both, start
 from quadweir.sources.declare import Format, StreamDeclaration, TcpSource
 from quadweir.sources.records import parse_records
 from quadweir.terms import IRI, BlankNode, Literal, TripleTerm

@@ -24,7 +24,7 @@ from quadweir.mapping.joins import Host
 from quadweir.mapping.live import Streams, compile_live
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.run import Job, run_bounded
-from quadweir.runtime.joins import host_join
+from quadweir.runtime.joins.frames import host_join
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession

@@ -13,7 +13,7 @@ import pytest
 from quadweir.errors import UsageError
 from quadweir.fileformats import Compression
 from quadweir.private import make_folder, private_files, replaced, umask
-from quadweir.runtime.host.pool import ShardProcess
+from quadweir.runtime.host.pool import WorkerProcess
 from quadweir.runtime.spark.session import _quiet_logs
 from quadweir.sinks.rdf_documents import opened
 
@@ -125,7 +125,7 @@ def test_the_logging_configuration_is_in_a_private_folder_of_a_name_nobody_knows
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
 def test_processes_that_hold_shards_make_private_files() -> None:
-    process = ShardProcess()
+    process = WorkerProcess()
     try:
         told = Path(f"/proc/{process.number}/status").read_text()
     finally:

@@ -102,18 +102,22 @@ def measure_query(
 
 
 def _throughput(registered: RegisteredQuery, memory: int) -> Throughput:
-    from quadweir.runtime.host.executors import FIRST_METRICS, METRICS
+    from quadweir.runtime.shard.spec import ANSWER_METRICS, STAGE_METRICS
 
     batches = [each for each in registered.recentProgress if each.numInputRows]
     counted = batches[WARM_BATCHES:]
     spent = sum(each.batchDuration for each in counted) / 1000
-    told = [each.observedMetrics[METRICS] for each in counted]
-    first = [each.observedMetrics.get(FIRST_METRICS) for each in counted]
+    stages = [
+        facts
+        for each in counted
+        for name, facts in each.observedMetrics.items()
+        if name.startswith((ANSWER_METRICS, STAGE_METRICS))
+    ]
     return Throughput(
         triples_per_second=sum(each.numInputRows for each in counted) / spent,
-        answers=sum(each["answers"] for each in told),
+        answers=sum(each["answers"] or 0 for each in stages),
         batch_ms=1000 * spent / len(counted),
-        kernel_ms=sum(each["kernel_ms"] or 0 for each in (*told, *first) if each) / len(counted),
+        kernel_ms=sum(each["kernel_ms"] or 0 for each in stages) / len(counted),
         memory_mib=memory,
         split_ms={
             name: sum(each.durationMs.get(name, 0) for each in counted) / len(counted)

@@ -35,10 +35,10 @@ def compare_matching(
     """
     from quadweir import rows
     from quadweir.engine import Engine
-    from quadweir.runtime.host.processes import ShardsBeside
-    from quadweir.runtime.shard.hosted import Timing
-    from quadweir.runtime.wire.handover import counting_rows, pack_matches
+    from quadweir.runtime.host.processes import ProcessSink
+    from quadweir.runtime.spark.arrowbatches import counting_rows
     from quadweir.runtime.wire.pack import BLOB_SCHEMA, SHARD_KEY, shard_keys
+    from quadweir.sinks.gate import Gate
 
     count = write_streams(Network(), ["posts"], folder, batches=1, triples=triples)
     statements = spark.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "posts"))
@@ -51,22 +51,15 @@ def compare_matching(
     # A running query has settings of its own.
     own = spark.newSession()
     matched = own.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "posts"))
-    packed = pack_matches(matched, registered.plan, shard_keys(spark, shards, shards))
-    shuffled = packed.repartition(shards, SHARD_KEY)
-    beside = ShardsBeside(
-        own,
-        matched,
-        registered.spec,
-        Timing({}, {}),
-        shards=shards,
-        checkpoint=folder / "checkpoint",
-        outlets=(),
-    )
-    beside.prepare()
+    job = registered.spec.job(matched, shards=shards)
+    packer = job.packer(shard_keys(spark, shards, shards), "")
+    shuffled = job.rows(shards).mapInArrow(packer, BLOB_SCHEMA).repartition(shards, SHARD_KEY)
+    workers = ProcessSink(job, (), checkpoint=folder / "checkpoint", gate=Gate())
+    workers.prepare()
     what = f"filter and shuffle of {count:,}"
     ways: dict[str, Callable[[], object]] = {
         f"{what}, by hand": partial(drain, filtered),
-        f"{what}, quadweir": partial(beside.match, beside.frame),
+        f"{what}, quadweir": partial(workers.pack, workers.rows),
         f"{what}, quadweir in executors": partial(drain, shuffled),
         f"{what}, by hand, and all in Python": partial(
             drain, filtered.mapInArrow(_forget, BLOB_SCHEMA)
@@ -79,7 +72,7 @@ def compare_matching(
         with counting_rows(own):
             timings = take_turns(ways, rounds=rounds, warm_up=4)
     finally:
-        beside.close()
+        workers.close()
     for name, timing in timings.items():
         yield Figure(name, count / timing.median, "triples/s")
     hand, ours, executors, hand_python, executors_python = ways

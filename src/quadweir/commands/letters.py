@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from quadweir.errors import UsageError
 
 if TYPE_CHECKING:
+    from quadweir.sinks.base import Sink
     from quadweir.sinks.kafka import KafkaSink
-    from quadweir.sinks.start import Sink
 
 KAFKA: Final = "kafka:"
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from quadweir.mapping.files import Folders
     from quadweir.mapping.live_run import Run
     from quadweir.mapping.model import Mapping as RmlMapping
+    from quadweir.sinks.base import Sink
     from quadweir.sinks.kafka import KafkaSink
-    from quadweir.sinks.start import Sink
     from quadweir.sources.declare import StreamDeclaration
 
 _ALL_ROWS: Final = 2**31 - 2
@@ -138,7 +138,7 @@ def begin(
     from quadweir.mapping.elements import Elements
     from quadweir.mapping.live import Streams, check_realtime, compile_live
     from quadweir.mapping.live_run import Letters, Run, start_batches, start_realtime
-    from quadweir.runtime.joins import host_join
+    from quadweir.runtime.joins.frames import host_join
     from quadweir.sinks.lines import LineFormat
 
     board = board if board is not None else Board()

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.runtime.query import RegisteredQuery
+    from quadweir.sinks.base import Sink
     from quadweir.sinks.kafka import KafkaSink
     from quadweir.sinks.lines import LineFormat
-    from quadweir.sinks.start import Sink
 
 _KAFKA: Final = "kafka:"
 _SOLUTIONS: Final = ("jsonl", "csv", "tsv")
@@ -142,8 +142,8 @@ def write_bounded(target: Target, registered: RegisteredQuery, *, answers: DataF
     """
     from quadweir import rows
     from quadweir.sinks.answerlines import header
+    from quadweir.sinks.base import Batch
     from quadweir.sinks.lines import with_line
-    from quadweir.sinks.start import Batch
 
     frame = answers
     order = [rows.REPORT, rows.LINE]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from quadweir import rows
 from quadweir.errors import UsageError
 from quadweir.private import make_folder
+from quadweir.sinks.base import Sink
 from quadweir.testing.frames import answers_from_rows
 from quadweir.testing.recorded import Recorded
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from quadweir.commands.why import Reasons
-    from quadweir.sinks.start import Batch, Sink
+    from quadweir.sinks.base import Batch
 
 _FOLDER: Final = "why"
 
@@ -53,7 +54,7 @@ def record_folder(checkpoint: Path, *, why: bool) -> Path | None:
 
 @final
 @dataclass(frozen=True)
-class WhySink:
+class WhySink(Sink):
     """Hands batches to a sink, with a column that says what each answer rests on.
 
     Attributes:

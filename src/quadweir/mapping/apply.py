@@ -47,7 +47,7 @@ def apply(
         base: what relative IRIs are put after.
         time: the reference that holds the event time; or one for each source by name.
         registry: the functions that the mapping may call.
-        host: joins streaming frames in windows (`quadweir.runtime.joins.host_join`).
+        host: joins streaming frames in windows (`quadweir.runtime.joins.frames.host_join`).
 
     Raises:
         MappingError: a reference is no path, or names no column; or some records have times, and

@@ -1,7 +1,7 @@
 """Joins of two streams: what a mapping says of their window, and both streams as one frame.
 
 The join itself needs state, which is not the mapping's to keep: whoever runs the mapping hands in a
-function that joins (`runtime.joins.host_join`). Before it, each record has become the few columns
+function that joins (`runtime.joins.frames.host_join`). Before it, each record has become the few columns
 that its triples need; after it, a pair is a row of terms like any other.
 
 Over sources that have an end a window means nothing: all of both is there, and all of it is joined.

@@ -470,7 +470,7 @@ def compile_live(
         streams: opens its sources.
         base: what relative IRIs are put after.
         registry: the functions that it may call.
-        host: joins streams in windows (`quadweir.runtime.joins.host_join`).
+        host: joins streams in windows (`quadweir.runtime.joins.frames.host_join`).
         elements: into which streams the records go as elements; without it quads have no times.
         run: what tells this run from others of the mapping: its checkpoint.
     """

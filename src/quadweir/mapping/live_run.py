@@ -13,11 +13,12 @@ from pyspark.sql import functions as F
 from quadweir import rows
 from quadweir.errors import DataError
 from quadweir.mapping.quads import TARGET
+from quadweir.sinks.base import Batch, Sink, TextSink
 from quadweir.sinks.kafka import KafkaSink
 from quadweir.sinks.lines import element_lines, line_of
 from quadweir.sinks.rdf_batches import DocumentSink
 from quadweir.sinks.rdf_documents import syntax_of
-from quadweir.sinks.start import Batch, Sink, Split, TextSink, start, wait
+from quadweir.sinks.start import Split, start, wait
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -55,7 +56,7 @@ class Run:
 
 @final
 @dataclass(slots=True)
-class Letters:
+class Letters(Sink):
     """Counts the records that cannot be used, and hands them to a sink if there is one.
 
     Attributes:
@@ -141,7 +142,7 @@ def start_batches(
         ]
 
     streams, files = _apart(compiled)
-    written = ElementSink(own) if is_timed and isinstance(own, TextSink) else own
+    written = ElementSink(own.text) if is_timed and own.text is not None else own
     sink: Sink = Split(split, (letters, written, *targets))
     if files is not None:
         sink = _AtFirst(files.tagged(), sink)
@@ -171,7 +172,7 @@ def _apart(compiled: Compiled) -> tuple[Compiled, Compiled | None]:
 
 @final
 @dataclass(frozen=True, slots=True)
-class ElementSink:
+class ElementSink(Sink):
     """Writes statements as timed lines, element by element, to a sink of text."""
 
     sink: TextSink
@@ -185,7 +186,7 @@ class ElementSink:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _AtFirst:
+class _AtFirst(Sink):
     """Adds what comes of files to the first batch, and so exactly as often as that is written."""
 
     frame: DataFrame

@@ -146,7 +146,7 @@ class Hosting:
             raise MappingError(
                 f"triples map {triples_map.name} joins two streams, for which this run has no state",
                 hint="Run it with `quadweir map --live`, or give quadweir.mapping.apply.apply "
-                "host=quadweir.runtime.joins.host_join.",
+                "host=quadweir.runtime.joins.frames.host_join.",
                 span=span,
             )
         return item.window

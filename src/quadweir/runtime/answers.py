@@ -1,8 +1,8 @@
 """The form in which answers leave: columns of a DataFrame.
 
-Workers give plain columns, one for each variable, and now and then a row that is no answer but says
-how a shard fares; `present` makes of them what users see. A CONSTRUCT's template is filled in there
-too, by column expressions.
+Shards give plain columns, one for each variable, and rows that hold the facts of a shard instead of
+an answer. `present` turns them into what users see. It also fills in the template of a CONSTRUCT,
+with column expressions.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from quadweir.errors import InternalError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS
 from quadweir.kernel.shard import Shard
+from quadweir.runtime.shard.facts import QUERY_FACTS
 from quadweir.runtime.wire.deadletters import LETTER
 from quadweir.terms import BlankNode, Variable
 
@@ -33,10 +34,7 @@ if TYPE_CHECKING:
 
 _SIZE: Final = "_size"
 SOLUTION: Final = "_solution"
-"""What tells solutions apart, where a template makes blank nodes for each."""
-FACTS: Final = ("late", "through", "held", "kernel_ms", "replayed")
-"""What a row that is no answer says of a shard: matches that came too late, the instant until which
-all is known, mappings remembered, milliseconds in the kernel, and log entries taken up again."""
+"""Identifies a solution, if a template makes blank nodes for each."""
 
 
 @final
@@ -61,7 +59,7 @@ class Shape:
                 *(StructField(_column(place), StringType()) for place in range(self.width)),
                 StructField(SOLUTION, StringType()),
                 StructField(LETTER, StringType()),
-                *(StructField(name, LongType()) for name in FACTS),
+                *(StructField(name, LongType()) for name in QUERY_FACTS),
             ]
         )
 
@@ -70,7 +68,7 @@ class Shape:
         return len(self.variables)
 
     def write(self, shard: Shard, answers: Answers, after: int, salt: str) -> pa.RecordBatch:  # noqa: ARG002 - as for changes
-        """Give a shard's answers in that form; `salt` tells one step of a shard from any other."""
+        """Return the answers of a shard in that form; `salt` identifies the step of the shard."""
         count = len(answers)
         signs = pc.if_else(pa.array(answers.sign > 0), "+", "-")
         numbers = self._numbers(answers, salt) if self.numbered else pa.nulls(count, pa.string())
@@ -81,21 +79,21 @@ class Shape:
                 *(column.cast(pa.string()) for column in answers.values),
                 numbers,
                 pa.nulls(count, pa.string()),
-                *(pa.nulls(count, pa.int64()) for _ in FACTS),
+                *(pa.nulls(count, pa.int64()) for _ in QUERY_FACTS),
             ],
             names=self.schema.names,
         )
 
     def facts(self, facts: Mapping[str, int]) -> pa.RecordBatch:
-        """Give the row that says how a shard fares."""
+        """Return the row with the facts of a shard."""
         texts = [pa.nulls(1, pa.string()) for _ in range(self.width + 3)]
-        numbers = [pa.array([facts.get(name)], pa.int64()) for name in FACTS]
+        numbers = [pa.array([facts.get(name)], pa.int64()) for name in QUERY_FACTS]
         return pa.RecordBatch.from_arrays(
             [pa.nulls(1, pa.int64()), *texts, *numbers], names=self.schema.names
         )
 
     def letters(self, letters: Sequence[str]) -> pa.RecordBatch:
-        """Give rows that are dead letters."""
+        """Return dead letters as rows."""
         columns = [
             pa.array(letters, pa.string())
             if field.name == LETTER
@@ -105,7 +103,7 @@ class Shape:
         return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
 
     def _numbers(self, answers: Answers, salt: str) -> pa.Array:
-        """Name each solution, the same whenever the same step is taken again."""
+        """Name each solution; a repeated step gives the same names."""
         columns = [column.to_pylist() for column in answers.values]
         seen: Counter[str] = Counter()
         found = []
@@ -118,7 +116,7 @@ class Shape:
 
 
 def present(raw: DataFrame, query: ContinuousQuery, shape: Shape) -> DataFrame:
-    """Give answers as users see them.
+    """Return answers as users see them.
 
     Returns:
         Report instant, sign, and either `bindings`, a struct of canonical spellings with NULL for
@@ -136,11 +134,11 @@ def present(raw: DataFrame, query: ContinuousQuery, shape: Shape) -> DataFrame:
 
 
 def with_times(raw: DataFrame, query: ContinuousQuery, shape: Shape, stream: str) -> DataFrame:
-    """Give the triples of a CONSTRUCT as statements, and how far time has come in their stream.
+    """Return the triples of a CONSTRUCT as statements, and how far time has come in their stream.
 
-    Shards say in every batch through which instant all is known; no answer until then is still to
-    come. That becomes a row without a triple, so that whoever reads the stream need not guess it
-    from answers, of which there may be none, or which may leave before others that are earlier.
+    Shards report in every batch through which instant everything is known: all answers until then
+    have left. That becomes a row without a triple. A reader of the stream need not guess it from the
+    answers, which may be missing, or leave before earlier ones.
     """
     if not isinstance(query.form, ConstructForm):
         raise InternalError("only a CONSTRUCT makes statements")
@@ -157,13 +155,13 @@ def with_times(raw: DataFrame, query: ContinuousQuery, shape: Shape, stream: str
 
 
 def as_statements(answers: DataFrame, stream: str, *, named: bool = True) -> DataFrame:
-    """Give the triples of CONSTRUCT answers as statements of a stream (A5).
+    """Return the triples of CONSTRUCT answers as statements of a stream (A5).
 
     Args:
-        answers: what `present` gives.
+        answers: what `present` returns.
         stream: the stream.
-        named: give an answer of several triples a graph name, for those that the template puts
-            into no graph. Timed lines tell by it that they are one element.
+        named: give the triples that the template puts into no graph a common graph name, if there are
+            several. In timed lines it shows that they are one element.
     """
     number = F.xxhash64(rows.REPORT, rows.SIGN, rows.TRIPLES)
     found = answers.select(
@@ -191,7 +189,7 @@ def _makes_blank_nodes(query: ContinuousQuery) -> bool:
 
 
 def _filled(form: ConstructForm, named: Mapping[Variable, Column]) -> Column:
-    """Fill in a template; blank nodes are new for each solution (S3), bad triples are left out."""
+    """Fill in a template; blank nodes are new for each solution (S3), and bad triples are left out."""
     nothing = F.lit(None).cast("string")
 
     def value(term: TemplateTerm | None) -> Column:

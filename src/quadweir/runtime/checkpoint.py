@@ -1,6 +1,6 @@
-"""What a checkpoint was made for, written beside it, so that it is not used for anything else.
+"""What a checkpoint says about itself, and when it is refused.
 
-Spark would take up the state of another query as if it were this one's.
+Spark would use the state of another query as if it belonged to this one.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from quadweir.private import make_folder, replaced
 
 NAME: Final = "quadweir.json"
 VERSION: Final = 8
-"""Counts up whenever older state, or the note about it, cannot be read any more."""
+"""The version of stored state; it grows whenever older state can no longer be read."""
 _MOST_LINES: Final = 30
 
 DRIVER: Final = "driver"
 EXECUTORS: Final = "executors"
-"""Where shards are: in processes beside the driver, or in Spark's executors and its state store."""
+"""Where shards are: in local worker processes, or in Spark's executors and its state store."""
 
 
 @final
@@ -36,16 +36,16 @@ class Fingerprint:
 
     Attributes:
         algebra: the query, as text.
-        shards: how many parts its state is cut into.
-        partitions: over how many of Spark's they are spread.
-        static: the digest of what it finds in static data.
-        version: of the form of state.
+        shards: how many shards hold its state.
+        partitions: over how many partitions of Spark they are spread.
+        static: the digest of its static data.
+        version: the version of stored state.
         schema: the digest of its schema.
         layout: how its rows are sharded, in words (`ShardKey.layout`).
         held: the digest of what its shards hold (`QueryPlan.held`).
-        inputs: the same of the queries whose answers it reads.
+        inputs: the same for the queries whose answers it reads.
         shards_in: where its shards are, `DRIVER` or `EXECUTORS`.
-        most: how many shards there might have been; `shards` is 1 if the plan has use for one only.
+        most: how many shards were asked for; `shards` is 1 if the plan cannot use more.
     """
 
     algebra: str
@@ -86,19 +86,19 @@ class Fingerprint:
 
     @staticmethod
     def left_in(checkpoint: Path) -> Fingerprint | None:
-        """Read what a checkpoint was made for; None if it is new.
+        """Return what a checkpoint was made for; None if it is new.
 
         Raises:
-            StateError: that cannot be read.
+            StateError: the file cannot be read.
         """
         file = checkpoint / NAME
         if not file.is_file():
             return None
         try:
             table = json.loads(file.read_text(encoding="utf-8"))
-            told = table.pop("digest")
-            # Another release may have made its digest in another way; its version is refused anyway.
-            if table["version"] == VERSION and told != _digest(table):
+            digest = table.pop("digest")
+            # Another release may compute its digest in another way; its version is refused anyway.
+            if table["version"] == VERSION and digest != _digest(table):
                 raise ValueError("its digest does not fit: it was changed")
             return _read(table)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -110,11 +110,11 @@ class Fingerprint:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over all of it."""
+        """A SHA-256 of everything."""
         return _digest(self._table())
 
     def is_but_for_static(self, other: Fingerprint) -> bool:
-        """Tell whether static data, its own or that of queries it reads, is all that differs."""
+        """Return whether only static data differs, its own or that of queries that it reads."""
         return self._without_static() == other._without_static()
 
     def _without_static(self) -> Fingerprint:
@@ -136,20 +136,20 @@ class Fingerprint:
         }
 
     def _note(self) -> dict[str, Any]:
-        """Give what is written down: what is compared, and from how many shards was chosen."""
+        """Return what is stored: what is compared, and how many shards were asked for."""
         inputs = [each._note() for each in self.inputs]
         return {**self._table(), "inputs": inputs, "most": self.most}
 
     def guard(self, checkpoint: Path, *, reload_static: bool = False) -> None:
-        """Refuse a checkpoint that was made for something else; claim one that is new.
+        """Refuse a checkpoint that was made for something else; claim a new one.
 
         Args:
-            checkpoint: Its folder.
-            reload_static: Whether static data may be another than it was made for.
+            checkpoint: its folder.
+            reload_static: whether static data may differ.
 
         Raises:
-            StateError: the checkpoint belongs to another query, or to the same one run otherwise;
-                the error says what differs.
+            StateError: the checkpoint belongs to another query, or to the same one with other
+                settings; the error says what differs.
         """
         known = Fingerprint.left_in(checkpoint)
         if known is not None:
@@ -165,10 +165,10 @@ class Fingerprint:
 
     @staticmethod
     def check_query(checkpoint: Path, optimized: ContinuousQuery) -> None:
-        """Refuse a checkpoint of another query, before anything else is known of this one.
+        """Refuse a checkpoint of another query, before this one is planned.
 
         Raises:
-            StateError: it is; the error says what differs.
+            StateError: it belongs to another query; the error says what differs.
         """
         known = Fingerprint.left_in(checkpoint)
         if known is None:
@@ -179,7 +179,7 @@ class Fingerprint:
             raise now._refusal(known, checkpoint)
 
     def replace_static(self, checkpoint: Path) -> None:
-        """Note that static data is another from now on."""
+        """Record that static data has changed."""
         self._write(checkpoint)
 
     def _write(self, checkpoint: Path) -> None:
@@ -195,18 +195,18 @@ class Fingerprint:
         if known.version == self.version and known.algebra == self.algebra:
             if self.is_but_for_static(known):
                 hint = (
-                    "Start it with --reload-static, start(..., reload_static=True) in Python, to go on "
-                    "with the new data; or with the data that it had."
+                    "Start it with --reload-static (in Python: start(..., reload_static=True)) to continue "
+                    "with the new data, or restore the old data."
                 )
             elif known.shards_in != self.shards_in:
                 hint = (
-                    f"Run it with --shards-in {known.shards_in}, on a master that suits that; or start "
-                    "anew with another checkpoint, which reads the streams from their beginning."
+                    f"Run it with --shards-in {known.shards_in}, on a master that supports it; or start with "
+                    "another checkpoint, which reads the streams from their beginning."
                 )
             elif (known.most, known.partitions) != (self.most, self.partitions):
                 hint = (
-                    f"Run it with --shards {known.most}; or start anew with another checkpoint, "
-                    "which reads the streams from their beginning."
+                    f"Run it with --shards {known.most}; or start with another checkpoint, which reads the "
+                    "streams from their beginning."
                 )
         return StateError(
             f"the checkpoint {checkpoint} was made for something else",
@@ -215,7 +215,7 @@ class Fingerprint:
         )
 
     def _changes(self, known: Fingerprint) -> list[str]:
-        """Say what is not as it was."""
+        """Say what has changed."""
         if known.version != self.version:
             return [f"its state has format {known.version}, this release {self.version}"]
         changed = []
@@ -225,11 +225,12 @@ class Fingerprint:
             )
             lines = list(diff)[2:]
             cut = lines[:_MOST_LINES] + (["..."] if len(lines) > _MOST_LINES else [])
-            changed.append("the query is another one:\n" + "\n".join(cut))
+            changed.append("the query differs:\n" + "\n".join(cut))
         elif known.shards_in != self.shards_in:
-            told = {DRIVER: "beside the driver", EXECUTORS: "in Spark's executors"}
+            where = {DRIVER: "in local worker processes", EXECUTORS: "in Spark's executors"}
             changed.append(
-                f"its shards were {told[known.shards_in]}, and now are to be {told[self.shards_in]}"
+                f"its shards were {where[known.shards_in]}, and now they would be "
+                f"{where[self.shards_in]}"
             )
         elif (known.shards, known.partitions) != (self.shards, self.partitions) and (
             known.layout == self.layout or known.most != self.most
@@ -239,21 +240,20 @@ class Fingerprint:
                 for each in (known, self)
             ]
             changed.append(
-                f"its state is cut into {known.shards} shards{over[0]}, "
-                f"and now there are to be {self.shards}{over[1]}"
+                f"it has {known.shards} shards{over[0]}, and now there would be {self.shards}{over[1]}"
             )
         elif known.layout != self.layout:
             changed.append(
-                f"its rows were sharded {known.layout or 'otherwise'}, and now {self.layout}"
+                f"it was sharded {known.layout or 'in another way'}, this query is sharded {self.layout}"
             )
         elif known.held != self.held:
-            changed.append("its shards held other rows than they would now")
+            changed.append("its shards hold rows of another plan of the query")
         if known.static != self.static:
-            changed.append("what the query finds in static data is not what it was")
+            changed.append("the static data of the query has changed")
         if known.schema != self.schema:
-            changed.append("the schema is not what it was")
+            changed.append("the schema has changed")
         if known.inputs != self.inputs:
-            changed.append("a query that feeds it is not what it was" + self._input_changes(known))
+            changed.append("a query that feeds it has changed" + self._input_changes(known))
         return changed
 
     def _input_changes(self, known: Fingerprint) -> str:
@@ -266,19 +266,19 @@ class Fingerprint:
 def _refuse_foreign(checkpoint: Path) -> None:
     if (checkpoint / "offsets").exists():
         raise StateError(
-            f"{checkpoint} is the checkpoint of something that is no query of ours",
+            f"{checkpoint} is a checkpoint of Spark, but not of a Quadweir query",
             hint="Start with a new checkpoint folder.",
         )
 
 
 def _check_batches(checkpoint: Path) -> None:
-    """Refuse a checkpoint in which batches are done that were never begun.
+    """Refuse a checkpoint in which a batch is committed that never began.
 
-    Spark would begin the last one that it knows of again, and then number other batches like those that
-    a sink has already: their answers would be lost.
+    Spark would repeat the last batch that it knows, and then give new batches the numbers of those that
+    a sink already has: their answers would be lost.
 
     Raises:
-        StateError: a file of Spark's is missing.
+        StateError: a file of Spark is missing.
     """
     begun, done = (
         max((int(each.name) for each in (checkpoint / name).glob("[0-9]*")), default=-1)
@@ -286,9 +286,9 @@ def _check_batches(checkpoint: Path) -> None:
     )
     if done > begun:
         raise StateError(
-            f"{checkpoint / 'offsets'} lacks the file of batch {done}, which is done",
+            f"{checkpoint / 'offsets'} lacks the file of batch {done}, which is committed",
             detail="Some files of the checkpoint are missing.",
-            hint="Put the checkpoint back as it was, or start with a new one.",
+            hint="Restore the checkpoint from a backup, or start with a new one.",
         )
 
 
@@ -298,7 +298,7 @@ def _digest(table: Mapping[str, Any]) -> str:
 
 def _read(table: Mapping[str, Any]) -> Fingerprint:
     if table["version"] != VERSION:
-        # What else it says was said in another form; the version alone is reason enough.
+        # The rest has another form; the version alone is reason enough to refuse it.
         return Fingerprint(
             str(table["algebra"]), 0, 0, str(table["static"]), version=int(table["version"])
         )
@@ -312,7 +312,7 @@ def _read(table: Mapping[str, Any]) -> Fingerprint:
         table["layout"],
         table["held"],
         tuple(map(_read, table["inputs"])),
-        # Before there were others they all were there.
+        # Before there were other hosts, this was the only one.
         table.get("shards_in", EXECUTORS),
         table["most"],
     )

@@ -1,4 +1,4 @@
-"""How a running query fares: what Spark says of its batches, added up."""
+"""The metrics of a running query: Spark's reports of its batches, added up."""
 
 from __future__ import annotations
 
@@ -7,18 +7,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final, final
 
-from quadweir.runtime.host.executors import FIRST_METRICS, METRICS
-from quadweir.runtime.match.feeds import METRICS as INPUT_METRICS
+from quadweir.runtime.match.feeds import INPUT_METRICS
+from quadweir.runtime.shard.spec import ANSWER_METRICS, STAGE_METRICS
 from quadweir.runtime.spark.progress import is_batch
 
-# As in the kernel: nothing is known yet, and all is known.
+# As in the kernel: beyond these, nothing is known yet, or everything.
 _EDGE: Final = 2**59
 _RATE_SECONDS: Final = 10.0
-_COUNTED: Final = (
-    (INPUT_METRICS, ("statements", "dead_letters", "ahead")),
-    (FIRST_METRICS, ("late",)),
-    (METRICS, ("answers", "late")),
-)
 
 
 @final
@@ -41,7 +36,7 @@ class Meter:
         self._lock = threading.Lock()
 
     def add(self, reports: Iterable[Any]) -> None:
-        """Take in reports in their order; those that were taken in before change nothing."""
+        """Add reports, in their order; reports that were added before change nothing."""
         with self._lock:
             for report in reports:
                 run, batch = str(report.runId), int(report.batchId)
@@ -56,29 +51,33 @@ class Meter:
     def _add(self, report: Any) -> None:
         found, observed = self._found, report.observedMetrics
         found["batches"] += 1
-        for name, keys in _COUNTED:
-            row = observed.get(name)
-            for key in keys:
-                found[key] += (row[key] or 0) if row is not None else 0
-        if INPUT_METRICS not in observed:
+        read = observed.get(INPUT_METRICS)
+        if read is None:
             found["statements"] += report.numInputRows
-        told = observed.get(METRICS)
-        stages = [each for each in (observed.get(FIRST_METRICS), told) if each is not None]
-        if told is not None and told["through"] is not None:
-            through = told["through"]
+        else:
+            for key in ("statements", "dead_letters", "ahead"):
+                found[key] += read[key] or 0
+        last = observed.get(ANSWER_METRICS)
+        before = [each for name, each in observed.items() if name.startswith(STAGE_METRICS)]
+        stages = before if last is None else [*before, last]
+        found["late"] += sum(each["late"] or 0 for each in stages)
+        if last is not None:
+            found["answers"] += last["answers"] or 0
+        if last is not None and last["through"] is not None:
+            through = last["through"]
             found["through"] = through if abs(through) < _EDGE else None
             found["held"] = sum(each["held"] or 0 for each in stages)
             found["kernel_ms"] = sum(each["kernel_ms"] or 0 for each in stages)
         found["batch_ms"] = report.batchDuration
         operators = report.stateOperators
-        if told is not None and "state_ms" in told:
-            # Shards beside the driver keep their state themselves.
+        if last is not None and "state_ms" in last:
+            # Local workers keep their state themselves.
             for key in ("state_rows", "state_bytes", "state_ms"):
                 found[key] = sum(each[key] for each in stages)
         elif operators:
             found["state_rows"] = sum(each.numRowsTotal for each in operators)
             found["state_bytes"] = sum(each.memoryUsedBytes for each in operators)
-            # Spark adds up what its tasks took side by side.
+            # Spark adds the times of tasks that run at the same time.
             found["state_ms"] = sum(
                 round(each.commitTimeMs / max(1, each.numShufflePartitions)) for each in operators
             )
@@ -86,7 +85,7 @@ class Meter:
         found["spark_ms"] = max(0, found["batch_ms"] - known)
 
     def metrics(self) -> dict[str, Any]:
-        """Give totals, rates and how the last batch went."""
+        """Return totals, rates, and the times of the last batch."""
         with self._lock:
             found = dict(self._found)
             found["input_rate"], found["answer_rate"] = self._rates()

@@ -5,19 +5,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO, final
+from typing import TYPE_CHECKING, Final, TextIO, final
 
-from quadweir.sinks.lines import LineFormat, to_lines
+from quadweir.sinks.base import Needs, TextSink
+from quadweir.sinks.lines import LineFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from quadweir.sinks.start import Batch
+    from quadweir.sinks.base import Batch
+
+
+# With this many rows, `DataFrame.take` computes every partition.
+_ALL_ROWS: Final = 2**31 - 2
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class ConsoleSink:
+class ConsoleSink(TextSink):
     """Prints lines, plain.
 
     Guarantee: none; a batch that is repeated after a crash is printed again.
@@ -32,14 +37,9 @@ class ConsoleSink:
     most_rows: int = 20
     out: TextIO = field(default_factory=lambda: sys.stdout)
 
-    def prepare(self) -> None:
-        """There is nothing to check."""
-
-    def write(self, frame: DataFrame, batch: Batch) -> None:
-        self.write_lines(self.lines(frame), batch)
-
-    def lines(self, frame: DataFrame) -> DataFrame:
-        return to_lines(frame, self.form)
+    @property
+    def needs(self) -> Needs:
+        return Needs(reads_all=self.most_rows >= _ALL_ROWS)
 
     def write_lines(self, lines: DataFrame, batch: Batch) -> None:
         self.write_text([row[0] for row in lines.take(self.most_rows + 1)], batch)

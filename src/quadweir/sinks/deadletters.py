@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadweir.sinks.start import Sink, Split
+from quadweir.sinks.base import Sink
+from quadweir.sinks.start import Split
 from quadweir.sources.raw import unusable, usable
 from quadweir.sources.records import dead_letters, good_statements
 

@@ -21,19 +21,20 @@ from typing import TYPE_CHECKING, Final, final
 
 from quadweir.errors import SourceError, UsageError
 from quadweir.private import check_writable, make_folder, replaced, write_file
-from quadweir.sinks.lines import LineFormat, to_lines
+from quadweir.sinks.base import Needs, TextSink
+from quadweir.sinks.lines import LineFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from quadweir.sinks.start import Batch
+    from quadweir.sinks.base import Batch
 
 LOG: Final = ".quadweir-sink.json"
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class FileSink:
+class FileSink(TextSink):
     """Lines in files `BATCH-PART.nq` (or `.nt`, `.stream`, `.jsonl`) of one folder.
 
     Guarantee: exactly once.
@@ -75,13 +76,14 @@ class FileSink:
         done = batch.number <= self._last_done(batch.query)
         return done or (self.folder / f".batch-{batch.number}.ready").is_dir()
 
-    def lines(self, frame: DataFrame) -> DataFrame:
-        return to_lines(frame, self.form)
-
-    def write(self, frame: DataFrame, batch: Batch) -> None:
-        self.write_lines(self.lines(frame), batch)
+    @property
+    def needs(self) -> Needs:
+        return Needs(reads_all=True)
 
     def write_lines(self, lines: DataFrame, batch: Batch) -> None:
+        if self.is_decided(batch):
+            # The files are there, but not the state that Spark writes where it computes rows.
+            lines.write.format("noop").mode("overwrite").save()
         options = {"compression": "gzip"} if self.compress else {}
 
         def write(folder: Path) -> None:

@@ -1,9 +1,9 @@
-"""A gate that batches pass before anything of them is computed and written.
+"""A gate that each batch passes before anything of it is computed and written.
 
-A query that is stopped may be in the middle of a batch, and some of its answers may be out. Begun anew,
-Spark takes that batch once more. If answers would then be others, as over other static data, the query
-is to be stopped between two batches only: once the gate is closed, the batch that has begun is
-finished, and the next waits at the gate.
+A query that is stopped may be in the middle of a batch, and some of its answers may have left. When
+it starts again, Spark repeats that batch. If the answers would then differ, as with other static
+data, the query may be stopped only between two batches: once the gate is closed, the present batch
+is finished, and the next one waits at the gate.
 """
 
 from __future__ import annotations
@@ -31,13 +31,17 @@ class Gate:
         """Let a batch go on; if the gate is closed, wait until its query is stopped."""
         while self._is_closed:
             self._is_reached = True
-            # Spark's thread waits, which stopping the query interrupts, and that ends this call too.
+            # Spark's own thread sleeps. Stopping the query interrupts it, and that ends this call.
             context: Any = rows.sparkSession.sparkContext
             context._jvm.java.lang.Thread.sleep(_PAUSE_MS)
 
-    def close(self, query: StreamingQuery) -> None:
-        """Close it, and wait until the batch that the query is at is committed, or the query ends."""
+    def shut(self) -> None:
+        """Close it without waiting for the present batch."""
         self._is_closed = True
-        # Spark tells that it is at a batch also while it looks whether there is one.
+
+    def close(self, query: StreamingQuery) -> None:
+        """Close it, and wait until the present batch is committed or the query ends."""
+        self._is_closed = True
+        # Spark reports an active trigger also while it looks for new data.
         while query.isActive and not self._is_reached and query.status["isTriggerActive"]:
             time.sleep(_LOOK_SECONDS)

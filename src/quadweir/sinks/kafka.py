@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Final, final
 from quadweir import rows
 from quadweir.addresses import read_addresses, spell
 from quadweir.errors import UsageError
+from quadweir.sinks.base import Needs, Sink
 from quadweir.sinks.lines import LineFormat, element_lines, with_line
 from quadweir.sources.kafka import check_broker, is_missing, is_secured, missing_connector
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from quadweir.sinks.start import Batch
+    from quadweir.sinks.base import Batch
 
 _HASH_BITS: Final = 256
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class KafkaSink:
+class KafkaSink(Sink):
     """Lines as messages of a topic.
 
     Guarantee: at least once, with a key to deduplicate on.
@@ -56,6 +57,10 @@ class KafkaSink:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "servers", spell(read_addresses(self.servers)))
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(reads_all=True, wants_empty=False)
 
     def prepare(self) -> None:
         if not is_secured(self.options):

@@ -6,15 +6,17 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, final
 
+from quadweir.sinks.base import Sink
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
-    from quadweir.sinks.start import Batch
+    from quadweir.sinks.base import Batch
 
 
 @final
-class MemorySink:
+class MemorySink(Sink):
     """Keeps the last rows and drops older ones.
 
     Guarantee: each row once while the program runs; nothing outlives it.
@@ -26,9 +28,6 @@ class MemorySink:
         self._schema: StructType | None = None
         self._last = -1
         self._lock = threading.Lock()
-
-    def prepare(self) -> None:
-        """There is nothing to check."""
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         rows = frame.tail(self._most_rows)

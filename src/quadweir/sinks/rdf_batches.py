@@ -18,20 +18,21 @@ from typing import TYPE_CHECKING, Final, final
 from quadweir.errors import SourceError
 from quadweir.fileformats import Compression
 from quadweir.private import check_writable, make_folder, replaced
+from quadweir.sinks.base import Needs, Sink
 from quadweir.sinks.lines import LineFormat, to_lines
 from quadweir.sinks.rdf_documents import Syntax, write_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from quadweir.sinks.start import Batch
+    from quadweir.sinks.base import Batch
 
 _CHUNK: Final = 2**20
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class DocumentSink:
+class DocumentSink(Sink):
     """Documents `NAME-BATCH.ENDING` beside where `NAME.ENDING` would be.
 
     Guarantee: exactly once.
@@ -57,6 +58,10 @@ class DocumentSink:
         """The document of a batch."""
         name, dot, ending = self.path.name.partition(".")
         return self.path.with_name(f"{name}-{batch:08d}{dot}{ending}")
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(reads_all=True)
 
     def prepare(self) -> None:
         try:

@@ -1,9 +1,4 @@
-"""Start a streaming query that writes to a sink; several sinks in one pass.
-
-A sink gets each micro-batch with its number. After a crash Spark repeats the batch that was not
-finished, with the same number and the same rows; what a sink makes of that is its guarantee
-(`docs/reference/sinks.md`).
-"""
+"""Starts a streaming query that writes to a sink; sinks made of other sinks."""
 
 from __future__ import annotations
 
@@ -12,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, final
 
 from quadweir.errors import UsageError
+from quadweir.sinks.base import Batch, Needs, Sink
 from quadweir.sources.raw import explain_failure
 
 if TYPE_CHECKING:
@@ -22,61 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from quadweir.sinks.gate import Gate
-    from quadweir.sinks.lines import LineFormat
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Which batch of which query; both stay the same when a batch is repeated after a crash."""
-
-    number: int
-    query: str
-
-
-class Sink(Protocol):
-    """Where rows go."""
-
-    def prepare(self) -> None:
-        """Check, before the query starts, what can be checked.
-
-        Raises:
-            SourceError: the sink cannot be written.
-        """
-
-    def write(self, frame: DataFrame, batch: Batch) -> None:
-        """Write the rows of a batch."""
-
-
-@runtime_checkable
-class LineSink(Sink, Protocol):
-    """A sink that writes lines of text.
-
-    How a row becomes a line is then part of the stream's own plan. Said to Spark in every batch, it
-    took a quarter of a small batch's time.
-    """
-
-    def lines(self, frame: DataFrame) -> DataFrame:
-        """Write each row as a line.
-
-        Raises:
-            UsageError: the rows lack a column that the format needs.
-        """
-
-    def write_lines(self, lines: DataFrame, batch: Batch) -> None:
-        """Write the lines of a batch."""
-
-
-@runtime_checkable
-class TextSink(LineSink, Protocol):
-    """A sink that writes lines of text, also such as are there already, without Spark."""
-
-    @property
-    def form(self) -> LineFormat:
-        """How a row becomes a line."""
-
-    def write_text(self, lines: Sequence[str], batch: Batch) -> None:
-        """Write lines of a batch, all of them; few, as they were collected."""
 
 
 def start(
@@ -97,15 +38,15 @@ def start(
         sink: where its rows go.
         checkpoint: the folder of the query's offsets and state; the same folder makes the query
             go on where it stopped.
-        every: how often a batch is taken; default: as soon as the last one is done.
+        every: how often a batch begins; default: as soon as the last one is done.
         available_now: take what is there now, in as many batches as needed, and end.
         mode: Spark's output mode.
-        name: what the query is called.
-        gate: what lets the query be stopped between two batches.
+        name: the name of the query.
+        gate: lets the query be stopped between two batches.
 
     Raises:
         SourceError: the sink cannot be written.
-        UsageError: the rows are no stream, or not such as the sink writes.
+        UsageError: the rows are no stream, or the sink cannot write them.
     """
     if not frame.isStreaming:
         raise UsageError("the rows to be written continuously are not a stream")
@@ -113,13 +54,13 @@ def start(
         raise UsageError("available_now and every exclude each other")
     sink.prepare()
     put: Callable[[DataFrame, Batch], None] = sink.write
-    if isinstance(sink, LineSink):
-        frame, put = sink.lines(frame), sink.write_lines
+    if sink.text is not None:
+        frame, put = sink.text.lines(frame), sink.text.write_lines
     started = threading.Event()
     identity: list[str] = []
 
     def write(rows: DataFrame, number: int) -> None:
-        # The first batch may come before `start` has told us the query's name.
+        # The first batch may come before `start` has returned the query and its id.
         started.wait()
         if gate is not None:
             gate.pass_with(rows)
@@ -142,7 +83,7 @@ def start(
 
 
 def wait(query: StreamingQuery, timeout: timedelta | None = None) -> bool:
-    """Wait until a query ends; tell whether it did.
+    """Wait until a query ends; return whether it did.
 
     Raises:
         SourceError: it ended because a source or sink failed; the error says what to do.
@@ -163,16 +104,20 @@ def wait(query: StreamingQuery, timeout: timedelta | None = None) -> bool:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Split:
-    """Several sinks in one pass: the batch is computed once and kept while they write.
+class Split(Sink):
+    """Several sinks in one pass: each batch is computed once and kept while they write.
 
     Attributes:
-        split: makes of a batch one frame for each sink.
+        split: makes one frame for each sink from a batch.
         sinks: where these frames go, in this order.
     """
 
     split: Callable[[DataFrame], Sequence[DataFrame]]
     sinks: Sequence[Sink]
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(may_use_python=any(each.needs.may_use_python for each in self.sinks))
 
     def prepare(self) -> None:
         for sink in self.sinks:
@@ -194,22 +139,23 @@ def both(*sinks: Sink) -> Split:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Call:
-    """Any function of the user's, as for Spark's own `foreachBatch`.
+class Call(Sink):
+    """A function of the user, as for Spark's own `foreachBatch`.
 
     Guarantee: at least once; the function can make it exactly once with the batch's number.
 
     Attributes:
         function: gets the rows of a batch and its number.
-        whole: promises that the function computes all rows, and once: then they need not be kept in
-            memory beside it; and that it does nothing with them in Python on Spark's workers.
+        whole: promises that the function computes all rows exactly once, so that Spark need not keep
+            them in memory; and that it does nothing with them in Python on Spark's workers.
     """
 
     function: Callable[[DataFrame, int], object]
     whole: bool = False
 
-    def prepare(self) -> None:
-        """There is nothing to check."""
+    @property
+    def needs(self) -> Needs:
+        return Needs(reads_all=self.whole, may_use_python=not self.whole)
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         self.function(frame, batch.number)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
+from quadweir.sinks.base import Sink
 from quadweir.testing.answers import Answer, diff_answers
 from quadweir.testing.frames import answers_from_rows
 from quadweir.testing.oracle import Oracle
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from quadweir.sinks.start import Batch, Sink
+    from quadweir.sinks.base import Batch
 
 _MOST: Final = 20
 """So many reports are computed anew at a time."""
@@ -99,7 +100,7 @@ class Sampled:
 
 @final
 @dataclass(frozen=True)
-class SampledSink:
+class SampledSink(Sink):
     """Hands batches to a sink and to a `Sampled`."""
 
     sink: Sink

@@ -20,7 +20,7 @@ WINDOW = {
     "evictions": 2,
 }
 OTHER = {**WINDOW, "key": "fullest", "child_records": 400}
-TOLD = {
+REPORTS_TIME = {
     "late": 1,
     "without_key": 0,
     "pairs": 1234,
@@ -33,7 +33,9 @@ TOLD = {
 
 
 def progress(**told: object) -> dict[str, object]:
-    return {"observedMetrics": {"quadweir_join_1": {**TOLD, **told}, "quadweir_answers": {}}}
+    return {
+        "observedMetrics": {"quadweir_join_1": {**REPORTS_TIME, **told}, "quadweir_answers": {}}
+    }
 
 
 def test_reports_hold_the_fullest_windows_first() -> None:

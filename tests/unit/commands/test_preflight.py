@@ -205,7 +205,7 @@ def test_a_mapping_is_not_let_to_other_hosts_to_see_whether_they_answer(
 
 def test_a_checkpoint_of_something_else(live: Run, tmp_path: Path) -> None:
     (tmp_path / "state" / "offsets").mkdir(parents=True)
-    assert "no query of ours" in live("--checkpoint", tmp_path / "state")
+    assert "not of a Quadweir query" in live("--checkpoint", tmp_path / "state")
 
 
 def test_a_checkpoint_of_another_query(live: Run, tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_a_checkpoint_of_another_query(live: Run, tmp_path: Path) -> None:
     other = optimize(parse(QUERY.replace("urn:p", "urn:q"))).query
     Fingerprint(render(other), 1, 1, "").guard(tmp_path / "state")
     err = live("--checkpoint", tmp_path / "state")
-    assert "the query is another one" in err
+    assert "the query differs" in err
 
 
 def test_a_checkpoint_in_use(live: Run, run: Run, tmp_path: Path) -> None:

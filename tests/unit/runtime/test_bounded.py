@@ -13,8 +13,8 @@ from quadweir.functions import REGISTERED
 from quadweir.kernel.fixed import Loaded
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.query import plan_query
-from quadweir.runtime.host.bounded import ShardSpec
 from quadweir.runtime.shard.functions import packed_functions
+from quadweir.runtime.shard.spec import ShardSpec
 from quadweir.syntax.read import parse
 from quadweir.terms import IRI
 

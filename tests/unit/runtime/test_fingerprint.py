@@ -86,8 +86,8 @@ def test_other_static_data_of_a_query_that_feeds_it_is_told_and_taken(tmp_path):
     with pytest.raises(StateError) as error:
         fed("new").guard(tmp_path)
     assert "--reload-static" in (error.value.hint or "")
-    assert (error.value.detail or "").count("a query that feeds it is not what it was") == 2
-    assert "static data is not what it was" in (error.value.detail or "")
+    assert (error.value.detail or "").count("a query that feeds it has changed") == 2
+    assert "the static data of the query has changed" in (error.value.detail or "")
     fed("new").guard(tmp_path, reload_static=True)
     fed("new").guard(tmp_path)
     with pytest.raises(StateError) as error:
@@ -99,7 +99,7 @@ def test_what_held_other_rows_is_refused(tmp_path):
     replace(fingerprint(), held="others").guard(tmp_path)
     with pytest.raises(StateError) as error:
         fingerprint(static="new").guard(tmp_path, reload_static=True)
-    assert "held other rows" in (error.value.detail or "")
+    assert "hold rows of another plan" in (error.value.detail or "")
 
 
 def test_static_data_that_is_matched_with_windows_may_begin_to_match(tmp_path):
@@ -136,7 +136,7 @@ def test_a_damaged_note_is_refused(tmp_path, content):
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path):
     (tmp_path / "offsets").mkdir()
-    with pytest.raises(StateError, match="no query of ours"):
+    with pytest.raises(StateError, match="not of a Quadweir query"):
         fingerprint().guard(tmp_path)
 
 

@@ -26,10 +26,13 @@ from quadweir.kernel.streamjoin.windows import (
     Tumbling,
 )
 from quadweir.mapping.joins import KEY, SIDE, shown_key
-from quadweir.runtime import joins
-from quadweir.runtime.joins import JoinPacker, JoinSpec, JoinUnpacker, met_schema
-from quadweir.runtime.shard import hosting
-from quadweir.runtime.shard.hosting import HostingProcessor
+from quadweir.runtime.host import stateprocessor
+from quadweir.runtime.host.stateprocessor import HostingProcessor
+from quadweir.runtime.joins import pack
+from quadweir.runtime.joins.frames import JoinUnpacker, met_schema
+from quadweir.runtime.joins.hosted import PAIR_TIMES, PAIRS, JoinSpec
+from quadweir.runtime.joins.pack import JoinPacker, _Profile
+from quadweir.runtime.shard import journal
 from quadweir.runtime.wire.pack import BLOB, SHARD_KEY
 
 PASSED = ("why", "what")
@@ -47,9 +50,9 @@ WINDOWS = (
 
 @pytest.fixture(autouse=True)
 def _without_copies() -> Iterator[None]:
-    hosting._COPIES.clear()
+    stateprocessor._COPIES.clear()
     yield
-    hosting._COPIES.clear()
+    stateprocessor._COPIES.clear()
 
 
 def make_records(count: int, seed: int = 3) -> list[Record]:
@@ -68,7 +71,7 @@ class Cluster:
     """Some tasks that read and some shards that join, fed batch by batch."""
 
     def __init__(self, window: JoinWindow, *, shards: int, name: str = "test") -> None:
-        self.spec = JoinSpec(window, TIMING, ("c",), ("p",), PASSED, shards)
+        self.spec = JoinSpec(window, TIMING, ("c",), ("p",), PASSED, tuple(range(shards)))
         self.shards = shards
         self.packer = JoinPacker(tuple(range(shards)), self.spec.columns)
         self.unpacker = JoinUnpacker(met_schema(self.spec, TEXTS))
@@ -121,9 +124,9 @@ class Cluster:
 
 def paired(met: dict[str, list[Any]]) -> Iterator[tuple[int, int, int]]:
     """What Spark's columns make of a row of arrays."""
-    for pair in met[joins._PAIRS]:
+    for pair in met[PAIRS]:
         child, parent = pair >> 32, pair & 0xFFFFFFFF
-        times = met[joins._TIMES[0]][child], met[joins._TIMES[1]][parent]
+        times = met[PAIR_TIMES[0]][child], met[PAIR_TIMES[1]][parent]
         yield int(met["c"][child][1:]), int(met["p"][parent][1:]), max(times)
 
 
@@ -152,7 +155,7 @@ def in_order(batches: list[list[Record]]) -> list[Record]:
 def test_any_shards_cuts_and_restarts_give_what_the_model_gives(
     window: JoinWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hosting, "_LONGEST_LOG", 4)
+    monkeypatch.setattr(journal, "LONGEST_LOG", 4)
     records = in_order([make_records(300)])
     model = Model(window, TIMING)
     expected = model.run(records)
@@ -160,18 +163,18 @@ def test_any_shards_cuts_and_restarts_give_what_the_model_gives(
     for shards, size in ((1, 300), (2, 31), (3, 7)):
         cluster = Cluster(window, shards=shards, name=f"{shards}")
         if shards == 3:
-            monkeypatch.setattr(joins, "MOST_BYTES", 1)  # a blob for every Arrow batch
+            monkeypatch.setattr(pack, "MOST_BYTES", 1)  # a blob for every Arrow batch
         cuts = range(0, len(records), size)
         for place, start in enumerate(cuts):
             # The model takes records one by one; equal times of arrival stay in one batch here.
             cluster.batch(records[start : start + size], monkeypatch)
             if place % 3 == 1:
-                hosting._COPIES.clear()
+                stateprocessor._COPIES.clear()
         batches = [records[start : start + size] for start in cuts]
         model = Model(window, TIMING)
         assert sorted(cluster.pairs) == model.run(in_order(batches)) == expected
         assert cluster.total("late") == model.late > 10
-        late = [int(what) for what, why in cluster.letters if why.startswith("late: it is of ")]
+        late = [int(what) for what, why in cluster.letters if why.startswith("late: its time is ")]
         assert sorted(late) == sorted(each for each in model.late_ones if each % 10)
         bad = sorted(int(what) for what, why in cluster.letters if why == "bad")
         assert bad == [each.number for each in sorted(records, key=number_of) if is_bad(each)]
@@ -187,7 +190,7 @@ def test_state_of_another_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_clock_set_back_does_not_change_the_order_of_a_task() -> None:
-    profile = joins._Profile()
+    profile = _Profile()
     table = {"time": [10, 20, 15, 30], "arrival": [5, 5, 7, 7]}
     columns = (np.array(each, dtype="int64") for each in table.values())
     time, arrival = columns

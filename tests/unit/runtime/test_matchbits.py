@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from quadweir.runtime.match.bits import STREAM, TOLD, MatchBits, shard_by, word_of
+from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, MatchBits, shard_by, word_of
 from quadweir.testing import Oracle, diff_answers
 from query_hosts import run_bounded
 from runtime_tests import wanted
@@ -37,7 +37,7 @@ def test_no_bit_says_two_things(count, streams, shards):
 def test_fields_are_read_beside_all_tests(count):
     tests = wanted(count)
     bits = MatchBits.of(tests, streams=5, shards=100)
-    fields = {TOLD: 1, STREAM: 4} | {
+    fields = {REPORTS_TIME: 1, STREAM: 4} | {
         shard_by(each.key): 99 for each in tests if each.key is not None
     }
     for passed in (True, False):

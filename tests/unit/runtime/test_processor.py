@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import pytest
 from pyspark import TaskContext
 
+from quadweir.runtime.host import stateprocessor
 from quadweir.runtime.match.matching import END, stream_prefix
-from quadweir.runtime.shard import hosting
-from quadweir.runtime.shard.hosted import Times, Timing, _HostSpec
+from quadweir.runtime.shard import journal
+from quadweir.runtime.shard.clock import StreamClock, Timing
+from quadweir.runtime.shard.spec import ShardSpec
 from quadweir.runtime.wire.pack import BLOB, Header, Packer
 from quadweir.sources.streamfiles import Element
 from quadweir.testing import Answer, Oracle, blank_label, diff_answers
@@ -40,9 +42,9 @@ def make_feed(count: int, seed: int = 1) -> list[Element]:
 
 @pytest.fixture(autouse=True)
 def no_copies():
-    hosting._COPIES.clear()
+    stateprocessor._COPIES.clear()
     yield
-    hosting._COPIES.clear()
+    stateprocessor._COPIES.clear()
 
 
 def expected(text: str, feed: Sequence[Element]) -> list[Answer]:
@@ -64,11 +66,11 @@ def test_batches_give_the_answers_of_the_oracle(text, size):
 
 @pytest.mark.parametrize("text", [PAIRS, CLOSES])
 def test_a_worker_that_lost_its_copies_takes_the_state_up(text, monkeypatch):
-    monkeypatch.setattr(hosting, "_LONGEST_LOG", 3)
+    monkeypatch.setattr(journal, "LONGEST_LOG", 3)
     feed = make_feed(40)
     host = Host(text)
     for start in range(0, len(feed), 4):
-        hosting._COPIES.clear()
+        stateprocessor._COPIES.clear()
         host.push(feed[start : start + 4])
     host.finish()
     assert host.replayed > 0
@@ -76,16 +78,16 @@ def test_a_worker_that_lost_its_copies_takes_the_state_up(text, monkeypatch):
 
 
 def test_a_worker_that_others_took_turns_with_takes_up_what_it_missed(monkeypatch):
-    monkeypatch.setattr(hosting, "_LONGEST_LOG", 7)
+    monkeypatch.setattr(journal, "LONGEST_LOG", 7)
     feed = make_feed(60)
     host = Host(PAIRS)
-    workers: list[dict[tuple[str, int], hosting._Copy]] = [{}, {}, {}]
+    workers: list[dict[tuple[str, int], stateprocessor._Copy]] = [{}, {}, {}]
     dice = random.Random(5)
     made = []
-    spec = _HostSpec.host
-    monkeypatch.setattr(_HostSpec, "host", lambda own, key: made.append(own) or spec(own, key))
+    spec = ShardSpec.host
+    monkeypatch.setattr(ShardSpec, "host", lambda own, key: made.append(own) or spec(own, key))
     for start in range(0, len(feed), 3):
-        monkeypatch.setattr(hosting, "_COPIES", dice.choice(workers))
+        monkeypatch.setattr(stateprocessor, "_COPIES", dice.choice(workers))
         host.push(feed[start : start + 3])
     host.finish()
     # Shards are made anew only where a snapshot has been written since, or at first.
@@ -94,7 +96,7 @@ def test_a_worker_that_others_took_turns_with_takes_up_what_it_missed(monkeypatc
 
 
 def test_the_log_is_cut_by_snapshots(monkeypatch):
-    monkeypatch.setattr(hosting, "_LONGEST_LOG", 3)
+    monkeypatch.setattr(journal, "LONGEST_LOG", 3)
     feed = make_feed(40)
     host = Host(PAIRS)
     lengths = []
@@ -107,11 +109,11 @@ def test_the_log_is_cut_by_snapshots(monkeypatch):
 
 def test_a_batch_larger_than_what_is_held_after_it_is_not_logged(monkeypatch):
     """Another worker then takes a small snapshot up, and not all that arrived."""
-    monkeypatch.setattr(hosting, "_SMALLEST_SNAPSHOT", 1 << 12)
+    monkeypatch.setattr(journal, "SMALLEST_SNAPSHOT", 1 << 12)
     feed = make_feed(6_000)
     host = Host(PAIRS)
     for start in range(0, 6_000, 1_500):
-        hosting._COPIES.clear()
+        stateprocessor._COPIES.clear()
         host.push(feed[start : start + 1_500])
         assert host.log(key=1) == []
     # Few elements are less than the windows hold.
@@ -143,10 +145,10 @@ def test_a_copy_that_a_step_left_half_done_is_not_used(monkeypatch):
     host = Host(PAIRS)
     host.push(feed[:16])
     with monkeypatch.context() as patch:
-        patch.setattr(hosting, "packed_entry", lambda *_: 1 / 0)
+        patch.setattr(journal, "pack_entry", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             host.push(feed[16:24])
-    assert len(hosting._COPIES) == 1  # the other shard's
+    assert len(stateprocessor._COPIES) == 1  # the other shard's
     host.push(feed[16:24])
     host.push(feed[24:])
     host.finish()
@@ -193,16 +195,16 @@ def test_within_the_delay_the_order_of_arrival_is_of_no_account():
 
 
 def test_the_oldest_copies_are_dropped(monkeypatch):
-    monkeypatch.setattr(hosting, "_MOST_COPIES", 2)
+    monkeypatch.setattr(stateprocessor, "_MOST_COPIES", 2)
     for name in ("one", "two"):
         Host(PAIRS, name=name).push(make_feed(4))
-    assert {name for name, _ in hosting._COPIES} == {"two.0"}
+    assert {name for name, _ in stateprocessor._COPIES} == {"two.0"}
     # So are those that were not used for a while.
-    monkeypatch.setattr(hosting, "_MOST_COPIES", 64)
-    for copy in hosting._COPIES.values():
-        copy.used -= hosting._KEPT_SECONDS
+    monkeypatch.setattr(stateprocessor, "_MOST_COPIES", 64)
+    for copy in stateprocessor._COPIES.values():
+        copy.used -= stateprocessor._KEPT_SECONDS
     Host(PAIRS, name="three").push(make_feed(4))
-    assert {name for name, _ in hosting._COPIES} == {"three.0"}
+    assert {name for name, _ in stateprocessor._COPIES} == {"three.0"}
 
 
 MADE = """CONSTRUCT { ?x <urn:r> ?z } {
@@ -240,13 +242,13 @@ def test_a_query_that_reads_another_is_told_how_far_time_has_come():
 
 def test_time_waits_for_streams_that_are_not_idle():
     timing = Timing({"urn:s": 0, "urn:t": 0}, {"urn:s": None, "urn:t": 500})
-    times = Times()
+    times = StreamClock()
     times.highest, times.heard = {"urn:s": 1000}, {"urn:s": 50_000}
     times.advance(("urn:s", "urn:t"), timing, 50_000)
-    assert times.through == Times().through
+    assert times.through == StreamClock().through
     times.advance(("urn:s", "urn:t"), timing, 50_501)
     assert times.through == 999
-    assert Times.of(times.as_text()) == times
+    assert StreamClock.of(times.as_text()) == times
 
 
 def test_labels_of_blank_nodes_are_those_of_the_oracle():

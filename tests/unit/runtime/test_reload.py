@@ -12,7 +12,8 @@ import pytest
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.streams import OutputOperator, Report, ReportPolicy, Tick
 from quadweir.algebra.windows import Content
-from quadweir.runtime.shard import hosting
+from quadweir.runtime.host import stateprocessor
+from quadweir.runtime.shard import journal
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.terms import Quad
@@ -62,9 +63,9 @@ REPORTS = (
 
 @pytest.fixture(autouse=True)
 def no_copies():
-    hosting._COPIES.clear()
+    stateprocessor._COPIES.clear()
     yield
-    hosting._COPIES.clear()
+    stateprocessor._COPIES.clear()
 
 
 def make_query(body: str, dice: random.Random) -> ContinuousQuery:
@@ -218,7 +219,7 @@ def test_a_batch_that_fails_after_a_reload_is_taken_again(
     monkeypatch, output: OutputOperator, longest: int
 ) -> None:
     """Whichever stage had done its part: state and answers are as if it had not been tried."""
-    monkeypatch.setattr(hosting, "_LONGEST_LOG", longest)
+    monkeypatch.setattr(journal, "LONGEST_LOG", longest)
     query = replace(parse(TWO_STAGES), output=output)
     batches = batches_of(make_feed(random.Random(3)), random.Random(1))
     cut = len(batches) // 2
@@ -318,7 +319,7 @@ def test_a_second_stage_that_had_other_static_terms_is_taken_up(
     monkeypatch, output: OutputOperator, report: Report
 ) -> None:
     """They had numbers there that others have now; what it held comes once more."""
-    monkeypatch.setattr(hosting, "_LONGEST_LOG", 4)
+    monkeypatch.setattr(journal, "LONGEST_LOG", 4)
     query = replace(parse(TWO_STAGES), output=output, report=report)
     feed = make_feed(random.Random(1))
     batches = [feed[start : start + 3] for start in range(0, len(feed), 3)]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from quadweir.errors import StateError
-from quadweir.runtime.shard import hosting
-from quadweir.runtime.shard.folderjournal import ShardLog
+from quadweir.runtime.shard import journal
+from quadweir.runtime.shard.folderjournal import FolderJournal
 
 LAST = 7
 
@@ -58,9 +58,9 @@ def blob(batch: int) -> bytes:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A shard's folder with a snapshot in it and a log after that."""
-    monkeypatch.setattr(hosting, "_LONGEST_LOG", 5)
-    log, shard = ShardLog(tmp_path), Kept()
-    log.take_up(shard, 0)
+    monkeypatch.setattr(journal, "LONGEST_LOG", 5)
+    log, shard = FolderJournal(tmp_path), Kept()
+    log.recover(shard, 0)
     for batch in range(LAST + 1):
         list(shard.take([blob(batch)], "", 0))
         log.append(shard, batch, [blob(batch)])
@@ -71,9 +71,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def taken_up(folder: Path) -> bool:
     """Take the shard up as it was before the next batch; tells whether it was not refused."""
-    log, shard = ShardLog(folder), Kept()
+    log, shard = FolderJournal(folder), Kept()
     try:
-        log.take_up(shard, LAST + 1)
+        log.recover(shard, LAST + 1)
     except StateError:
         return False
     finally:

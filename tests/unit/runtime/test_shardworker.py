@@ -13,11 +13,12 @@ import pytest
 import small_lsbench
 from beside_hosts import BesideHost
 from quadweir.errors import InternalError, StateError
-from quadweir.runtime.host import pool as shardpool
+from quadweir.runtime.host import pool
+from quadweir.runtime.host.messages import Arrived, Close, Done, Failed, Take
 from quadweir.runtime.host.pool import ProcessEndedError
 from quadweir.runtime.host.worker import serve
-from quadweir.runtime.shard import hosting
-from quadweir.runtime.shard.folderjournal import ShardLog
+from quadweir.runtime.shard import journal
+from quadweir.runtime.shard.folderjournal import FolderJournal
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.testing import Oracle, diff_answers
@@ -48,7 +49,7 @@ def make_feed(count: int, seed: int = 1) -> list[Element]:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_shards_that_are_lost_are_taken_up_as_they_were(tmp_path, monkeypatch, text, longest, seed):
     """Also where the last batch is taken again, whether its snapshot replaced others or not."""
-    monkeypatch.setattr(hosting, "_LONGEST_LOG", longest)
+    monkeypatch.setattr(journal, "LONGEST_LOG", longest)
     dice = random.Random(seed)
     feed = make_feed(48)
     host = BesideHost(text, tmp_path)
@@ -66,7 +67,7 @@ def test_shards_that_are_lost_are_taken_up_as_they_were(tmp_path, monkeypatch, t
 
 
 def test_a_snapshot_takes_the_place_of_what_was_logged(tmp_path, monkeypatch):
-    monkeypatch.setattr(hosting, "_LONGEST_LOG", 3)
+    monkeypatch.setattr(journal, "LONGEST_LOG", 3)
     host = BesideHost(PAIRS, tmp_path, shards=1)
     feed = make_feed(40)
     kept = []
@@ -114,18 +115,18 @@ def test_state_that_does_not_reach_far_enough_is_refused(tmp_path, harm):
             log.write_bytes(data)
         case _:
             log.unlink()
-    with pytest.raises(StateError, match="does not reach until batch 6"):
+    with pytest.raises(StateError, match="does not reach batch 6"):
         host.push(feed)
 
 
 def test_a_shard_belongs_to_one_process_at_a_time(tmp_path):
-    first = ShardLog(tmp_path)
-    with pytest.raises(StateError, match="another run has the checkpoint"):
-        ShardLog(tmp_path, wait_seconds=0.05)
+    first = FolderJournal(tmp_path)
+    with pytest.raises(StateError, match="another run holds the checkpoint"):
+        FolderJournal(tmp_path, wait_seconds=0.05)
     # Who is about to let go of it is waited for.
     timer = threading.Timer(0.1, first.close)
     timer.start()
-    ShardLog(tmp_path, wait_seconds=60).close()
+    FolderJournal(tmp_path, wait_seconds=60).close()
     timer.join()
 
 
@@ -133,35 +134,35 @@ def test_what_fails_is_told_and_the_next_request_is_heard():
     ours, theirs = multiprocessing.Pipe()
     thread = threading.Thread(target=serve, args=(theirs,))
     thread.start()
-    ours.send(("first", 0, 0, None))
-    is_good, told = ours.recv()
-    assert not is_good
-    assert "'NoneType' object has no attribute 'first'" in told
-    ours.send(("close",))
-    assert ours.recv() == (True, None)
+    ours.send(Take(0, 0, Arrived()))
+    reply = ours.recv()
+    assert isinstance(reply, Failed)
+    assert "the driver opens shards before it uses them" in str(reply.error)
+    ours.send(Close())
+    assert ours.recv() == Done(None)
     ours.close()
     thread.join()
 
 
 def test_processes_are_used_again_unless_they_ended():
-    shardpool.end_idle()
-    (one,) = shardpool.take(1)
-    with pytest.raises(InternalError, match="holds shards failed"):
-        one.ask("first", 0, 0, None)
+    pool.end_idle()
+    (one,) = pool.take(1)
+    with pytest.raises(InternalError, match="a worker process failed"):
+        one.ask(Take(0, 0, Arrived()))
         one.answer()
-    shardpool.give_back([one])
-    (again, other) = shardpool.take(2)
+    pool.give_back([one])
+    (again, other) = pool.take(2)
     assert again is one
     assert other.number != one.number
     os.kill(other.number, 9)
     with pytest.raises(ProcessEndedError):
-        other.ask("close")
+        other.ask(Close())
         other.answer()
-    shardpool.give_back([one, other])
-    assert [one] == shardpool._IDLE
-    shardpool.end_idle()
+    pool.give_back([one, other])
+    assert [one] == pool._IDLE
+    pool.end_idle()
     with pytest.raises(ProcessEndedError):
-        one.ask("close")
+        one.ask(Close())
     assert not Path(f"/proc/{one.number}").exists()
 
 

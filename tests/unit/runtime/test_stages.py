@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import small_lsbench
-from quadweir.runtime.shard import hosting
+from quadweir.runtime.host import stateprocessor
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.terms import Quad
@@ -24,9 +24,9 @@ DELAY_MS = 400
 
 @pytest.fixture(autouse=True)
 def no_copies():
-    hosting._COPIES.clear()
+    stateprocessor._COPIES.clear()
     yield
-    hosting._COPIES.clear()
+    stateprocessor._COPIES.clear()
 
 
 @cache

@@ -31,7 +31,7 @@ from quadweir.mapping.files import Folders
 from quadweir.mapping.live import Streams, compile_live
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.run import Job, run_bounded
-from quadweir.runtime.joins import METRICS, host_join
+from quadweir.runtime.joins.frames import JOIN_METRICS, host_join
 from quadweir.sinks.start import start, wait
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def _settled(
 def _told(progress: list[Any]) -> Iterator[tuple[Any, Any]]:
     for each in progress:
         for name, told in each.observedMetrics.items():
-            if name.startswith(METRICS) and told["held"] is not None:
+            if name.startswith(JOIN_METRICS) and told["held"] is not None:
                 yield each, told
 
 

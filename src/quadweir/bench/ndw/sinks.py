@@ -15,12 +15,13 @@ import numpy.typing as npt
 from pyspark.sql import functions as F
 
 from quadweir import rows
+from quadweir.sinks.base import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from quadweir.bench.ndw.publisher import Longs
-    from quadweir.sinks.start import Batch
+    from quadweir.sinks.base import Batch
 
 
 def pair_codes(quads: DataFrame) -> Longs:
@@ -42,13 +43,10 @@ def _column(frame: DataFrame) -> Longs:
 
 @final
 @dataclass(slots=True)
-class PairSink:
+class PairSink(Sink):
     """Gathers which records met."""
 
     parts: list[Longs] = field(default_factory=list)
-
-    def prepare(self) -> None:
-        """Nothing to check."""
 
     def write(self, frame: DataFrame, batch: Batch) -> None:  # noqa: ARG002
         self.parts.append(pair_codes(frame))
@@ -60,7 +58,7 @@ class PairSink:
 
 @final
 @dataclass(slots=True)
-class LatencySink:
+class LatencySink(Sink):
     """Notes when each result was there, and when the later of its records was sent.
 
     Attributes:
@@ -71,9 +69,6 @@ class LatencySink:
     now: Callable[[], float] = time.time
     sent: list[Longs] = field(default_factory=list)
     emitted: list[float] = field(default_factory=list)
-
-    def prepare(self) -> None:
-        """Nothing to check."""
 
     def write(self, frame: DataFrame, batch: Batch) -> None:  # noqa: ARG002
         latest = F.greatest(_part(rows.SUBJECT, 1), _part(rows.OBJECT, 1))
@@ -96,14 +91,11 @@ class LatencySink:
 
 @final
 @dataclass(slots=True)
-class CountSink:
+class CountSink(Sink):
     """Makes every result, and keeps of it a share in a sum: equal sums mean equal results."""
 
     count: int = 0
     digest: int = 0
-
-    def prepare(self) -> None:
-        """Nothing to check."""
 
     def write(self, frame: DataFrame, batch: Batch) -> None:  # noqa: ARG002
         hashed = F.xxhash64(rows.SUBJECT, rows.PREDICATE, rows.OBJECT)

@@ -1,7 +1,6 @@
-"""What Spark's tasks and the shards beside the driver hand one another, as files.
+"""Files through which Spark's tasks and worker processes exchange rows on one machine.
 
-Both sides are on one machine. Tasks read answers of the batch that is written just now; where a batch is
-large, they leave its rows for the shards.
+Tasks read the answers of the present batch. If a batch is large, tasks write its rows for the shards.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ _PLACE: Final = "place"
 
 
 def answer_file(folder: Path, number: int) -> Path:
-    """Where a process leaves its answers; there is always a file, be there no answers in it."""
+    """Return the file for the answers of a worker; it exists even without answers."""
     return folder / f"answers-{number}.arrow"
 
 
 def link_answers(files: Iterable[Path], batch: int) -> list[Path]:
-    """Give the answers of a batch names of their own, which no other batch has."""
+    """Link the answer files of a batch under names that no other batch has."""
     found = []
     for file in files:
         link = file.with_name(f"{file.stem}-of-{batch}{file.suffix}")
@@ -40,7 +39,7 @@ def link_answers(files: Iterable[Path], batch: int) -> list[Path]:
 @final
 @dataclass(frozen=True)
 class AnswerFiles:
-    """Reads the files whose places among these it is given."""
+    """Reads those of the files whose places it gets."""
 
     files: tuple[str, ...]
 
@@ -49,14 +48,14 @@ class AnswerFiles:
             yield from self.read(batch.column(0).to_pylist())
 
     def read(self, places: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """Read some of the files, all of which are there."""
+        """Read some of the files, which all exist."""
         for place in places:
             with pa.memory_map(self.files[place]) as data:
                 yield from pa.ipc.open_stream(data)
 
 
 def answers_in(spark: SparkSession, files: Sequence[Path], schema: StructType) -> DataFrame:
-    """Give the answers in files, as these are when it is computed."""
+    """Return the answers in files as a frame; it reads them when it is computed."""
     places = spark.range(0, len(files), 1, len(files))
     return places.mapInArrow(AnswerFiles(tuple(map(str, files))), schema)
 
@@ -64,7 +63,7 @@ def answers_in(spark: SparkSession, files: Sequence[Path], schema: StructType) -
 @final
 @dataclass(frozen=True)
 class RowFiles:
-    """Writes the rows of a task to a file and tells where; of what a failed task left, nobody is told."""
+    """Writes the rows of a task to a file and returns its path; files of failed tasks are ignored."""
 
     folder: str
 
@@ -82,6 +81,6 @@ class RowFiles:
 
 
 def rows_in_files(rows_of: DataFrame, folder: Path) -> list[str]:
-    """Have tasks write rows to files of a folder, and give their places."""
-    told = rows_of.mapInArrow(RowFiles(str(folder)), f"{_PLACE} string")
-    return [place for (place,) in told.collect()]
+    """Let tasks write rows to files of a folder; return their paths."""
+    written = rows_of.mapInArrow(RowFiles(str(folder)), f"{_PLACE} string")
+    return [place for (place,) in written.collect()]

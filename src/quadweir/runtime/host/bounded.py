@@ -1,25 +1,16 @@
-"""A query over streams that are all there: read to their end and drained (E3)."""
+"""The host for streams that have an end: they are read to it, and windows are emptied (E3)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import reduce
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import pyarrow as pa
 
-from quadweir.kernel.arrays import ALWAYS, FOREVER
-from quadweir.kernel.fixed import Share, StaticSource
-from quadweir.kernel.shard import Shard
-from quadweir.plan.query import QueryPlan
-from quadweir.plan.shapes import answer_variables
-from quadweir.runtime.answers import Shape
-from quadweir.runtime.shard.functions import install_functions
-from quadweir.runtime.wire.changes import Receiver, Sender
-from quadweir.runtime.wire.handover import pack_matches
-from quadweir.runtime.wire.pack import BLOB, FIRST, SHARD_KEY, shard_keys
-from quadweir.runtime.wire.unpack import Unpacker
+from quadweir.kernel.arrays import FOREVER
+from quadweir.runtime.shard.spec import ShardSpec
+from quadweir.runtime.wire.pack import BLOB, BLOB_SCHEMA, FIRST_TIME, SHARD_KEY, shard_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,89 +18,7 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class ShardSpec:
-    """What a worker needs to make a shard of one stage of a query.
-
-    Attributes:
-        plan: The query's plan.
-        static: The static data.
-        static_digest: Names the static data.
-        stage: The place of the stage in the plan.
-        shards: The shuffle keys of the shards of this stage, in their order.
-        keys: The shuffle keys of the next stage; none in the last.
-        letters: Whether to write letters about what is late.
-        functions: The registered functions that the query calls, packed.
-    """
-
-    plan: QueryPlan
-    static: StaticSource
-    static_digest: str = ""
-    stage: int = 0
-    shards: tuple[int, ...] = ()
-    keys: tuple[int, ...] = ()
-    letters: bool = False
-    functions: bytes = b""
-
-    def __getstate__(self) -> dict[str, object]:
-        # A worker is sent no more than a shard needs: what is larger than a megabyte Spark sends in
-        # another way, which the driver's own worker for streams has not.
-        return {**self.__dict__, "plan": self.plan.for_shards()}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        install_functions(self.functions)
-
-    @property
-    def shape(self) -> Shape:
-        """The columns of the answers."""
-        return Shape.of(self.plan.query, answer_variables(self.plan.query))
-
-    @property
-    def is_given(self) -> bool:
-        """Whether a stage before this one sends it what it takes."""
-        return self.stage > 0
-
-    @property
-    def sends(self) -> bool:
-        """Whether what it gives is for a stage after this one."""
-        return self.stage < len(self.plan.stages) - 1
-
-    def stages(self, keys: Sequence[tuple[int, ...]]) -> list[ShardSpec]:
-        """Give the stages of the query; `keys` are the shuffle keys of each."""
-        return [
-            replace(self, stage=place, shards=own, keys=then)
-            for place, (own, then) in enumerate(zip(keys, (*keys[1:], ()), strict=True))
-        ]
-
-    def share(self, key: int | None) -> Share | None:
-        """Give what the shard of a shuffle key has of static data; None for all of it."""
-        if len(self.shards) < 2 or key is None:
-            return None
-        return Share(self.shards.index(key), len(self.shards))
-
-    def make(self, key: int | None = None) -> Shard:
-        """Make the shard of a shuffle key; None if no rows go to it."""
-        program = self.plan.stages[self.stage].program
-        return Shard(program, static=self.static, records=False, share=self.share(key))
-
-    def reader(self, shard: Shard) -> Unpacker | Receiver:
-        """Give what turns blobs into the shard's events."""
-        if self.is_given:
-            return Receiver()
-        return Unpacker(shard, self.plan.wanted, letters=self.letters)
-
-    @property
-    def writer(self) -> Shape | Sender:
-        """What the shard gives is packed by this."""
-        sent = self.plan.stages[self.stage].program.sent
-        if sent is None:
-            return self.shape
-        return Sender(self.keys, sent.variables.index(sent.key) if sent.key is not None else None)
-
-
-@final
-@dataclass(frozen=True)
-class BoundedRun:
+class BoundedTask:
     """Runs the shard of one partition over its blobs, which come in order of their first times."""
 
     spec: ShardSpec
@@ -124,27 +33,19 @@ class BoundedRun:
         if first_batch is None and self.spec.plan.query.windows:
             return
         key = None if first_batch is None else first_batch.column(SHARD_KEY)[0].as_py()
-        shard, writer = self.spec.make(key), self.spec.writer
-        reader = self.spec.reader(shard)
+        shard = self.spec.host(key)
         count = 0
         waiting: list[bytes] = []
-
-        def step(through: int) -> pa.RecordBatch:
-            after = shard.through
-            events, _ = reader.events(waiting, after=ALWAYS, until=through)
-            answers = shard.step(events, through)
-            return writer.write(shard, answers, after, f"{partition}.{count}")
-
         for batch in (first_batch, *arriving) if first_batch is not None else ():
-            firsts, blobs = batch.column(FIRST).to_pylist(), batch.column(BLOB)
+            firsts, blobs = batch.column(FIRST_TIME).to_pylist(), batch.column(BLOB)
             for first, blob in zip(firsts, blobs, strict=True):
-                # Whatever is still to come is not before the first time of this blob.
+                # No later blob has anything before the first time of this one.
                 if waiting and first is not None and first - 1 > shard.through:
-                    yield step(first - 1)
+                    yield shard.take_bounded(waiting, first - 1, f"{partition}.{count}")
                     count, waiting = count + 1, []
                 if blob.is_valid:
                     waiting.append(blob.as_py())
-        yield step(FOREVER)
+        yield shard.take_bounded(waiting, FOREVER, f"{partition}.{count}")
 
 
 def answer_bounded(statements: DataFrame, spec: ShardSpec, *, shards: int) -> DataFrame:
@@ -156,14 +57,14 @@ def answer_bounded(statements: DataFrame, spec: ShardSpec, *, shards: int) -> Da
         shards: how many shards to use, if the plan can be sharded.
 
     Returns:
-        Answers as the shards give them, for `answers.present`.
+        The output rows of the shards, for `answers.present`.
     """
-    spark, plan = statements.sparkSession, spec.plan
-    keys = [shard_keys(spark, count, count) for count in plan.shards(shards)]
-
-    def run(blobs: DataFrame, spec: ShardSpec) -> DataFrame:
-        count = len(spec.shards)
-        gathered = blobs.repartition(count, SHARD_KEY).sortWithinPartitions(SHARD_KEY, FIRST)
-        return gathered.mapInArrow(BoundedRun(spec), spec.writer.schema)
-
-    return reduce(run, spec.stages(keys), pack_matches(statements, plan, keys[0]))
+    spark = statements.sparkSession
+    job = spec.job(statements, shards=shards)
+    keys = [shard_keys(spark, count, count) for count in job.counts]
+    blobs = job.rows(job.counts[0]).mapInArrow(job.packer(keys[0], ""), BLOB_SCHEMA)
+    for stage in spec.stages(keys):
+        gathered = blobs.repartition(len(stage.shards), SHARD_KEY)
+        ordered = gathered.sortWithinPartitions(SHARD_KEY, FIRST_TIME)
+        blobs = ordered.mapInArrow(BoundedTask(stage), stage.output)
+    return blobs

@@ -1,91 +1,118 @@
-"""A query over streams that go on: answers as a streaming DataFrame."""
+"""The host on a cluster: shards in Spark's executors, their state in Spark's state store."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, final
 
-from quadweir import rows
-from quadweir.algebra.render import render
 from quadweir.errors import UsageError
-from quadweir.runtime.host.bounded import ShardSpec
-from quadweir.runtime.shard.hosted import ShardProcessor, Timing
-from quadweir.runtime.wire.handover import pack_matches
-from quadweir.runtime.wire.pack import SHARD_KEY, shard_keys
+from quadweir.runtime.checkpoint import EXECUTORS
+from quadweir.runtime.host.base import Host, Output, Run, Trigger
+from quadweir.runtime.host.stateprocessor import HostingProcessor
+from quadweir.runtime.shard.facts import fold_columns
+from quadweir.runtime.spark.arrowbatches import counting_rows, stages_in_python
+from quadweir.runtime.wire.pack import BLOB_SCHEMA, SHARD_KEY, shard_keys
+from quadweir.sinks.base import Sink
+from quadweir.sinks.gate import Gate
+from quadweir.sinks.start import Split
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
-METRICS: Final = "quadweir_answers"
-"""Under this name Spark's progress tells how answers and shards fare."""
-FIRST_METRICS: Final = "quadweir_first_stage"
-"""Under this name it tells the same of the first stage of a query that has two."""
+    from quadweir.runtime.shard.base import Job
+    from quadweir.sinks.base import Batch
 
 
-def answer_continuously(
-    statements: DataFrame,
-    spec: ShardSpec,
-    timing: Timing,
-    *,
-    shards: int,
-    name: str = "",
-    tag: str = "",
-    checkpoint: Path | None = None,
-) -> DataFrame:
-    """Answer a query over streams as they come in.
+@final
+class Executors(Host):
+    """Shards in Spark's executors."""
 
-    Args:
-        statements: rows of `rows.STATEMENT_SCHEMA` of all streams of the query.
-        spec: the query with its plan and static data.
-        timing: delays and idle times of the streams.
-        shards: how many shards to use, if the plan can be sharded; at most as many as Spark's
-            shuffle partitions.
-        name: what tells this run from others of the same query, such as its checkpoint.
-        tag: what tells this query's metrics from those of others in the same run.
-        checkpoint: the folder of the run, if it is known.
+    @property
+    def name(self) -> str:
+        return EXECUTORS
 
-    Returns:
-        A streaming frame as the shards give it, for `answers.present` or `answers.with_times`.
+    def partitions(self, spark: SparkSession) -> int:
+        return int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
+
+    def frame(self, job: Job, *, run: str = "", checkpoint: Path | None = None) -> DataFrame:
+        """Return the output rows of the shards as a streaming frame.
+
+        Args:
+            job: what to run; at most as many shards as Spark has shuffle partitions.
+            run: identifies this run among others of the same job, such as its checkpoint.
+            checkpoint: the folder of the run, if it is known.
+        """
+        from pyspark.sql import functions as F
+
+        rows = job.rows(job.counts[0])
+        spark = rows.sparkSession
+        partitions = self.partitions(spark)
+        if max(job.counts) > partitions:
+            raise UsageError(
+                f"{max(job.counts)} shards do not fit {partitions} shuffle partitions",
+                hint="Set spark.sql.shuffle.partitions to the number of shards.",
+            )
+        keys = [shard_keys(spark, count, partitions) for count in job.counts]
+        clock = str(checkpoint.absolute() / "offsets") if checkpoint is not None else ""
+        found = rows.mapInArrow(job.packer(keys[0], clock), BLOB_SCHEMA)
+        for spec, metrics in zip(job.stages(keys), job.metrics, strict=True):
+            if spec.stage:
+                found = found.where(F.col(SHARD_KEY).isNotNull())
+            identity = f"{run}\n{spec.stage}\n{job.name}"
+            found = found.groupBy(SHARD_KEY).transformWithStateInPandas(
+                statefulProcessor=HostingProcessor(
+                    hashlib.sha256(identity.encode()).hexdigest()[:16], spec
+                ),
+                outputStructType=spec.output,
+                outputMode="append",
+                timeMode="none",
+            )
+            found = found.observe(metrics, *fold_columns(spec.facts))
+        return found
+
+    def start(
+        self, job: Job, outputs: Sequence[Output], *, checkpoint: Path, trigger: Trigger
+    ) -> Run:
+        raw = self.frame(job, run=str(checkpoint.absolute()), checkpoint=checkpoint)
+        frame, sink = raw, _split(outputs)
+        if len(outputs) == 1:
+            frame, sink = outputs[0].choose(raw), outputs[0].sink
+        # Packing, and each stage: if anything else goes to Python, Spark has to count its bytes.
+        own = 1 + len(job.counts)
+        is_alone = stages_in_python(raw) == own and not sink.needs.may_use_python
+        gate = Gate()
+        with counting_rows(raw.sparkSession, when=is_alone):
+            complete = sink if sink.needs.reads_all else _Complete(sink)
+            return Run(trigger.start(frame, complete, checkpoint, gate), gate)
+
+
+def _split(outputs: Sequence[Output]) -> Sink:
+    def split(raw: DataFrame) -> list[DataFrame]:
+        return [each.choose(raw) for each in outputs]
+
+    return Split(split, [each.sink for each in outputs])
+
+
+@final
+class _Complete(Sink):
+    """Computes all rows of a batch before another sink gets them.
+
+    Spark writes state where rows are computed. If a sink looked only at the first rows, or skipped a
+    batch that it has from before a crash, the state of that batch would not be written.
     """
-    from pyspark.sql import functions as F
 
-    spark = statements.sparkSession
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
-    counts = spec.plan.shards(shards)
-    if max(counts) > partitions:
-        raise UsageError(
-            f"{max(counts)} shards do not fit {partitions} shuffle partitions",
-            hint="Set spark.sql.shuffle.partitions to the number of shards.",
-        )
-    keys = [shard_keys(spark, count, partitions) for count in counts]
-    clock = str(checkpoint.absolute() / "offsets") if checkpoint is not None else ""
-    blobs = pack_matches(statements, spec.plan, keys[0], clock=clock)
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
 
-    def run(blobs: DataFrame, spec: ShardSpec, metrics: str, *told: Column) -> DataFrame:
-        found = blobs.groupBy(SHARD_KEY).transformWithStateInPandas(
-            statefulProcessor=ShardProcessor(_name(spec, name), spec, timing),
-            outputStructType=spec.writer.schema,
-            outputMode="append",
-            timeMode="none",
-        )
-        return found.observe(
-            metrics + tag,
-            *told,
-            F.sum("late").alias("late"),
-            F.min("through").alias("through"),
-            F.sum("held").alias("held"),
-            F.max("kernel_ms").alias("kernel_ms"),
-            F.sum("replayed").alias("replayed"),
-        )
+    def prepare(self) -> None:
+        self._sink.prepare()
 
-    *before, last = spec.stages(keys)
-    for each in before:
-        blobs = run(blobs, each, FIRST_METRICS).where(F.col(SHARD_KEY).isNotNull())
-    return run(blobs, last, METRICS, F.count(rows.SIGN).alias("answers"))
-
-
-def _name(spec: ShardSpec, run: str) -> str:
-    """Tell queries apart in the memory of a worker."""
-    text = f"{run}\n{spec.stage}\n{render(spec.plan.query)}\n{spec.static_digest}"
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        kept = frame.persist()
+        try:
+            kept.count()
+            self._sink.write(kept, batch)
+        finally:
+            kept.unpersist()

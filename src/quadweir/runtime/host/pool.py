@@ -1,7 +1,7 @@
-"""Processes beside the driver that hold shards: started, asked, and used again.
+"""The pool of worker processes: started, asked, and reused.
 
-A process takes a second or two to load the kernel, so that those that a query no longer needs wait for
-the next one. They end with this process, however it ends: their socket closes.
+A process takes a second or two to load the kernel, so a process that a query no longer needs waits
+for the next one. Workers end with this process, however it ends: their socket closes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, Final, final
 
 from quadweir.errors import InternalError, QuadweirError
 from quadweir.private import umask
+from quadweir.runtime.host.messages import Close, Done, Reply, Request
 from quadweir.runtime.spark.session import KEEP_MEMORY
 
 _PROGRAM: Final = "from quadweir.runtime.host.worker import main; main()"
@@ -27,22 +28,22 @@ _CORES: Final = os.cpu_count() or 1
 _MOST_IDLE: Final = 2 * _CORES
 # Each takes some 90 MB before it holds anything.
 _MANY: Final = 8 * _CORES
-_IDLE: Final[list[ShardProcess]] = []
-_USED: Final[weakref.WeakSet[ShardProcess]] = weakref.WeakSet()
+_IDLE: Final[list[WorkerProcess]] = []
+_USED: Final[weakref.WeakSet[WorkerProcess]] = weakref.WeakSet()
 _LOCK: Final = threading.Lock()
 
 
 class ProcessEndedError(Exception):
-    """A process is no longer there."""
+    """A worker process has ended."""
 
 
 @final
-class ShardProcess:
-    """A process that holds shards; one thread at a time asks it."""
+class WorkerProcess:
+    """A worker process; one thread at a time asks it."""
 
     def __init__(self) -> None:
         ours, theirs = multiprocessing.Pipe()
-        # What this process can import, that one has to: Spark may lie where only we were told to look.
+        # The worker must be able to import what this process can: Spark may be on our path only.
         home = str(Path(__file__).parents[3])
         path = os.pathsep.join(dict.fromkeys(filter(None, (home, *sys.path))))
         kept = KEEP_MEMORY if sys.platform == "linux" else {}
@@ -51,62 +52,62 @@ class ShardProcess:
                 [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
                 pass_fds=(theirs.fileno(),),
                 stdin=subprocess.DEVNULL,
-                # What is written to standard output are answers, and nothing else.
+                # Standard output is for answers only.
                 stdout=sys.__stderr__ if _has_file(sys.__stderr__) else subprocess.DEVNULL,
                 env={**kept, **os.environ, "PYTHONPATH": path},
                 umask=umask(),
-                # Ctrl-C is the driver's to hear.
+                # Ctrl-C is for the driver.
                 start_new_session=True,
             )
         self._connection = ours
 
     @property
     def number(self) -> int:
-        """What the system calls the process."""
+        """The process id."""
         return self._process.pid
 
-    def ask(self, name: str, *given: object) -> None:
-        """Send a request; `answer` has to be called for each.
+    def ask(self, request: Request) -> None:
+        """Send a request; call `answer` for each.
 
         Raises:
-            ProcessEndedError: nobody is there.
+            ProcessEndedError: the process has ended.
         """
         try:
-            self._connection.send((name, *given))
+            self._connection.send(request)
         except OSError as error:
             raise ProcessEndedError(self._how()) from error
 
     def answer(self) -> Any:
-        """Wait for what the process has to say to the last request.
+        """Wait for the result of the last request.
 
         Raises:
-            ProcessEndedError: it has ended.
-            QuadweirError: it could not do what it was asked.
+            ProcessEndedError: the process has ended.
+            QuadweirError: the request failed.
         """
         try:
-            is_good, result = self._connection.recv()
+            reply: Reply = self._connection.recv()
         except (EOFError, OSError) as error:
             raise ProcessEndedError(self._how()) from error
-        if is_good:
-            return result
-        if isinstance(result, QuadweirError):
-            raise result
-        raise InternalError("a process that holds shards failed", detail=str(result))
+        if isinstance(reply, Done):
+            return reply.result
+        if isinstance(reply.error, QuadweirError):
+            raise reply.error
+        raise InternalError("a worker process failed", detail=reply.error)
 
     def end(self) -> None:
-        """Have it end, at once if it is in the middle of something."""
+        """End it, even in the middle of a request."""
         with contextlib.suppress(OSError):
             self._connection.close()
         self.kill()
         self._process.wait()
 
     def kill(self) -> None:
-        """End it at once; whoever waits for its answer is told."""
+        """End it at once; a thread that waits for its answer gets `ProcessEndedError`."""
         self._process.kill()
 
     @property
     def is_there(self) -> bool:
-        """Whether it has not ended."""
+        """Whether it runs."""
         return self._process.poll() is None
 
     def _how(self) -> str:
@@ -114,9 +115,9 @@ class ShardProcess:
         return "" if code is None else f"it ended with {code}"
 
 
-def take(count: int) -> list[ShardProcess]:
-    """Give so many processes, of those that wait or new ones."""
-    found: list[ShardProcess] = []
+def take(count: int) -> list[WorkerProcess]:
+    """Return so many processes: idle ones first, then new ones."""
+    found: list[WorkerProcess] = []
     with _LOCK:
         while _IDLE and len(found) < count:
             process = _IDLE.pop()
@@ -124,24 +125,24 @@ def take(count: int) -> list[ShardProcess]:
                 found.append(process)
             else:
                 process.end()
-    found += [ShardProcess() for _ in range(count - len(found))]
+    found += [WorkerProcess() for _ in range(count - len(found))]
     _USED.update(found)
     return found
 
 
 def are_many() -> bool:
-    """Whether so many processes are in use that another query had better do without."""
+    """Return whether so many processes are in use that another query should use executors."""
     return len([each for each in list(_USED) if each.is_there]) >= _MANY
 
 
-def give_back(processes: Sequence[ShardProcess]) -> None:
-    """Let processes wait for others that need them; they let go of what they hold."""
+def give_back(processes: Sequence[WorkerProcess]) -> None:
+    """Let processes forget their shards and wait for another run."""
     for process in processes:
         _USED.discard(process)
         try:
-            process.ask("close")
+            process.ask(Close())
             process.answer()
-        except Exception:  # whatever it is, nobody must get this one
+        except Exception:  # whatever the reason, nobody must get this process
             process.end()
             continue
         with _LOCK:
@@ -153,7 +154,7 @@ def give_back(processes: Sequence[ShardProcess]) -> None:
 
 
 def _has_file(stream: Any) -> bool:
-    """Whether something that is written to is a file of the system's."""
+    """Return whether a stream is a file of the operating system."""
     try:
         return stream is not None and stream.fileno() >= 0
     except (OSError, ValueError):
@@ -162,6 +163,6 @@ def _has_file(stream: Any) -> bool:
 
 @atexit.register
 def end_idle() -> None:
-    """End all processes that wait."""
+    """End all idle processes."""
     while _IDLE:
         _IDLE.pop().end()

@@ -1,79 +1,73 @@
-"""What shards beside the driver tell of each batch, added to Spark's own reports of it."""
+"""The facts of shards in worker processes, added to Spark's own reports of batches."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, final
 
-from quadweir.runtime.host.executors import FIRST_METRICS, METRICS
-from quadweir.runtime.host.worker import Told
+from quadweir.runtime.host.messages import ShardReport
+from quadweir.runtime.shard.base import StageSpec
+from quadweir.runtime.shard.facts import STATE_FACTS, folded
 
 # Spark remembers a hundred batches.
 _REMEMBERED: Final = 256
-_SUMMED: Final = ("late", "held", "replayed")
-_HIGHEST: Final = ("kernel_ms",)
-_STATE_SUMMED: Final = ("state_rows", "state_bytes")
-_STATE_HIGHEST: Final = ("state_ms",)
 
 
 @final
 class BatchReports:
-    """What was told of the last batches."""
+    """The facts of the last batches.
 
-    def __init__(self) -> None:
-        self._told: dict[int, dict[str, dict[str, int | None]]] = {}
+    Args:
+        stages: the stages of the job.
+        metrics: the names of their facts in Spark's progress.
+    """
+
+    def __init__(self, stages: Sequence[StageSpec], metrics: Sequence[str]) -> None:
+        self._stages = stages
+        self._metrics = metrics
+        self._noted: dict[int, dict[str, dict[str, Any]]] = {}
 
     def note(
         self,
         batch: int,
-        told: Sequence[Sequence[Told]],
+        reports: Sequence[Sequence[ShardReport]],
         kept: Sequence[Sequence[Mapping[str, int]]],
     ) -> None:
         """Note a batch.
 
         Args:
             batch: its number.
-            told: what each shard of each stage told.
-            kept: what each process told of the state of each stage.
+            reports: those of the shards of each stage.
+            kept: the facts of the journals of each stage, from each worker.
         """
-        names = (FIRST_METRICS, METRICS)[-len(told) :]
-        found = {
-            name: _summed([each.facts for each in stage], _SUMMED, _HIGHEST)
-            | _summed([each[place] for each in kept], _STATE_SUMMED, _STATE_HIGHEST)
-            for place, (name, stage) in enumerate(zip(names, told, strict=True))
+        self._noted[batch] = {
+            name: folded(spec.facts, (each.facts for each in stage))
+            | folded(STATE_FACTS, (each[place] for each in kept))
+            for place, (name, spec, stage) in enumerate(
+                zip(self._metrics, self._stages, reports, strict=True)
+            )
         }
-        for name, stage in zip(names, told, strict=True):
-            found[name]["through"] = min(each.facts["through"] for each in stage)
-        found[METRICS]["answers"] = sum(each.answers for each in told[-1])
-        self._told[batch] = found
-        self._told.pop(batch - _REMEMBERED, None)
+        self._noted.pop(batch - _REMEMBERED, None)
 
     def report(self, progress: Any) -> Any:
-        """Give Spark's report of a batch with what the shards told of it."""
+        """Return Spark's report of a batch with the facts of its shards."""
         if progress is None:
             return None
-        return BatchReport(progress, self._told.get(progress.batchId, {}))
-
-
-def _summed(
-    told: Sequence[Mapping[str, int]], summed: Iterable[str], highest: Iterable[str]
-) -> dict[str, int | None]:
-    found: dict[str, int | None] = {name: sum(each[name] for each in told) for name in summed}
-    return found | {name: max(each[name] for each in told) for name in highest}
+        return BatchReport(progress, self._noted.get(progress.batchId, {}))
 
 
 @final
 class BatchReport:
-    """Spark's report of a batch, and what shards told of it among what was observed."""
+    """Spark's report of a batch, with the facts of shards among the observed metrics."""
 
-    def __init__(self, progress: Any, told: Mapping[str, Mapping[str, int | None]]) -> None:
+    def __init__(self, progress: Any, facts: Mapping[str, Mapping[str, Any]]) -> None:
         self._progress = progress
-        self._told = told
+        self._facts = facts
 
     @property
     def observedMetrics(self) -> dict[str, Any]:  # noqa: N802 - as Spark's report has it
         """What was observed."""
-        return {**self._progress.observedMetrics, **self._told}
+        return {**self._progress.observedMetrics, **self._facts}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._progress, name)

@@ -24,7 +24,7 @@ WORD: Final = "passed"
 """How the columns are called, with a number."""
 
 Field: TypeAlias = str | tuple[str, Part]
-TOLD: Final[Field] = "told"
+REPORTS_TIME: Final[Field] = "told"
 """Whether a row is no statement and tells how far time has come."""
 STREAM: Final[Field] = "stream"
 """The number of the stream."""
@@ -59,7 +59,7 @@ class MatchBits:
     def of(tests: Sequence[Wanted], *, streams: int, shards: int) -> MatchBits:
         """Find room for what is said of a match: of so many streams, and for so many shards."""
         keys = {each.key for each in tests if each.key is not None and shards > 1}
-        widths = {TOLD: 1, STREAM: (streams - 1).bit_length()}
+        widths = {REPORTS_TIME: 1, STREAM: (streams - 1).bit_length()}
         widths |= {shard_by(key): (shards - 1).bit_length() for key in sorted(keys, key=str)}
         at = len(tests)
         places = {}
@@ -84,7 +84,7 @@ class MatchBits:
     def masks(self, wanted: Iterable[bool]) -> dict[str, int]:
         """Give the bits of the tests that are wanted, for each column that has some.
 
-        >>> MatchBits({TOLD: (0, 3, 1), STREAM: (1, 0, 2)}).masks([True, False, True])
+        >>> MatchBits({REPORTS_TIME: (0, 3, 1), STREAM: (1, 0, 2)}).masks([True, False, True])
         {'passed0': 5}
         """
         found: dict[str, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, final
@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.errors import NotImplementedYetError, UsageError
-from quadweir.runtime.shard.hosted import Timing
+from quadweir.runtime.match.counts import live_counts
+from quadweir.runtime.shard.clock import Timing
 from quadweir.sources.declare import undeclared
 from quadweir.sources.records import ahead_reason, event_time
 from quadweir.terms import IRI
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
     from quadweir.plan.query import QueryPlan
     from quadweir.runtime.checkpoint import Fingerprint
 
-METRICS: Final = "quadweir_input"
-"""Under this name Spark's progress tells how much was read and how much of it was of no use."""
+INPUT_METRICS: Final = "quadweir_input"
+"""The name in Spark's progress of what was read: statements and dead letters."""
 _COLUMNS: Final = (*rows.ELEMENT, *rows.TERMS, rows.SOURCE, rows.PLACE, rows.REASON, rows.RECORD)
 _INTEGERS: Final = tuple(
     f"{XSD[name]}" for name in ("integer", "long", "int", "unsignedLong", "unsignedInt")
@@ -40,9 +41,8 @@ _DATE_TIME: Final = (
 class MadeBy(Protocol):
     """A query that makes a stream."""
 
-    @property
-    def fingerprint(self) -> Fingerprint:
-        """What its state depends on."""
+    def fingerprint(self, host: str, partitions: int) -> Fingerprint:
+        """Return what its state depends on."""
 
 
 @final
@@ -52,14 +52,14 @@ class Feed:
 
     Attributes:
         iri: its name.
-        open: gives its rows, statements or dead letters told by `rows.REASON`; it takes the
-            predicate that event times are to come from, if a window says so, and a folder for what
-            has to be kept until it is processed.
+        open: returns its rows: statements, and dead letters, which have a `rows.REASON`. Its arguments
+            are the predicate from which event times are read, if a window says so, and a folder for
+            what has to be kept until it is processed.
         delay_ms: the allowed delay (S4).
-        idle_ms: after how long it is idle; None is never.
+        idle_ms: after how long without elements it is idle; None is never.
         timed_by: the predicate that its event times are read from, if they are.
-        told: whether rows without a triple say how far time has come in it.
-        made_by: the query whose answers it is, if it is made by one of this engine.
+        reports_time: whether rows without a triple report how far time has come in it.
+        made_by: the query of this engine whose answers it is, if there is one.
         ahead_ms: how far ahead of the clock its elements may be; None for any time.
     """
 
@@ -68,7 +68,7 @@ class Feed:
     delay_ms: int = 0
     idle_ms: int | None = None
     timed_by: str | None = None
-    told: bool = False
+    reports_time: bool = False
     made_by: MadeBy | None = None
     ahead_ms: int | None = None
 
@@ -76,7 +76,7 @@ class Feed:
 @final
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """All streams of a query in one frame: statements, and dead letters told by their reason.
+    """All streams of a query in one frame: statements, and dead letters, which have a reason.
 
     Attributes:
         frame: the rows.
@@ -92,6 +92,16 @@ class Opened:
     def is_streaming(self) -> bool:
         return bool(self.frame.isStreaming)
 
+    def counted(self, *, tag: str = "") -> Opened:
+        """Let Spark count statements and dead letters, under `INPUT_METRICS` and a tag.
+
+        Counting goes row by row, outside of Spark's compiled code. If every row that a source gives
+        is a statement, Spark counts them anyway.
+        """
+        if self.plain:
+            return self
+        return replace(self, frame=self.frame.observe(INPUT_METRICS + tag, *live_counts()))
+
     @property
     def statements(self) -> DataFrame:
         return rows.select_statements(self.frame.where(F.col(rows.REASON).isNull()))
@@ -103,7 +113,7 @@ class Opened:
 
 
 def event_times(plan: QueryPlan) -> dict[str, IRI | None]:
-    """Tell, for each stream, the predicate that its event times come from, None for none.
+    """Return for each stream the predicate from which its event times are read; None for none.
 
     Raises:
         NotImplementedYetError: two windows want two different times of one stream.
@@ -134,7 +144,7 @@ def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -
         wanted = predicate.value if predicate is not None else None
         opened = feed.open(wanted if wanted != feed.timed_by else None, own)
         ahead_ms = feed.ahead_ms if opened.isStreaming else None
-        is_plain = not feed.told and rows.REASON not in opened.columns and ahead_ms is None
+        is_plain = not feed.reports_time and rows.REASON not in opened.columns and ahead_ms is None
         plain = plain and is_plain
         rows_of = _complete(opened)
         if wanted is not None and wanted != feed.timed_by and not rows_of.isStreaming:
@@ -152,9 +162,9 @@ def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -
             f"some streams go on, and {still} is read to its end",
             hint="Watch its folder (watch = true) or replay it.",
         )
-    told = frozenset(iri for iri in delays if feeds[iri].told)
+    reporting = frozenset(iri for iri in delays if feeds[iri].reports_time)
     frame = reduce(lambda one, other: one.unionByName(other), frames)
-    return Opened(frame, Timing(delays, idles, told), plain)
+    return Opened(frame, Timing(delays, idles, reporting), plain)
 
 
 def _complete(frame: DataFrame) -> DataFrame:
@@ -167,14 +177,14 @@ def _complete(frame: DataFrame) -> DataFrame:
 def with_times_that_can_be(frame: DataFrame, ahead_ms: int | None = None) -> DataFrame:
     """Make dead letters of statements with implausible times (P5, S4).
 
-    One of them would end all windows, and make later elements late until that time has come. Times
-    that are thousands of years away are most likely not milliseconds.
+    One of them would end all windows, and make later elements late until that time. Times that are
+    thousands of years away are most likely not milliseconds.
 
     Args:
-        frame: statements, and dead letters told by their reason.
+        frame: statements, and dead letters, which have a reason.
         ahead_ms: how far ahead of the clock they may be; None for any time.
     """
-    # Rows without a triple tell how far time has come, which may be to the end of it.
+    # Rows without a triple report how far time has come, which may be to its end.
     is_statement = F.col(rows.PREDICATE).isNotNull()
     time = F.col(rows.EVENT_TIME)
     is_far = is_statement & ~time.between(-rows.LAST_TIME_MS, rows.LAST_TIME_MS)

@@ -15,7 +15,7 @@ from quadweir.mapping.live import Streams, compile_live
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.records import describe
 from quadweir.mapping.sources import DeclaredStream, LogicalSource
-from quadweir.runtime.joins import host_join
+from quadweir.runtime.joins.frames import host_join
 from quadweir.runtime.match.feeds import Feed
 from quadweir.sources.declare import ReplaySource
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from quadweir import rows, spelling
 from quadweir.plan.query import QueryPlan
 from quadweir.plan.wanted import TERMS, Part, Wanted
-from quadweir.runtime.match.bits import BITS, STREAM, TOLD, MatchBits, shard_by
+from quadweir.runtime.match.bits import BITS, REPORTS_TIME, STREAM, MatchBits, shard_by
 from quadweir.runtime.match.columns import may_hold
 from quadweir.runtime.match.edges import is_edge
 from quadweir.runtime.match.entail import CARRIED, follows, with_consequences
@@ -119,7 +119,7 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
     if heard is not None:
         # Never NULL: with one NULL among them, integers would go through floating-point numbers.
         terms.append(F.when(heard, F.xxhash64(*_TRIPLE)).otherwise(nothing).alias(HASH))
-    fields = {TOLD: ~is_triple, STREAM: F.col(_NUMBER)}
+    fields = {REPORTS_TIME: ~is_triple, STREAM: F.col(_NUMBER)}
     for key in {each.key for each in plan.wanted if each.key is not None and shards > 1}:
         term = F.col(VALUES[key]) if isinstance(key, int) else F.lit(key)
         is_sent = some(each.key == key for each in plan.wanted)

@@ -1,14 +1,14 @@
-"""What a shard beside the driver keeps on disk: a snapshot, and what arrived in each batch since.
+"""A journal in a folder of the checkpoint, for shards in worker processes.
 
-Spark repeats the batch that it was at when it was stopped, so that a shard has to be found as it was
-before any batch that Spark does not know to be done. When a batch begins, all before it are done: only
-then goes what a newer snapshot has made superfluous.
+Spark repeats the batch during which it was stopped, so a shard must be found as it was before any
+batch that Spark has not committed. When a batch begins, all earlier ones are committed: only then
+are files removed that a newer snapshot replaces.
 
     lock            held by the process that has the shard
-    snapshot-N      the shard as batch N left it: its note, and all that it held
-    log-N           an entry for each batch after that; log--1 begins with nothing
+    snapshot-N      the shard after batch N: its note and its state
+    log-N           an entry for each batch after that; log--1 begins with an empty shard
 
-An entry that was not written to its end is of a batch that was not done, and does not count.
+An entry that is not complete belongs to a batch that was not committed, and is ignored.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from typing import BinaryIO, Final, final
 
 from quadweir.errors import StateError
 from quadweir.private import make_folder
-from quadweir.runtime.shard.hosting import Hosted, packed_entry, snapshot_is_due, unpacked_entry
+from quadweir.runtime.shard.base import Hosted
+from quadweir.runtime.shard.journal import Journal, replay
 
-_NOTHING: Final = -1
-# The batch, and how long the note and what follows it are; then a checksum of all of it.
+_EMPTY: Final = -1
+# The batch, and the lengths of the note and of the data; then a checksum of everything.
 _ENTRY: Final = struct.Struct("<qQQ")
 _CHECK: Final = struct.Struct("<I")
 _HEAD: Final = _ENTRY.size + _CHECK.size
@@ -36,125 +37,104 @@ _LOOK_SECONDS: Final = 0.02
 
 
 @final
-class ShardLog:
+class FolderJournal(Journal):
     """The folder of one shard, which belongs to one process at a time.
 
     Args:
-        folder: the folder; it is made if it is not there.
-        wait_seconds: how long to wait for another process to let go of it.
+        folder: the folder; it is created if it does not exist.
+        wait_seconds: how long to wait until another process releases it.
 
     Raises:
-        StateError: another process does not let go of it.
+        StateError: another process does not release it.
     """
 
     def __init__(self, folder: Path, *, wait_seconds: float = _WAIT_SECONDS) -> None:
+        super().__init__()
         self._folder = folder
         make_folder(folder)
         self._lock = (folder / "lock").open("w")
         try:
-            _locked(self._lock.fileno(), folder, wait_seconds)
+            _lock(self._lock.fileno(), folder, wait_seconds)
         except BaseException:
             self._lock.close()
             raise
         self._out: BinaryIO | None = None
-        self._base = _NOTHING
-        self._entries = self._logged = self._saved = 0
-        self._is_superfluous = False
+        self._base = _EMPTY
+        self._has_old_files = False
 
-    def take_up(self, hosted: Hosted, batch: int) -> int:
-        """Bring an empty shard to what it was before a batch; what was kept of later ones goes.
+    def recover(self, hosted: Hosted, batch: int) -> int:
+        """Bring an empty shard to its state before a batch; drop what is kept of later ones.
 
         Returns:
-            How many batches of the log were taken up.
+            How many entries of the log were replayed.
 
         Raises:
-            StateError: what was kept does not reach until that batch.
+            StateError: the files do not reach that batch.
         """
         known = self._snapshots()
         for number in [each for each in known if each >= batch]:
             self._drop(number)
-        self._base = max((each for each in known if each < batch), default=_NOTHING)
-        self._is_superfluous = True
+        self._base = max((each for each in known if each < batch), default=_EMPTY)
+        self._has_old_files = True
         note: str | None = None
-        last, self._saved = self._base, 0
-        if self._base != _NOTHING:
+        if self._base != _EMPTY:
             found = next(_entries(self._snapshot.read_bytes()), None)
             if found is None or found[0] != self._base:
                 raise self._incomplete(batch)
             _, note, data, _ = found
             hosted.restore(data)
-            self._saved = len(data)
-        end = count = 0
-        data = self._log.read_bytes() if self._log.is_file() else b""
-        for number, told, entry, after in _entries(data):
+            self.saved = len(data)
+        last, end = self._base, 0
+        entries = []
+        data = self._log_file.read_bytes() if self._log_file.is_file() else b""
+        for number, noted, entry, after in _entries(data):
             if number >= batch or number != last + 1:
                 break
-            mark, blobs = unpacked_entry(entry)
-            hosted.replay(blobs, mark)
-            last, note, end, count = number, told, after, count + 1
+            entries.append(entry)
+            last, note, end = number, noted, after
         if last != batch - 1:
             raise self._incomplete(batch)
-        if note is not None:
-            hosted.resume(note)
-        self._entries, self._logged = count, end
-        self._out = self._log.open("ab")
+        self.entries, self.logged = replay(hosted, entries, note), end
+        self._out = self._log_file.open("ab")
         self._out.truncate(end)
-        return count
+        return self.entries
 
     def append(self, hosted: Hosted, batch: int, blobs: list[bytes]) -> None:
-        """Keep what a batch brought, or what the shard holds after it; all before it is done."""
-        if self._is_superfluous:
-            for number in {*self._snapshots(), _NOTHING} - {self._base}:
+        if self._has_old_files:
+            for number in {*self._snapshots(), _EMPTY} - {self._base}:
                 self._drop(number)
-            self._is_superfluous = False
-        size = sum(map(len, blobs))
-        if snapshot_is_due(
-            entries=self._entries + 1, logged=self._logged + size, saved=self._saved
-        ):
-            self._save(hosted, batch)
-            return
-        entry = _written(batch, hosted.note(), packed_entry(hosted.mark(), blobs))
-        assert self._out is not None
-        self._out.write(entry)
-        self._out.flush()
-        self._entries += 1
-        self._logged += len(entry)
-
-    @property
-    def entries(self) -> int:
-        """How many batches there are in the log."""
-        return self._entries
-
-    @property
-    def size(self) -> int:
-        """How many bytes are kept for the shard as it is."""
-        return self._logged + self._saved
+            self._has_old_files = False
+        super().append(hosted, batch, blobs)
 
     def close(self) -> None:
-        """Let go of the folder."""
+        """Release the folder."""
         if self._out is not None:
             self._out.close()
         self._lock.close()
 
-    def _save(self, hosted: Hosted, batch: int) -> None:
-        data = hosted.snapshot()
+    def _log(self, batch: int, note: str, entry: bytes) -> int:
+        assert self._out is not None
+        written = _written(batch, note, entry)
+        self._out.write(written)
+        self._out.flush()
+        return len(written)
+
+    def _save(self, batch: int, note: str, data: bytes) -> None:
         self._base = batch
         scratch = self._snapshot.with_suffix(".new")
-        scratch.write_bytes(_written(batch, hosted.note(), data))
+        scratch.write_bytes(_written(batch, note, data))
         scratch.replace(self._snapshot)
         assert self._out is not None
         self._out.close()
-        self._out = self._log.open("wb")
-        self._entries = self._logged = 0
-        self._saved = len(data)
-        self._is_superfluous = True
+        self._out = self._log_file.open("wb")
+        self._has_old_files = True
 
     @property
     def _snapshot(self) -> Path:
         return self._folder / f"snapshot-{self._base}"
 
     @property
-    def _log(self) -> Path:
+    def _log_file(self) -> Path:
         return self._folder / f"log-{self._base}"
 
     def _snapshots(self) -> list[int]:
@@ -167,21 +147,21 @@ class ShardLog:
 
     def _incomplete(self, batch: int) -> StateError:
         return StateError(
-            f"what is kept in {self._folder} does not reach until batch {batch}",
+            f"the state in {self._folder} does not reach batch {batch}",
             detail="Some of its files are missing, or were changed.",
-            hint="Put the checkpoint back as it was, or start with a new one.",
+            hint="Restore the checkpoint from a backup, or start with a new one.",
         )
 
 
 def _written(batch: int, note: str, data: bytes) -> bytes:
-    told = note.encode()
-    head = _ENTRY.pack(batch, len(told), len(data))
-    check = zlib.crc32(data, zlib.crc32(told, zlib.crc32(head)))
-    return b"".join((head, _CHECK.pack(check), told, data))
+    noted = note.encode()
+    head = _ENTRY.pack(batch, len(noted), len(data))
+    check = zlib.crc32(data, zlib.crc32(noted, zlib.crc32(head)))
+    return b"".join((head, _CHECK.pack(check), noted, data))
 
 
 def _entries(data: bytes) -> Iterator[tuple[int, str, bytes, int]]:
-    """Give batch, note, data and end of each entry, up to one that is not whole."""
+    """Yield batch, note, data and end of each entry, up to one that is not complete."""
     at = 0
     while at + _HEAD <= len(data):
         batch, noted, length = _ENTRY.unpack_from(data, at)
@@ -193,8 +173,8 @@ def _entries(data: bytes) -> Iterator[tuple[int, str, bytes, int]]:
         yield batch, data[start : start + noted].decode(), data[start + noted : at], at
 
 
-def _locked(file: int, folder: Path, seconds: float) -> None:
-    """Wait for a lock: who had the shard before may still be at its last batch."""
+def _lock(file: int, folder: Path, seconds: float) -> None:
+    """Wait for a lock: the previous owner of the shard may still finish its last batch."""
     ends = time.monotonic() + seconds
     while True:
         try:
@@ -204,7 +184,7 @@ def _locked(file: int, folder: Path, seconds: float) -> None:
                 time.sleep(_LOOK_SECONDS)
                 continue
             raise StateError(
-                f"another run has the checkpoint that {folder} belongs to",
+                f"another run holds the checkpoint that {folder} belongs to",
                 detail=os.strerror(error.errno or 0),
                 hint="Stop it first, or start with another checkpoint.",
             ) from error

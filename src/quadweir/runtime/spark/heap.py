@@ -1,7 +1,7 @@
-"""What a Python worker has loaded need not be looked through after every task.
+"""Keeps Python workers from searching everything that they loaded for garbage after every task.
 
-Spark has its workers collect garbage after each task. Going through all that pandas, Arrow and the
-kernel have loaded took 50 ms each time, as long as a small batch's work, and found nothing.
+Spark's workers collect garbage after each task. Searching everything that pandas, Arrow and the
+kernel loaded took 50 ms each time, as long as a small batch's work, and found nothing.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import gc
 from collections.abc import Hashable
 
-_SETTLED: set[Hashable] = set()
+_FROZEN: set[Hashable] = set()
 
 
-def settle(what: Hashable) -> None:
-    """Leave all that is there now out of later collections; once for each name in a process.
+def freeze_heap(name: Hashable) -> None:
+    """Exclude all present objects from later collections; once for each name in a process.
 
-    What refers to itself in a circle would then stay for ever, as shards do: ask for it when all is
-    loaded, and before there is any of them.
+    Objects in reference cycles, such as shards, would then stay forever. Call it when everything is
+    loaded and before there are any shards.
     """
-    if what not in _SETTLED:
-        _SETTLED.add(what)
+    if name not in _FROZEN:
+        _FROZEN.add(name)
         gc.collect()
         gc.freeze()

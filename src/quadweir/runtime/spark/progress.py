@@ -1,4 +1,4 @@
-"""Spark's progress reports, as far as more than one place has to understand them."""
+"""How to read Spark's progress reports."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 
 def is_batch(report: Any) -> bool:
-    """Tell a report of a batch from one that says that nothing arrived.
+    """Return whether a report is about a batch, and not about a look for new data that found none.
 
-    The latter has the number of the batch that is still to come, and a duration of its own.
+    The latter has the number of the next batch, and a duration of its own.
     """
     return bool(report.numInputRows) or "addBatch" in report.durationMs

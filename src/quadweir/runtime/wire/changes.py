@@ -1,4 +1,4 @@
-"""From the first stage of a query to its second: changes packed for its shards, and read there."""
+"""Changes between the stages of a query: packed for the shards of the next stage, and read there."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import FOREVER, Ints
 from quadweir.kernel.events import Changes, Events
 from quadweir.kernel.shard import Shard
-from quadweir.runtime.answers import FACTS
+from quadweir.runtime.shard.facts import QUERY_FACTS
 from quadweir.runtime.wire.pack import (
     BEFORE,
     BLOB,
-    FIRST,
+    FIRST_TIME,
     PACKED_AT,
+    REPORTED,
     REPORTS,
     SHARD_KEY,
+    SPANS,
     THROUGH,
-    TIMES,
-    TOLD_TIMES,
     blob_rows,
-    letter_blob,
+    letter_rows,
     to_bytes,
 )
 from quadweir.runtime.wire.unpack import Late
@@ -37,13 +37,13 @@ from quadweir.runtime.wire.unpack import Late
 @final
 @dataclass(frozen=True)
 class Sender:
-    """Packs the changes that a shard of the first stage gives, for the shards of the second.
+    """Packs the changes of a shard for the shards of the next stage.
 
     Attributes:
-        keys: the shuffle keys of the shards of the second stage, in their order.
-        column: the place of the variable that they are sharded by; None if there is one shard.
-        before: all changes until the step that is packed next, and the last report, if they are to
-            take the place of what was sent until then.
+        keys: the shuffle keys of the shards of the next stage, in their order.
+        column: the place of the variable by which they are sharded; None if there is one shard.
+        before: all changes before the step that is packed next, and the last report. They replace
+            everything that was sent before.
     """
 
     keys: tuple[int, ...]
@@ -51,29 +51,29 @@ class Sender:
     before: tuple[Answers, Ints] | None = None
 
     def letters(self, letters: Sequence[str]) -> pa.RecordBatch:
-        """Hand letters on to the second stage."""
-        return self._with_facts(letter_blob(self.keys, letters))
+        """Pass dead letters on to the next stage."""
+        return self._with_facts(letter_rows(self.keys, letters))
 
     def _with_facts(self, blobs: pa.RecordBatch) -> pa.RecordBatch:
-        nothing = [pa.nulls(blobs.num_rows, pa.int64()) for _ in FACTS]
+        nothing = [pa.nulls(blobs.num_rows, pa.int64()) for _ in QUERY_FACTS]
         return pa.RecordBatch.from_arrays([*blobs.columns, *nothing], names=self.schema.names)
 
     @property
     def schema(self) -> StructType:
-        """A blob for each shard of the second stage, or facts about this one."""
+        """A blob for a shard of the next stage, or the facts of this shard."""
         return StructType(
             [
                 StructField(SHARD_KEY, IntegerType()),
-                StructField(FIRST, LongType()),
+                StructField(FIRST_TIME, LongType()),
                 StructField(BLOB, BinaryType()),
-                *(StructField(name, LongType()) for name in FACTS),
+                *(StructField(name, LongType()) for name in QUERY_FACTS),
             ]
         )
 
     def write(self, shard: Shard, answers: Answers, after: int, salt: str) -> pa.RecordBatch:  # noqa: ARG002 - as for answers
         """Pack the changes of a step that began after an instant."""
         table = _as_table(answers)
-        facts = {TIMES: b"{}", TOLD_TIMES: b"{}", PACKED_AT: b"0"}
+        facts = {SPANS: b"{}", REPORTED: b"{}", PACKED_AT: b"0"}
         facts[THROUGH] = str(shard.through).encode()
         reports = shard.reported
         if self.before is not None:
@@ -95,8 +95,8 @@ class Sender:
         return self._with_facts(blob_rows(self.keys, after + 1, blobs))
 
     def facts(self, facts: Mapping[str, int]) -> pa.RecordBatch:
-        """Give the row that says how a shard fares."""
-        numbers = [pa.array([facts.get(name)], pa.int64()) for name in FACTS]
+        """Return the row with the facts of a shard."""
+        numbers = [pa.array([facts.get(name)], pa.int64()) for name in QUERY_FACTS]
         nothing = [pa.nulls(1, kind) for kind in (pa.int32(), pa.int64(), pa.binary())]
         return pa.RecordBatch.from_arrays([*nothing, *numbers], names=self.schema.names)
 
@@ -107,7 +107,7 @@ def _as_table(changes: Answers) -> pa.Table:
 
 
 def _numbered(column: pa.Array, shards: int) -> Ints:
-    """Give the shard of each value, the same in every process."""
+    """Return the shard of each value; it is the same in every process."""
     coded = column.dictionary_encode()
     texts = coded.dictionary.to_numpy(zero_copy_only=False).astype(object)
     found = (pd.util.hash_array(texts, categorize=False) % np.uint64(shards)).astype(np.int64)
@@ -117,7 +117,7 @@ def _numbered(column: pa.Array, shards: int) -> Ints:
 
 @final
 class Receiver:
-    """Turns the blobs of the first stage into the events of a shard of the second."""
+    """Turns the blobs of one stage into the events of a shard of the next."""
 
     def events(
         self,
@@ -126,15 +126,15 @@ class Receiver:
         after: int,  # noqa: ARG002 - as for matches
         until: int = FOREVER,  # noqa: ARG002
     ) -> tuple[Events, Late]:
-        """Read blobs; nothing in them is late, the first stage has seen to that."""
-        tables, reports, anew = [], [], []
+        """Read blobs; nothing in them is late, because the stage before has dropped that."""
+        tables, reports, restarts = [], [], []
         for blob in blobs:
             reader = pa.ipc.open_stream(blob)
-            told, before = (reader.schema.metadata.get(name) for name in (REPORTS, BEFORE))
-            if told is not None:
-                reports.append(np.frombuffer(told, dtype=np.int64))
+            reported, before = (reader.schema.metadata.get(name) for name in (REPORTS, BEFORE))
+            if reported is not None:
+                reports.append(np.frombuffer(reported, dtype=np.int64))
             if before is not None:
-                anew.append(int(before))
+                restarts.append(int(before))
             tables.append(reader.read_all().replace_schema_metadata())
         if not tables:
             return Events(), Late()
@@ -144,7 +144,7 @@ class Receiver:
         columns = [each.combine_chunks().take(pa.array(order)) for each in table.columns[2:]]
         instants = np.unique(np.concatenate(reports)) if reports else None
         changes = Changes(t[order], sign[order], columns, instants)
-        if not anew:
+        if not restarts:
             return Events(changes=changes), Late()
-        changes, later = changes.split(max(anew))
+        changes, later = changes.split(max(restarts))
         return Events(changes=later, before=changes), Late()

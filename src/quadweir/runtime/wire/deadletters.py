@@ -1,7 +1,7 @@
-"""Dead letters of a running query: what could not be read, and what came too late.
+"""Dead letters of a running query: records that cannot be read, and late statements.
 
-They leave the way answers do, through the shards, so that the input is read once and a batch that is
-repeated tells them once. On that way a letter is a line of JSON.
+They leave the way answers do, through the shards. So the input is read once, and a repeated batch
+reports them once. On that way, a dead letter is a line of JSON.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 LETTER: Final = "letter"
-"""The column that holds one, in rows that are nothing else."""
+"""The column that holds one; such a row has nothing else."""
 
 # No Arrow stream begins like this.
 _MARK: Final = b"letters\n"
 
 
 def letter() -> Column:
-    """Spell a row that has a reason as a letter; NULL for others."""
+    """Write a row that has a reason as a dead letter; NULL for other rows."""
     parts = F.struct(*rows.DEAD_LETTER_SCHEMA.names)
     return F.when(F.col(rows.REASON).isNotNull(), F.to_json(parts))
 
 
 def dead_letters(raw: DataFrame) -> DataFrame:
-    """Take letters out of the rows that shards give: rows of `rows.DEAD_LETTER_SCHEMA`."""
+    """Return the dead letters among the output of shards: rows of `rows.DEAD_LETTER_SCHEMA`."""
     found = F.from_json(LETTER, rows.DEAD_LETTER_SCHEMA).alias("found")
     return raw.where(F.col(LETTER).isNotNull()).select(found).select("found.*")
 
 
-def taken_out(batch: pa.RecordBatch) -> tuple[list[str], pa.RecordBatch]:
-    """Take letters out of a batch of rows, if it can have some."""
+def split_rows(batch: pa.RecordBatch) -> tuple[list[str], pa.RecordBatch]:
+    """Split rows into dead letters and the rest."""
     if LETTER not in batch.schema.names:
         return [], batch
     found = batch.column(LETTER)
@@ -48,15 +48,15 @@ def taken_out(batch: pa.RecordBatch) -> tuple[list[str], pa.RecordBatch]:
     return found.drop_null().to_pylist(), rest.filter(found.is_null())
 
 
-def packed(letters: Sequence[str]) -> bytes:
-    """Pack letters as a blob."""
+def letter_blob(letters: Sequence[str]) -> bytes:
+    """Pack dead letters as a blob."""
     return _MARK + "\n".join(letters).encode()
 
 
-def sorted_out(blobs: Iterable[bytes]) -> tuple[list[str], list[bytes]]:
-    """Tell letters from what else was packed.
+def split_blobs(blobs: Iterable[bytes]) -> tuple[list[str], list[bytes]]:
+    """Split blobs into dead letters and the rest.
 
-    >>> sorted_out([b"abc", packed(["{}", "{}"])])
+    >>> split_blobs([b"abc", letter_blob(["{}", "{}"])])
     (['{}', '{}'], [b'abc'])
     """
     letters: list[str] = []
@@ -70,21 +70,21 @@ def sorted_out(blobs: Iterable[bytes]) -> tuple[list[str], list[bytes]]:
 
 
 def late_reason(time: int, watermark: int) -> str:
-    """Say why something of one instant came too late."""
-    return f"late: it is of {time}, and time had come to {watermark} already"
+    """Return the reason of a dead letter about a late record."""
+    return f"late: its time is {time}, and the watermark was {watermark} already"
 
 
-def of_late(
+def late_letter(
     stream: str, time: int, position: int, terms: Iterable[str | None], watermark: int
 ) -> str:
-    """Say of a statement that it came too late (S4).
+    """Return the dead letter of a late statement (S4).
 
     Args:
-        stream: the stream that it is of.
+        stream: its stream.
         time: its event time.
-        position: where it stood in the stream.
-        terms: its terms, None for those that nobody asked for.
-        watermark: how far time had come.
+        position: its position in the stream.
+        terms: its terms; None for terms that no pattern needs.
+        watermark: the watermark when it arrived.
     """
     shown = " ".join("?" if term is None else term for term in terms)
     return json.dumps(

@@ -1,9 +1,9 @@
-"""Rows to Arrow blobs, one for each shard: how they are packed, and what they say besides.
+"""Matched rows to Arrow blobs, one for each shard.
 
-Only blobs are shuffled: a row of a batch each would cost more than all that a shard does with it.
-A blob holds the matches that one task found for one shard, and how far time has come in each
-stream as that task saw it. Every task sends every shard a blob, be it empty of matches, so that
-all shards know the same times.
+Only blobs are shuffled: one Spark row for each match would cost more than all work of the shard.
+A blob holds the matches that one task found for one shard, and the event times that the task saw
+in each stream. Every task sends every shard a blob, even one without matches, so that all shards
+know the same times.
 """
 
 from __future__ import annotations
@@ -22,26 +22,27 @@ import pyarrow as pa
 from quadweir import rows
 from quadweir.plan.query import QueryPlan
 from quadweir.plan.wanted import Part
-from quadweir.runtime.match.bits import STREAM, TOLD, MatchBits, shard_by
+from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, MatchBits, shard_by
 from quadweir.runtime.match.matching import END, stream_numbers
-from quadweir.runtime.spark.heap import settle
-from quadweir.runtime.wire.deadletters import packed, taken_out
+from quadweir.runtime.spark.heap import freeze_heap
+from quadweir.runtime.wire.deadletters import letter_blob, split_rows
 
 SHARD_KEY: Final = "shard_key"
-FIRST: Final = "first_time"
+FIRST_TIME: Final = "first_time"
 BLOB: Final = "blob"
-BLOB_SCHEMA: Final = f"{SHARD_KEY} int, {FIRST} bigint, {BLOB} binary"
+BLOB_SCHEMA: Final = f"{SHARD_KEY} int, {FIRST_TIME} bigint, {BLOB} binary"
 
-# What is said in the schema of a blob.
-TIMES: Final = b"times"
-TOLD_TIMES: Final = b"told"
+# The metadata in the Arrow schema of a blob.
+SPANS: Final = b"times"
+REPORTED: Final = b"told"
 PACKED_AT: Final = b"packed_at"
 SHARD: Final = b"shard"
 THROUGH: Final = b"through"
 REPORTS: Final = b"reports"
 BEFORE: Final = b"before"
-# On the way to Python a blob counts once more for every so many bytes, as a power of two: the most rows
-# that Spark hands over at once (`handover`) then hold a gibibyte, and a column can hold two.
+# On the way to Python, long blobs are followed by padding rows, one per 16 KiB (a power of two), so
+# that Spark's row count approximates bytes (`spark/arrowbatches.py`). The most rows that Spark hands
+# over at once then hold a gibibyte, and a column can hold two.
 UNIT_BITS: Final = 14
 # A blob of half a million rows is some ten megabytes; smaller ones let time go on within a batch.
 MOST_ROWS: Final = 1 << 19
@@ -49,14 +50,14 @@ MOST_ROWS: Final = 1 << 19
 MOST_BYTES: Final = 1 << 26
 ELEMENT_COLUMNS: Final = (rows.EVENT_TIME, rows.POSITION)
 _BATCH: Final = "streaming.sql.batchId"
-# Where nothing is shuffled, what is larger goes into no log either, but into a snapshot (`hosting`).
+# Without a shuffle, larger blobs are not compressed: they cause a snapshot and are not logged.
 _SMALL: Final = 1 << 20
 
 
-Times = dict[str, tuple[int, int]]
-"""For each stream the earliest and the latest event time."""
-Told = dict[str, int]
-"""For streams that tell it themselves, the instant through which all is known."""
+Spans = dict[str, tuple[int, int]]
+"""For each stream, the earliest and the latest event time."""
+Reported = dict[str, int]
+"""For streams that report it themselves, the instant through which everything is known."""
 
 
 @final
@@ -67,9 +68,10 @@ class Packer:
     Attributes:
         keys: the shuffle keys of the shards, in their order.
         streams: the streams, in the order of their numbers.
-        bits: what stands where in the bits of a row.
-        sent_by: for each test the term that says where it sends a row; None for every shard.
-        clock: the folder in which Spark notes when it began each batch; default: the time of packing.
+        bits: the layout of the bits of a row.
+        sent_by: for each test, the term by which a row is sharded; None if it goes to every shard.
+        clock: the folder of Spark's offsets, which record when each batch began; default: the time of
+            packing.
     """
 
     keys: tuple[int, ...]
@@ -88,74 +90,70 @@ class Packer:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gathered = _Gathered(self)
-        sent = False
+        has_sent = False
         for arrived in batches:
             letters = gathered.add(arrived)
             if letters:
-                yield letter_blob(self.keys, letters)
+                yield letter_rows(self.keys, letters)
             if gathered.count >= MOST_ROWS or gathered.size >= MOST_BYTES:
                 yield self._pack(gathered)
-                gathered, sent = _Gathered(self, gathered.told), True
-        if gathered.rows or gathered.times or gathered.told or not sent:
+                gathered, has_sent = _Gathered(self, gathered.reported), True
+        if gathered.rows or gathered.spans or gathered.reported or not has_sent:
             yield self._pack(gathered)
-        settle(Packer)
+        freeze_heap(Packer)
 
     def for_shards(
         self, shards: Iterable[int], batches: Iterable[pa.RecordBatch], now: int
-    ) -> tuple[list[str], list[bytes]]:
-        """Pack all rows of a batch, a blob for each of some shards.
-
-        Args:
-            shards: their numbers.
-            batches: the rows.
-            now: when that is.
-
-        Returns:
-            The letters among the rows, which are no shard's, and the blobs.
-        """
-        gathered = _Gathered(self)
+    ) -> list[list[bytes]]:
+        """Pack all rows of a batch, for some shards: `base.RowPacker`."""
+        numbers, gathered = list(shards), _Gathered(self)
         letters = [each for batch in batches for each in gathered.add(batch)]
         table = gathered.table
-        blobs = [
-            _blob(
-                self._part(table, shard) if table is not None else None,
-                _facts(gathered, now, shard),
-                at_most=_SMALL,
-            )
-            for shard in shards
+        found = [
+            [
+                _blob(
+                    self._part(table, shard) if table is not None else None,
+                    _facts(gathered, now, shard),
+                    at_most=_SMALL,
+                )
+            ]
+            for shard in numbers
         ]
-        return letters, blobs
+        # Dead letters belong to no shard: the first one reports them.
+        if letters and 0 in numbers:
+            found[numbers.index(0)].insert(0, letter_blob(letters))
+        return found
 
-    def note_times(self, times: Times, told: Told, batch: pa.RecordBatch) -> None:
-        """Note how far time has come in rows."""
+    def note_times(self, spans: Spans, reported: Reported, batch: pa.RecordBatch) -> None:
+        """Note the event times of rows."""
         if not batch.num_rows:
             return
         numbers = self.bits.read(STREAM, batch)
         at = batch.column(rows.EVENT_TIME).to_numpy()
-        is_told = self.bits.read(TOLD, batch) != 0
-        if is_told.any():
-            for number in np.unique(numbers[is_told]):
+        reports = self.bits.read(REPORTS_TIME, batch) != 0
+        if reports.any():
+            for number in np.unique(numbers[reports]):
                 stream = self.streams[number]
-                through = int(at[is_told & (numbers == number)].max())
-                told[stream] = max(through, told.get(stream, through))
-            numbers, at = numbers[~is_told], at[~is_told]
+                through = int(at[reports & (numbers == number)].max())
+                reported[stream] = max(through, reported.get(stream, through))
+            numbers, at = numbers[~reports], at[~reports]
         for number, stream in enumerate(self.streams):
             here = numbers == number
             mine = at if here.all() else at[here]
             if len(mine):
-                known = times.get(stream, (mine[0], mine[0]))
-                times[stream] = (
+                known = spans.get(stream, (mine[0], mine[0]))
+                spans[stream] = (
                     int(min(known[0], mine.min())),
                     int(max(known[1], mine.max())),
                 )
 
     def _pack(self, gathered: _Gathered) -> pa.RecordBatch:
         table = gathered.table
-        # All of this is the same for all shards: they go on from instant to instant together, and find
-        # a stream idle at the same time.
-        times = gathered.times.items()
-        first = min((first for name, (first, _) in times if name != END), default=None)
-        now = _batch_began(self.clock)
+        # This is the same for all shards: they go from instant to instant together, and find a stream
+        # idle at the same time.
+        spans = gathered.spans.items()
+        first = min((first for name, (first, _) in spans if name != END), default=None)
+        now = task_batch_began(self.clock)
         blobs = [
             _blob(
                 self._part(table, shard) if table is not None else None,
@@ -166,7 +164,7 @@ class Packer:
         return blob_rows(self.keys, first, blobs)
 
     def _part(self, table: pa.Table, shard: int) -> pa.Table:
-        """Keep what one shard is to hear of: a statement may pass a test for it, others not."""
+        """Keep the rows for one shard, and of their bits only those of tests that send them there."""
         tests = self.bits.masks(True for _ in self.sent_by)
         is_alone = len(self.keys) == 1
         everywhere = self.bits.masks(key is None or is_alone for key in self.sent_by)
@@ -184,29 +182,29 @@ class Packer:
 
 
 class _Gathered:
-    """Rows that wait to be packed, and how far time has come in them.
+    """Rows that wait to be packed, and their event times.
 
     Args:
-        packer: what they are packed by.
-        told: what streams told themselves before.
+        packer: packs them.
+        reported: the times that streams reported themselves before.
     """
 
-    def __init__(self, packer: Packer, told: Told | None = None) -> None:
+    def __init__(self, packer: Packer, reported: Reported | None = None) -> None:
         self._packer = packer
         self._tests = packer.bits.masks(True for _ in packer.sent_by)
         self.rows: list[pa.RecordBatch] = []
         self.count = self.size = 0
-        self.times: Times = {}
-        self.told: Told = {} if told is None else told
+        self.spans: Spans = {}
+        self.reported: Reported = {} if reported is None else reported
 
     def add(self, arrived: pa.RecordBatch) -> list[str]:
-        """Take rows in; gives the letters among them."""
-        letters, batch = taken_out(arrived)
-        self._packer.note_times(self.times, self.told, batch)
+        """Take rows; return the dead letters among them."""
+        letters, batch = split_rows(arrived)
+        self._packer.note_times(self.spans, self.reported, batch)
         some = _any_of(batch, self._tests)
         found = np.count_nonzero(some)
         if found:
-            # Shards get what is theirs anyway; a few rows more may wait.
+            # Each shard gets only its own rows later: some more rows do no harm here.
             kept = batch if 2 * found > len(some) else batch.filter(pa.array(some))
             self.rows.append(kept)
             self.count += kept.num_rows
@@ -219,80 +217,87 @@ class _Gathered:
 
 
 def _facts(gathered: _Gathered, now: int, shard: int) -> dict[bytes, bytes]:
-    """Give what a blob says besides its rows."""
+    """Return the metadata of a blob."""
     return {
-        TIMES: json.dumps(gathered.times).encode(),
-        TOLD_TIMES: json.dumps(gathered.told).encode(),
+        SPANS: json.dumps(gathered.spans).encode(),
+        REPORTED: json.dumps(gathered.reported).encode(),
         PACKED_AT: str(now).encode(),
         SHARD: str(shard).encode(),
     }
 
 
-def _batch_began(folder: str) -> int:
-    """Tell when the batch of this task was first begun, as Spark's log of offsets says.
-
-    Which streams are idle depends on it, and a batch that is repeated after a crash must come to the
-    same. Where the log cannot be read from here, as in an object store, it is now.
-    """
+def task_batch_began(folder: str) -> int:
+    """Return when the batch of this task began, in milliseconds."""
     from pyspark import TaskContext
 
     task = TaskContext.get()
     batch = task.getLocalProperty(_BATCH) if task is not None else None
-    if folder and batch is not None:
-        try:
-            _, told, *_ = (Path(folder) / batch).read_text(encoding="utf-8").split("\n")
-            return int(json.loads(told)["batchTimestampMs"])
-        except (OSError, ValueError, KeyError):
-            pass
+    return batch_began(folder, batch) if folder and batch is not None else _now()
+
+
+def batch_began(folder: str, batch: int | str) -> int:
+    """Return when a batch first began, as Spark's log of offsets says.
+
+    Whether a stream is idle depends on it, and a batch that is repeated after a crash must give the
+    same answers. If the log cannot be read from here, as in an object store, the answer is now.
+    """
+    try:
+        _, noted, *_ = (Path(folder) / str(batch)).read_text(encoding="utf-8").split("\n")
+        return int(json.loads(noted)["batchTimestampMs"])
+    except (OSError, ValueError, KeyError):
+        return _now()
+
+
+def _now() -> int:
     return int(time.time() * 1000)
 
 
 def _any_of(batch: pa.RecordBatch, masks: Mapping[str, int]) -> np.ndarray:
-    """Tell which rows have one of these bits."""
+    """Return which rows have one of these bits."""
     found = [batch.column(name).to_numpy() & mask for name, mask in masks.items()]
     return reduce(np.bitwise_or, found) != 0 if found else np.zeros(batch.num_rows, dtype=bool)
 
 
 def blob_rows(keys: Sequence[int], first: int | None, blobs: Sequence[bytes]) -> pa.RecordBatch:
-    """Give a row for each blob, and behind one that is large others that have none.
+    """Return a row for each blob; long blobs are followed by padding rows, one per 16 KiB.
 
-    Where Spark counts rows rather than bytes on the way to Python (`handover`), a blob counts by these.
+    With them, Spark's row count approximates bytes (`spark/arrowbatches.py`).
     """
     sizes = [1 + (len(blob) >> UNIT_BITS) for blob in blobs]
-    rows_of = [each for blob, size in zip(blobs, sizes, strict=True) for each in _alone(blob, size)]
+    rows_of = [
+        each
+        for blob, size in zip(blobs, sizes, strict=True)
+        for each in (blob, *[None] * (size - 1))
+    ]
     return pa.RecordBatch.from_arrays(
         [
             pa.array(np.repeat(np.array(keys, dtype=np.int32), sizes)),
             pa.array([first] * len(rows_of), pa.int64()),
             pa.array(rows_of, pa.binary()),
         ],
-        names=[SHARD_KEY, FIRST, BLOB],
+        names=[SHARD_KEY, FIRST_TIME, BLOB],
     )
 
 
-def _alone(blob: bytes, size: int) -> list[bytes | None]:
-    return [blob, *[None] * (size - 1)]
-
-
-def letter_blob(keys: tuple[int, ...], letters: Sequence[str]) -> pa.RecordBatch:
-    """Pack letters for one of the shards; which, is of no account."""
-    return blob_rows(keys[:1], None, [packed(letters)])
+def letter_rows(keys: tuple[int, ...], letters: Sequence[str]) -> pa.RecordBatch:
+    """Return dead letters as a row for the first shard; any shard would do."""
+    return blob_rows(keys[:1], None, [letter_blob(letters)])
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a blob says besides what is in it.
+    """The metadata of a blob.
 
     Attributes:
-        times: how far time had come as the task saw it.
-        told: how far it had come in streams that say so themselves.
-        packed_at: when that was.
-        through: in a second stage, the instant through which all is known in the first.
+        spans: the event times that the task saw.
+        reported: how far time has come in streams that report it themselves.
+        packed_at: when the batch began.
+        through: in a later stage, the instant through which everything is known in the one before.
     """
 
-    times: Times
-    told: Told
+    spans: Spans
+    reported: Reported
     packed_at: int
     through: int | None
 
@@ -302,8 +307,8 @@ class Header:
         found = schema.metadata
         through = found.get(THROUGH)
         return Header(
-            read_times(schema),
-            json.loads(found[TOLD_TIMES]),
+            read_spans(schema),
+            json.loads(found[REPORTED]),
             int(found[PACKED_AT]),
             None if through is None else int(through),
         )
@@ -318,14 +323,14 @@ def _blob(
 
 
 def to_bytes(table: pa.Table, *, at_most: int | None = None) -> bytes:
-    """Write a table, with what its schema says of it, as the bytes of a blob.
+    """Write a table with its metadata as a blob.
 
     Args:
         table: the table.
-        at_most: compress it only if it is not larger than so many bytes.
+        at_most: compress it only if it has no more bytes than this.
     """
     sink = pa.BufferOutputStream()
-    # It goes through a shuffle and into the state; spellings have much in common.
+    # Blobs go through a shuffle and into the state, and terms repeat.
     is_small = at_most is None or table.nbytes <= at_most
     options = pa.ipc.IpcWriteOptions(compression="lz4" if table.num_rows and is_small else None)
     with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
@@ -333,9 +338,9 @@ def to_bytes(table: pa.Table, *, at_most: int | None = None) -> bytes:
     return bytes(sink.getvalue())
 
 
-def read_times(schema: pa.Schema) -> Times:
-    """Read how far time had come as the task saw it that packed a blob."""
-    found: Mapping[str, Any] = json.loads(schema.metadata[TIMES])
+def read_spans(schema: pa.Schema) -> Spans:
+    """Return the event times in the metadata of a blob."""
+    found: Mapping[str, Any] = json.loads(schema.metadata[SPANS])
     return {stream: (int(first), int(last)) for stream, (first, last) in found.items()}
 
 

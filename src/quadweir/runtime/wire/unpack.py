@@ -1,4 +1,4 @@
-"""Blobs of matches to the events of a shard: what is late told apart, what comes twice counted once."""
+"""Blobs of matches to the events of a shard, without late and repeated statements."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from quadweir.kernel.shard import Shard
 from quadweir.plan.wanted import Wanted
 from quadweir.runtime.match.bits import word_of
 from quadweir.runtime.match.matching import HASH, VALUES
-from quadweir.runtime.wire.deadletters import of_late
-from quadweir.runtime.wire.pack import ELEMENT_COLUMNS, SHARD, read_times
+from quadweir.runtime.wire.deadletters import late_letter
+from quadweir.runtime.wire.pack import ELEMENT_COLUMNS, SHARD, read_spans
 
 # Elements in runs longer than this are compared by hashing.
 _NEAR: Final = 4
@@ -30,7 +30,7 @@ _MOST_RUNS: Final = 256
 @final
 @dataclass
 class Late:
-    """What of blobs came too late: how many matches, and letters about them if these are wanted."""
+    """The late matches of some blobs: how many, and their dead letters if they are wanted."""
 
     matches: int = 0
     letters: list[str] = field(default_factory=list)
@@ -42,8 +42,8 @@ class Unpacker:
 
     Args:
         shard: the shard.
-        wanted: the tests that rows were put to.
-        letters: whether to write letters about what is late.
+        wanted: the tests that matched the rows.
+        letters: whether to write dead letters about late statements.
     """
 
     def __init__(self, shard: Shard, wanted: Sequence[Wanted], *, letters: bool = False) -> None:
@@ -63,10 +63,10 @@ class Unpacker:
     def events(
         self, blobs: Iterable[bytes], *, after: int, until: int = FOREVER
     ) -> tuple[Events, Late]:
-        """Read blobs; elements not later than `after` are left out and told of.
+        """Read blobs; elements not later than `after` are late, and left out.
 
-        A triple that an element carries twice counts once (W8). Of an instant until which not all has
-        been read, that cannot be told yet: what is later than `until` waits for the next call.
+        A triple that an element carries twice counts once (W8). That is known only when all rows of an
+        instant are there: rows later than `until` wait for the next call.
         """
         tables: list[pa.Table] = [] if self._waiting is None else [self._waiting]
         self._waiting = None
@@ -75,7 +75,7 @@ class Unpacker:
         for blob in blobs:
             reader = pa.ipc.open_stream(blob)
             is_first = reader.schema.metadata[SHARD] == b"0"
-            for stream, (first, last) in read_times(reader.schema).items():
+            for stream, (first, last) in read_spans(reader.schema).items():
                 if last <= after:
                     continue
                 for place in self._sources[stream]:
@@ -92,13 +92,13 @@ class Unpacker:
             if is_later.any():
                 self._waiting = table.filter(pa.array(is_later))
                 table = table.filter(pa.array(~is_later))
-        matches, elements, late = self._sorted_out(table, after, is_first)
+        matches, elements, late = self._by_leaf(table, after, is_first)
         return Events(matches, elements, seen), late
 
-    def _sorted_out(
+    def _by_leaf(
         self, table: pa.Table, after: int, is_first: bool
     ) -> tuple[dict[int, MatchColumns], dict[int, Elements], Late]:
-        """Give each leaf what is its own."""
+        """Return the matches of each leaf."""
         at, position = (table.column(name).to_numpy() for name in ELEMENT_COLUMNS)
         values = [
             self._shard.dictionary.encode(table.column(name))
@@ -116,7 +116,7 @@ class Unpacker:
             times, positions = at[chosen], position[chosen]
             if not len(times):
                 continue
-            # An element has no terms; a hash tells its triples apart.
+            # An element has no terms: its triples are distinguished by a hash.
             cells = (
                 {0: table.column(HASH).to_numpy()[chosen]}
                 if test.elements
@@ -125,7 +125,7 @@ class Unpacker:
             kept = _once(times, positions, list(cells.values()))
             is_late = times <= after
             if is_late.any():
-                # What every shard gets is counted by one of them.
+                # If every shard gets the row, one of them counts it.
                 if not test.elements and (test.key is not None or is_first):
                     lost = np.flatnonzero(is_late if kept is None else is_late & kept)
                     late.matches += len(lost)
@@ -154,28 +154,28 @@ class Unpacker:
         return matches, elements, late
 
     def _everywhere(self, spelling: str, count: int) -> Ints:
-        """Give the number of a term that is the same in all rows."""
+        """Return the number of a term, once for each row."""
         return np.repeat(self._shard.dictionary.numbers((spelling,)), count)
 
 
 def _letters(table: pa.Table, test: Wanted, watermark: int) -> list[str]:
-    """Write about statements that passed a test and are late."""
+    """Return the dead letters of late statements that passed a test."""
     at, position = (table.column(name).to_pylist() for name in ELEMENT_COLUMNS)
     terms = []
     for place, constant in enumerate(test.constants if test.is_named else test.constants[:3]):
-        told = None if constant is None else str(constant)
-        if (test.way is None and told is not None) or VALUES[place] not in table.column_names:
-            terms.append([told] * table.num_rows)
+        spelled = None if constant is None else str(constant)
+        if (test.way is None and spelled is not None) or VALUES[place] not in table.column_names:
+            terms.append([spelled] * table.num_rows)
         else:
             terms.append(table.column(VALUES[place]).to_pylist())
     return [
-        of_late(test.stream, time, place, spelled, watermark)
-        for time, place, spelled in zip(at, position, zip(*terms, strict=True), strict=True)
+        late_letter(test.stream, time, place, each, watermark)
+        for time, place, each in zip(at, position, zip(*terms, strict=True), strict=True)
     ]
 
 
 def _both(one: MatchColumns, other: MatchColumns) -> MatchColumns:
-    """Put together what passed two tests; what an element says in two ways counts once (N1)."""
+    """Merge the matches of two tests; a triple that an element derives twice counts once (N1)."""
     pairs = zip(
         (one.time, one.position, *one.columns),
         (other.time, other.position, *other.columns),
@@ -198,9 +198,9 @@ def _elements(times: Ints, positions: Ints) -> Elements:
 
 
 def _once(times: Ints, positions: Ints, columns: Sequence[Ints]) -> np.ndarray | None:
-    """Tell which rows to keep so that none is there twice; None to keep all.
+    """Return which rows to keep so that none is repeated; None to keep all.
 
-    Rows of one element mostly lie together. Then it is enough to compare neighbours.
+    Rows of one element usually lie together. Then it is enough to compare neighbours.
     """
     if _lies_together(positions):
         same = (positions[1:] == positions[:-1]) & (times[1:] == times[:-1])
@@ -221,7 +221,7 @@ def _once(times: Ints, positions: Ints, columns: Sequence[Ints]) -> np.ndarray |
 
 
 def _lies_together(positions: Ints) -> bool:
-    """Tell whether equal positions can only be neighbours: a few rising runs that do not overlap."""
+    """Return whether equal positions must be neighbours: a few rising runs that do not overlap."""
     falls = np.flatnonzero(positions[1:] < positions[:-1])
     if len(falls) > _MOST_RUNS:
         return False
@@ -232,7 +232,7 @@ def _lies_together(positions: Ints) -> bool:
 
 
 def _in_row(flags: np.ndarray, count: int) -> bool:
-    """Tell whether so many flags are set one after the other."""
+    """Return whether so many consecutive flags are set."""
     size = max(0, len(flags) - count + 1)
     found = np.logical_and.reduce([flags[at : at + size] for at in range(count)])
     return bool(found.any())

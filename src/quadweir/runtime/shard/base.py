@@ -1,0 +1,143 @@
+"""What hosts and shards know of each other: a stage makes hosted shards, a host runs them.
+
+A host knows no operator. It moves blobs and journals state, for the shards of a query and for those
+of a stream join alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, final
+
+import pyarrow as pa
+
+from quadweir.runtime.shard.facts import Fold
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+
+class Hosted(Protocol):
+    """One shard, as a worker keeps it between batches."""
+
+    def take(self, blobs: list[bytes], step: str, replayed: int) -> Iterator[pa.RecordBatch]:
+        """Take the blobs of a batch and yield the output rows; the caller consumes all of them.
+
+        The last batch of rows is one row with the facts of the shard (`facts`).
+
+        Args:
+            blobs: what arrived.
+            step: names this batch of this shard, and no other.
+            replayed: how many journal entries were replayed before this batch.
+        """
+
+    def lasting(self, blobs: list[bytes]) -> list[bytes]:
+        """Return those of the blobs just taken that the journal has to keep."""
+
+    def mark(self) -> int:
+        """Return a number that the journal keeps with the blobs of a batch, for `replay`."""
+
+    def replay(self, blobs: list[bytes], mark: int) -> None:
+        """Take blobs again, as the batch that logged them did, without output."""
+
+    def note(self) -> str:
+        """Return the small part of the state that changes in every batch."""
+
+    def resume(self, note: str) -> None:
+        """Take a note back, after the snapshot and the log."""
+
+    def snapshot(self) -> bytes:
+        """Return the whole state, except the note."""
+
+    def restore(self, data: bytes) -> None:
+        """Take a snapshot back."""
+
+
+class StageSpec(Protocol):
+    """What a worker makes the shards of one stage from; it is sent to other processes."""
+
+    @property
+    def stage(self) -> int:
+        """The place of the stage in the job."""
+
+    @property
+    def shards(self) -> tuple[int, ...]:
+        """The shuffle keys of its shards, in their order."""
+
+    @property
+    def sends(self) -> bool:
+        """Whether its output goes to the shards of the next stage."""
+
+    @property
+    def output(self) -> StructType:
+        """The columns of its output rows; the columns of `facts` are among them."""
+
+    @property
+    def facts(self) -> Mapping[str, Fold]:
+        """The facts that each shard reports about a batch, and how they are folded."""
+
+    def host(self, key: int) -> Hosted:
+        """Make the shard of a shuffle key, empty."""
+
+    def counted(self, batches: Sequence[pa.RecordBatch]) -> Counts:
+        """Count the answers and dead letters among output rows."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many answers and dead letters a shard gave in a batch."""
+
+    answers: int = 0
+    letters: int = 0
+
+    @staticmethod
+    def of(counts: Iterable[Counts]) -> Counts:
+        """Add counts."""
+        known = list(counts)
+        return Counts(sum(each.answers for each in known), sum(each.letters for each in known))
+
+
+class RowPacker(Protocol):
+    """Packs rows into blobs for the shards of the first stage."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pack the rows of one Spark task: rows of `pack.BLOB_SCHEMA`, a blob for each shard."""
+
+    def for_shards(
+        self, shards: Iterable[int], batches: Iterable[pa.RecordBatch], now: int
+    ) -> list[list[bytes]]:
+        """Pack all rows of a batch.
+
+        Args:
+            shards: the numbers of the shards to pack for.
+            batches: the rows.
+            now: when the batch began.
+
+        Returns:
+            The blobs of each of these shards.
+        """
+
+
+@final
+@dataclass(frozen=True)
+class Job:
+    """What a host runs: the shards of a query or of stream joins, and the rows that go to them.
+
+    Attributes:
+        name: names the query or join; two different ones have different names.
+        counts: the number of shards of each stage.
+        rows: makes the frame of rows that are packed for so many shards of the first stage.
+        packer: makes what packs them, from the shuffle keys and the folder of Spark's offsets.
+        stages: makes the stages, from the shuffle keys of each.
+        metrics: the names under which the facts of each stage appear in Spark's progress.
+    """
+
+    name: str
+    counts: tuple[int, ...]
+    rows: Callable[[int], DataFrame]
+    packer: Callable[[tuple[int, ...], str], RowPacker]
+    stages: Callable[[Sequence[tuple[int, ...]]], Sequence[StageSpec]]
+    metrics: tuple[str, ...]
