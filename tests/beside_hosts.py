@@ -86,8 +86,8 @@ class BesideHost:
             )
             for spec in self._stages
         ]
-        answers = str(answer_file(self.folder, number))
-        return Work(tuple(places), NarrowPacker(self._packer), answers)
+        answers = str(answer_file(self.folder, 0, number))
+        return Work(0, tuple(places), NarrowPacker(self._packer), answers)
 
     def push(self, elements: Sequence[Element]) -> None:
         """Take a batch."""
@@ -109,11 +109,11 @@ class BesideHost:
             self.reports = [
                 report
                 for each, part in pairs
-                for report in each.forward(Forward(stage.stage, self.batch, part))
+                for report in each.forward(Forward(0, stage.stage, self.batch, part))
             ]
         self.kept = [facts for each in self._held for facts in each.keep(self.batch)]
         count = min(self._processes, len(self._stages[-1].shards))
-        files = [str(answer_file(self.folder, number)) for number in range(count)]
+        files = [str(answer_file(self.folder, 0, number)) for number in range(count)]
         found = AnswerFiles(tuple(files)).read(range(count))
         rows_of = [row for each in found for row in each.to_pylist()]
         assert sum(each.counts.answers for each in self.reports) == len(rows_of)

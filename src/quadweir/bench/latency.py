@@ -25,7 +25,8 @@ from quadweir.sinks.kafka import KafkaSink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+
+    from quadweir.sinks.start import LiveQuery
 
 SLOTS: Final = 4
 """Task slots of the session: real-time tasks keep one for each partition, the counting needs one."""
@@ -85,7 +86,7 @@ def run(
 def _measure(
     spark: SparkSession,
     servers: str,
-    begin: Callable[[SparkSession, Mapping, KafkaSink, Path], StreamingQuery],
+    begin: Callable[[SparkSession, Mapping, KafkaSink, Path], LiveQuery],
     rate: int,
     seconds: int,
     warm_up: int,
@@ -116,23 +117,21 @@ def _measure(
 
 def _begin_batches(
     spark: SparkSession, mapping: Mapping, sink: KafkaSink, folder: Path
-) -> StreamingQuery:
+) -> LiveQuery:
     streams = Streams(spark=spark, folders=Folders(mapping=folder), spool=folder / "spool")
     return start_batches(compile_live(mapping, streams), sink, folder).query
 
 
 def _begin_realtime(
     spark: SparkSession, mapping: Mapping, sink: KafkaSink, folder: Path
-) -> StreamingQuery:
+) -> LiveQuery:
     streams = Streams(spark=spark, folders=Folders(mapping=folder), spool=folder / "spool")
     compiled = compile_live(mapping, streams)
     check_realtime(mapping, compiled)
     return start_realtime(compiled, sink, f"{sink.topic}-dead-letters", folder)
 
 
-def _await(
-    spark: SparkSession, servers: str, topic: str, wanted: int, query: StreamingQuery
-) -> None:
+def _await(spark: SparkSession, servers: str, topic: str, wanted: int, query: LiveQuery) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while (found := _messages(spark, servers, topic).count()) < wanted:
         if not query.isActive:

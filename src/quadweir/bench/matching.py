@@ -54,7 +54,7 @@ def compare_matching(
     job = registered.spec.job(matched, shards=shards)
     packer = job.packer(shard_keys(spark, shards, shards), "")
     shuffled = job.rows(shards).mapInArrow(packer, BLOB_SCHEMA).repartition(shards, SHARD_KEY)
-    workers = ProcessSink(job, (), checkpoint=folder / "checkpoint", gate=Gate())
+    workers = ProcessSink([job], (), checkpoint=folder / "checkpoint", gate=Gate())
     workers.prepare()
     what = f"filter and shuffle of {count:,}"
     ways: dict[str, Callable[[], object]] = {

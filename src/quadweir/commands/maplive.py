@@ -138,7 +138,7 @@ def begin(
     from quadweir.mapping.elements import Elements
     from quadweir.mapping.live import Streams, check_realtime, compile_live
     from quadweir.mapping.live_run import Letters, Run, start_batches, start_realtime
-    from quadweir.runtime.joins.frames import host_join
+    from quadweir.runtime.joins.live import HostedJoins
     from quadweir.sinks.lines import LineFormat
 
     board = board if board is not None else Board()
@@ -151,11 +151,12 @@ def begin(
         hosts=options.hosts,
         times=options.times,
     )
+    joins = HostedJoins(spark)
     compiled = compile_live(
         mapping,
         streams,
         base=options.base,
-        host=host_join,
+        host=joins,
         elements=Elements(lambda _: "") if is_timed else None,
         run=str(checkpoint.absolute()),
     )
@@ -183,6 +184,7 @@ def begin(
         folders=options.folders,
         letters=letters,
         overwrite=options.overwrite,
+        launch=joins.launch,
     )
 
 

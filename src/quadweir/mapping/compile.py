@@ -138,13 +138,21 @@ class Compiled:
         The rows have the columns of both schemas (and `TARGET` if there are targets); a row with a
         reason is a dead letter.
         """
-        # What is only joined, tells of its dead letters as it goes into the join.
-        told = {id(side) for join in self.joins for side in join.telling}
-        frames = [
-            group.tagged(bool(self.targets)) for group in self.groups if id(group) not in told
-        ]
-        frames += [join.tagged(bool(self.targets)) for join in self.joins]
-        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
+        return tagged_union([*self.tagged_alone(), *self.tagged_in_windows()])
+
+    def tagged_alone(self) -> list[DataFrame]:
+        """The frames of `tagged` that need no join in a window."""
+        # A group that is only joined reports its dead letters as it goes into the join.
+        reported = {id(side) for join in self.joins for side in join.telling}
+        with_target = bool(self.targets)
+        frames = [group.tagged(with_target) for group in self.groups if id(group) not in reported]
+        joins = [join for join in self.joins if not isinstance(join, WindowJoin)]
+        return [*frames, *(join.tagged(with_target) for join in joins)]
+
+    def tagged_in_windows(self) -> list[DataFrame]:
+        """The frames of `tagged` that are joined in windows."""
+        joins = [join for join in self.joins if isinstance(join, WindowJoin)]
+        return [join.tagged(bool(self.targets)) for join in joins]
 
     def tagged_elements(self) -> DataFrame:
         """Elements and dead letters in one pass without a shuffle, where there are no joins.
@@ -367,6 +375,11 @@ def _window_references(item: RefObjectMap, is_parent: bool, known: StreamTime) -
     if timed is not None:
         found.setdefault(timed, False)
     return found
+
+
+def tagged_union(frames: Sequence[DataFrame]) -> DataFrame:
+    """Return the rows of frames that may lack some of the columns."""
+    return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
 
 def _union(frames: Sequence[DataFrame]) -> DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 from pyspark.sql import functions as F
 
@@ -18,7 +18,7 @@ from quadweir.sinks.kafka import KafkaSink
 from quadweir.sinks.lines import element_lines, line_of
 from quadweir.sinks.rdf_batches import DocumentSink
 from quadweir.sinks.rdf_documents import syntax_of
-from quadweir.sinks.start import Split, start, wait
+from quadweir.sinks.start import LiveQuery, Split, start, wait
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,7 +36,7 @@ REAL_TIME: Final = timedelta(minutes=1)
 class Run:
     """A live run that has begun."""
 
-    query: StreamingQuery
+    query: LiveQuery
     letters: Letters | None = None
 
     def wait(self, timeout: timedelta | None = None) -> bool:
@@ -95,6 +95,15 @@ class Letters(Sink):
         self.on_bad(self.count, told)
 
 
+Launch: TypeAlias = Callable[["Compiled", Sink, Path], LiveQuery]
+"""Starts a Spark query that writes what a mapping makes of streams to a sink."""
+
+
+def launch_alone(compiled: Compiled, sink: Sink, checkpoint: Path) -> LiveQuery:
+    """Start the Spark query of a mapping, with all of its joins in Spark's own plan."""
+    return start(compiled.tagged(), sink, checkpoint=checkpoint)
+
+
 def start_batches(
     compiled: Compiled,
     own: Sink,
@@ -103,6 +112,7 @@ def start_batches(
     folders: Folders | None = None,
     letters: Letters | None = None,
     overwrite: bool = False,
+    launch: Launch = launch_alone,
 ) -> Run:
     """Start a query of micro-batches.
 
@@ -115,6 +125,7 @@ def start_batches(
         folders: where logical targets may be written; needed if there are any.
         letters: what becomes of records that cannot be used.
         overwrite: documents of logical targets may replace files.
+        launch: starts the Spark query; joins in windows need one of their own.
     """
     letters = letters if letters is not None else Letters()
     targets: list[DocumentSink] = []
@@ -146,7 +157,7 @@ def start_batches(
     sink: Sink = Split(split, (letters, written, *targets))
     if files is not None:
         sink = _AtFirst(files.tagged(), sink)
-    return Run(start(streams.tagged(), sink, checkpoint=checkpoint / "query"), letters)
+    return Run(launch(streams, sink, checkpoint / "query"), letters)
 
 
 def _apart(compiled: Compiled) -> tuple[Compiled, Compiled | None]:

@@ -355,16 +355,16 @@ class RegisteredQuery:
     @property
     def lastProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
         """Spark's report of the last batch."""
-        return self._run_of().run.progress(self.streaming.lastProgress)
+        return self._run_of().run.lastProgress
 
     @property
     def recentProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
         """Spark's reports of the last batches."""
-        return [self._run_of().run.progress(each) for each in self.streaming.recentProgress]
+        return self._run_of().run.recentProgress
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
         """Wait until it ends, as Spark's StreamingQuery does."""
-        ended = self._run_of().run.wait(timeout)
+        ended = self._run_of().run.awaitTermination(timeout)
         if ended is not False:
             self._release()
         return ended

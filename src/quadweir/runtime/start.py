@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -68,7 +68,7 @@ class Started:
     @property
     def is_active(self) -> bool:
         """Whether it runs."""
-        return bool(self.run.streaming.isActive)
+        return self.run.isActive
 
     @staticmethod
     def of(query: PlannedQuery, options: StartOptions) -> Started:
@@ -92,7 +92,7 @@ class Started:
             statements = _recorded(statements, options.record)
         spec = replace(query.spec, timing=opened.timing, letters=has_letters)
         run = host.start(
-            spec.job(statements, shards=query.shards),
+            [spec.job(statements, shards=query.shards)],
             _outputs(query, options),
             checkpoint=checkpoint,
             trigger=Trigger(options.every, options.available_now, options.name),
@@ -104,8 +104,8 @@ class Started:
 def _outputs(query: PlannedQuery, options: StartOptions) -> list[Output]:
     plan, shape = query.plan, query.spec.shape
 
-    def answers(raw: DataFrame) -> DataFrame:
-        found = present(raw, plan.query, shape)
+    def answers(raws: Sequence[DataFrame]) -> DataFrame:
+        found = present(raws[0], plan.query, shape)
         if options.statements is None:
             return found
         return as_statements(found, options.statements, named=options.name_elements)
@@ -114,7 +114,7 @@ def _outputs(query: PlannedQuery, options: StartOptions) -> list[Output]:
     is_solutions = not isinstance(plan.query.form, ConstructForm)
     found = [Output(options.sink, answers, variables=names if is_solutions else None)]
     if options.dead_letters is not None:
-        found.append(Output(options.dead_letters, letters_of, letters=True))
+        found.append(Output(options.dead_letters, lambda raws: letters_of(raws[0]), letters=True))
     return found
 
 

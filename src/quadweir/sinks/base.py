@@ -37,11 +37,14 @@ class Needs:
             rows are computed, so for other sinks the host computes all rows first and keeps them.
         wants_empty: the sink wants batches without rows, too.
         may_use_python: the sink may use rows in Python on Spark's workers.
+        may_keep: the sink may keep the frame after `write`. Other sinks get the same frame in every
+            batch, over other rows, so that Spark plans it once.
     """
 
     reads_all: bool = False
     wants_empty: bool = True
     may_use_python: bool = False
+    may_keep: bool = False
 
 
 class Sink(ABC):

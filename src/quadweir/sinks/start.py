@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 from quadweir.errors import UsageError
 from quadweir.sinks.base import Batch, Needs, Sink
@@ -18,6 +18,30 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from quadweir.sinks.gate import Gate
+
+
+class LiveQuery(Protocol):
+    """What is asked of a Spark query that runs."""
+
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - as Spark's StreamingQuery has it
+        """Whether it runs."""
+
+    @property
+    def recentProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
+        """Spark's reports of the last batches."""
+
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
+        """Wait until it ends."""
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - as Spark's StreamingQuery has it
+        """Wait until everything that is there now is processed."""
+
+    def exception(self) -> Any:
+        """The error that ended it, or None."""
+
+    def stop(self) -> None:
+        """Stop it."""
 
 
 def start(
@@ -82,7 +106,7 @@ def start(
     return query
 
 
-def wait(query: StreamingQuery, timeout: timedelta | None = None) -> bool:
+def wait(query: LiveQuery, timeout: timedelta | None = None) -> bool:
     """Wait until a query ends; return whether it did.
 
     Raises:
@@ -117,7 +141,10 @@ class Split(Sink):
 
     @property
     def needs(self) -> Needs:
-        return Needs(may_use_python=any(each.needs.may_use_python for each in self.sinks))
+        return Needs(
+            may_use_python=any(each.needs.may_use_python for each in self.sinks),
+            may_keep=any(each.needs.may_keep for each in self.sinks),
+        )
 
     def prepare(self) -> None:
         for sink in self.sinks:
@@ -155,7 +182,7 @@ class Call(Sink):
 
     @property
     def needs(self) -> Needs:
-        return Needs(reads_all=self.whole, may_use_python=not self.whole)
+        return Needs(reads_all=self.whole, may_use_python=not self.whole, may_keep=not self.whole)
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         self.function(frame, batch.number)

@@ -43,7 +43,7 @@ def test_a_checkpoint_is_claimed_once_and_found_again(tmp_path):
     ("other", "told"),
     [
         ({"text": TEXT.replace("urn:p", "urn:other")}, "<urn:other>"),
-        ({"shards": 3}, "cut into 2 shards"),
+        ({"shards": 3}, "it has 2 shards"),
         ({"static": "another"}, "static data"),
         ({"schema": "another"}, "the schema"),
     ],
@@ -66,7 +66,7 @@ def test_other_static_data_is_taken_where_that_is_asked_for(tmp_path):
     fingerprint(static="new").guard(tmp_path)
     with pytest.raises(StateError) as error:
         fingerprint(static="old", shards=3).guard(tmp_path, reload_static=True)
-    assert "cut into 2 shards" in (error.value.detail or "")
+    assert "it has 2 shards" in (error.value.detail or "")
 
 
 def test_a_cut_at_an_operator_of_another_number_is_no_difference(tmp_path):

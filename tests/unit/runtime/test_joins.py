@@ -184,7 +184,7 @@ def test_any_shards_cuts_and_restarts_give_what_the_model_gives(
 def test_state_of_another_window_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Cluster(Tumbling(20), shards=1)
     first.batch(make_records(10), monkeypatch)
-    other = JoinSpec(Tumbling(30), TIMING, ("c",), ("p",), PASSED, 1).host(0)
+    other = JoinSpec(Tumbling(30), TIMING, ("c",), ("p",), PASSED, (0,)).host(0)
     with pytest.raises(StateError, match="another join"):
         other.resume(first.spec.host(0).note())
 

@@ -13,6 +13,10 @@ from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
 
+from quadweir.runtime.host.messages import Arrived
+from quadweir.runtime.host.tagging import untagged
+from quadweir.runtime.shard.base import Counts
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -20,9 +24,9 @@ if TYPE_CHECKING:
 _PLACE: Final = "place"
 
 
-def answer_file(folder: Path, number: int) -> Path:
-    """Return the file for the answers of a worker; it exists even without answers."""
-    return folder / f"answers-{number}.arrow"
+def answer_file(folder: Path, job: int, worker: int) -> Path:
+    """Return the file for the answers of a worker to a job; it exists even without answers."""
+    return folder / f"answers-{job}-{worker}.arrow"
 
 
 def link_answers(files: Iterable[Path], batch: int) -> list[Path]:
@@ -52,6 +56,47 @@ class AnswerFiles:
         for place in places:
             with pa.memory_map(self.files[place]) as data:
                 yield from pa.ipc.open_stream(data)
+
+
+def read_rows(arrived: Arrived) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a batch."""
+    if arrived.inline:
+        yield from pa.ipc.open_stream(arrived.inline)
+    for place in arrived.files:
+        with pa.memory_map(place) as file:
+            yield from pa.ipc.open_stream(file)
+
+
+@final
+@dataclass(frozen=True)
+class PassedRows:
+    """The rows of a job that passes them on.
+
+    Attributes:
+        job: the number of the job.
+        schema: the columns of its rows.
+        folder: where they are written.
+    """
+
+    job: int
+    schema: StructType
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        """Where the rows of the present batch are."""
+        return self.folder / "passed.arrow"
+
+    def take(self, arrived: Arrived) -> Counts:
+        """Write the rows of a batch to the file; return how many they are."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        schema, count = to_arrow_schema(self.schema), 0
+        with pa.OSFile(str(self.file), "wb") as out, pa.ipc.new_stream(out, schema) as writer:
+            for batch in untagged(read_rows(arrived), self.job):
+                writer.write_batch(batch.cast(schema))
+                count += batch.num_rows
+        return Counts(count)
 
 
 def answers_in(spark: SparkSession, files: Sequence[Path], schema: StructType) -> DataFrame:

@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quadweir import rows
-from quadweir.runtime.host.answerfiles import AnswerFiles, answers_in, link_answers
+from quadweir.runtime.host.answerfiles import AnswerFiles, PassedRows, answers_in, link_answers
 from quadweir.sinks.answertext import answer_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
     from quadweir.runtime.host.base import Output
@@ -40,47 +42,70 @@ class AnswerWriter:
         spark: the session, whose tasks run on this machine.
         outputs: where answers go.
         workers: the workers.
+        passed: the rows of a job that passes them on, if there is one.
     """
 
     def __init__(
-        self, spark: SparkSession, outputs: Sequence[Output], workers: WorkerGroup
+        self,
+        spark: SparkSession,
+        outputs: Sequence[Output],
+        workers: WorkerGroup,
+        passed: PassedRows | None = None,
     ) -> None:
         self._spark = spark
         self._outputs = outputs
         self._workers = workers
-        self._lines: list[DataFrame | None] = []
+        self._passed = passed
+        self._frames: list[DataFrame] = []
 
     def prepare(self) -> None:
-        """Check the sinks, and plan the lines of those that take text.
+        """Check the sinks, and plan what they get.
 
-        They are planned once: that takes longer than a small batch.
+        It is planned once: that takes longer than a small batch.
         """
         for output in self._outputs:
             output.sink.prepare()
-        answers = answers_in(self._spark, self._workers.files, self._workers.output)
-        self._lines = [
-            each.sink.text.lines(each.choose(answers)) if each.sink.text is not None else None
-            for each in self._outputs
-        ]
+        rows_of = self._rows(self._files())
+        for output in self._outputs:
+            frame = output.choose(rows_of)
+            text = output.sink.text
+            self._frames.append(text.lines(frame) if text is not None else frame)
+
+    def _files(self) -> list[list[Path]]:
+        found = [self._workers.files(job) for job in range(len(self._workers.stages))]
+        return found if self._passed is None else [*found, [self._passed.file]]
+
+    def _rows(self, files: Sequence[Sequence[Path]]) -> list[DataFrame]:
+        """Return the rows in files, a frame for each job."""
+        schemas = [self._workers.output(job) for job in range(len(self._workers.stages))]
+        if self._passed is not None:
+            schemas.append(self._passed.schema)
+        pairs = zip(files, schemas, strict=True)
+        return [answers_in(self._spark, each, schema) for each, schema in pairs]
 
     def write(self, counts: Counts, batch: Batch) -> None:
         """Write the answers and dead letters of a batch."""
-        for output, lines in zip(self._outputs, self._lines, strict=True):
+        for output, frame in zip(self._outputs, self._frames, strict=True):
             count = counts.letters if output.letters else counts.answers
             text = output.sink.text
-            if text is not None and lines is not None:
-                self._write_text(output, text, lines, count, batch)
+            if text is not None:
+                self._write_text(output, text, frame, count, batch)
             elif count or (output.sink.needs.wants_empty and not output.letters):
-                self._write_frame(output, batch)
+                if output.sink.needs.may_keep:
+                    self._write_own(output, batch)
+                else:
+                    output.sink.write(frame, batch)
 
-    def _write_frame(self, output: Output, batch: Batch) -> None:
-        # The files get names of their own: Spark must not mistake one batch for another that it keeps.
-        files = link_answers(self._workers.files, batch.number)
+    def _write_own(self, output: Output, batch: Batch) -> None:
+        """Write a frame that only this batch has, from files with names of their own.
+
+        The sink may keep the frame: Spark must not mistake it for that of another batch.
+        """
+        links = [link_answers(each, batch.number) for each in self._files()]
         try:
-            frame = answers_in(self._spark, files, self._workers.output)
-            output.sink.write(output.choose(frame), batch)
+            output.sink.write(output.choose(self._rows(links)), batch)
         finally:
-            for file in files:
+            for file in (each for own in links for each in own):
                 file.unlink(missing_ok=True)
 
     def _write_text(
@@ -113,7 +138,7 @@ class AnswerWriter:
 
     def _spelled(self, form: LineFormat, variables: Sequence[str]) -> list[str] | None:
         """Write the solutions of a batch as lines, if the driver can write this format."""
-        files = AnswerFiles(tuple(map(str, self._workers.files)))
+        files = AnswerFiles(tuple(map(str, self._workers.files(0))))
         found = pa.Table.from_batches(files.read(range(len(files.files))))
         t, sign, *others = found.filter(pc.field(rows.SIGN).is_valid()).columns
         terms = [column.to_pylist() for column in others[: len(variables)]]

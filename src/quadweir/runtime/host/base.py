@@ -1,6 +1,6 @@
 """Where shards run: one interface, whatever the host.
 
-A host gets a job (`shard/base.py`) and the outputs, and starts a run. There are three hosts:
+A host gets jobs (`shard/base.py`) and outputs, and starts a run. There are three hosts:
 `bounded.py` for input that has an end, `executors.py` for shards in Spark's state store, and
 `processes.py` for shards in worker processes on the driver's machine.
 """
@@ -62,20 +62,20 @@ class Output:
 
     Attributes:
         sink: the sink.
-        choose: makes the rows for the sink from the output of the shards.
+        choose: makes the rows for the sink from the output of the shards, one frame for each job.
         letters: whether these rows are dead letters rather than answers.
         variables: the variables of the answers, in the order of their columns; None if the answers
             are not solutions.
     """
 
     sink: Sink
-    choose: Callable[[DataFrame], DataFrame]
+    choose: Callable[[Sequence[DataFrame]], DataFrame]
     letters: bool = False
     variables: tuple[str, ...] | None = None
 
 
 class Run:
-    """A job that runs.
+    """Jobs that run, with the methods of Spark's StreamingQuery.
 
     Args:
         streaming: Spark's handle of the run.
@@ -86,17 +86,39 @@ class Run:
         self.streaming = streaming
         self._gate = gate
 
-    def progress(self, report: Any) -> Any:
-        """Return a progress report of Spark, with the facts of the shards."""
+    @property
+    def isActive(self) -> bool:  # noqa: N802 - as Spark's StreamingQuery has it
+        """Whether it runs."""
+        return bool(self.streaming.isActive)
+
+    @property
+    def lastProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
+        """Spark's report of the last batch, with the facts of the shards."""
+        return self._with_facts(self.streaming.lastProgress)
+
+    @property
+    def recentProgress(self) -> list[Any]:  # noqa: N802 - as Spark's StreamingQuery has it
+        """Spark's reports of the last batches, with the facts of the shards."""
+        return [self._with_facts(each) for each in self.streaming.recentProgress]
+
+    def _with_facts(self, report: Any) -> Any:
         return report
 
     def finish_batch(self) -> None:
         """Wait until the present batch is committed, and let no other begin."""
         self._gate.close(self.streaming)
 
-    def wait(self, timeout: int | None = None) -> bool | None:
-        """Wait until the run ends, as Spark's `awaitTermination` does."""
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
+        """Wait until the run ends, as Spark's StreamingQuery does."""
         return self.streaming.awaitTermination(timeout)
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - as Spark's StreamingQuery has it
+        """Wait until everything that is there now is processed; for tests."""
+        self.streaming.processAllAvailable()
+
+    def exception(self) -> Any:
+        """The error that ended it, or None."""
+        return self.streaming.exception()
 
     def stop(self) -> None:
         """Stop the run; its checkpoint lets another run continue."""
@@ -117,13 +139,13 @@ class Host(ABC):
 
     @abstractmethod
     def start(
-        self, job: Job, outputs: Sequence[Output], *, checkpoint: Path, trigger: Trigger
+        self, jobs: Sequence[Job], outputs: Sequence[Output], *, checkpoint: Path, trigger: Trigger
     ) -> Run:
         """Start a run.
 
         Args:
-            job: what to run.
-            outputs: where its answers and dead letters go.
+            jobs: what to run, in one pass over the streams.
+            outputs: where answers and dead letters go.
             checkpoint: the folder of offsets and state.
             trigger: when batches begin.
         """

@@ -46,6 +46,8 @@ class Executors(Host):
         """
         from pyspark.sql import functions as F
 
+        if not job.counts:
+            return job.rows(0)
         rows = job.rows(job.counts[0])
         spark = rows.sparkSession
         partitions = self.partitions(spark)
@@ -73,26 +75,35 @@ class Executors(Host):
         return found
 
     def start(
-        self, job: Job, outputs: Sequence[Output], *, checkpoint: Path, trigger: Trigger
+        self, jobs: Sequence[Job], outputs: Sequence[Output], *, checkpoint: Path, trigger: Trigger
     ) -> Run:
-        raw = self.frame(job, run=str(checkpoint.absolute()), checkpoint=checkpoint)
-        frame, sink = raw, _split(outputs)
+        run = str(checkpoint.absolute())
+        raws = [self.frame(job, run=run, checkpoint=checkpoint) for job in jobs]
         if len(outputs) == 1:
-            frame, sink = outputs[0].choose(raw), outputs[0].sink
+            frame, sink = outputs[0].choose(raws), outputs[0].sink
+        else:
+            frame, sink = _split(raws, outputs)
         # Packing, and each stage: if anything else goes to Python, Spark has to count its bytes.
-        own = 1 + len(job.counts)
-        is_alone = stages_in_python(raw) == own and not sink.needs.may_use_python
+        own = sum(1 + len(job.counts) for job in jobs)
+        is_alone = (
+            all(job.has_padding for job in jobs)
+            and sum(stages_in_python(raw) or 0 for raw in raws) == own
+            and not sink.needs.may_use_python
+        )
         gate = Gate()
-        with counting_rows(raw.sparkSession, when=is_alone):
+        with counting_rows(frame.sparkSession, when=is_alone):
             complete = sink if sink.needs.reads_all else _Complete(sink)
             return Run(trigger.start(frame, complete, checkpoint, gate), gate)
 
 
-def _split(outputs: Sequence[Output]) -> Sink:
-    def split(raw: DataFrame) -> list[DataFrame]:
-        return [each.choose(raw) for each in outputs]
+def _split(raws: Sequence[DataFrame], outputs: Sequence[Output]) -> tuple[DataFrame, Sink]:
+    """Return the frame and the sink of several outputs, which read it in one pass."""
+    (raw,) = raws
 
-    return Split(split, [each.sink for each in outputs])
+    def split(batch: DataFrame) -> list[DataFrame]:
+        return [each.choose([batch]) for each in outputs]
+
+    return raw, Split(split, [each.sink for each in outputs])
 
 
 @final

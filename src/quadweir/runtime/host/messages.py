@@ -29,13 +29,16 @@ class Place:
 @final
 @dataclass(frozen=True)
 class Work:
-    """What one worker does for one run.
+    """What one worker does for one job of a run.
 
     Attributes:
+        job: the number of the job.
         places: the shards of each stage, in their order.
         packer: packs rows for the first stage.
         answers: the file for answers.
     """
+
+    job: int
 
     places: tuple[tuple[Place, ...], ...]
     packer: RowPacker
@@ -59,16 +62,19 @@ class Arrived:
 @final
 @dataclass(frozen=True)
 class Open:
-    """Hold these shards, as they were before a batch. The reply is None."""
+    """Hold the shards of some jobs, as they were before a batch. The reply is None."""
 
-    work: Work
+    work: tuple[Work, ...]
     batch: int
 
 
 @final
 @dataclass(frozen=True)
 class Take:
-    """Step the first stage with the rows of a batch. The reply is a list of `ShardReport`.
+    """Step the first stage of each job with the rows of a batch.
+
+    The reply has a list of `ShardReport` for each job.
+
 
     Attributes:
         batch: its number.
@@ -87,11 +93,13 @@ class Forward:
     """Step a later stage with what the stage before sent. The reply is a list of `ShardReport`.
 
     Attributes:
+        job: the number of the job.
         stage: the stage.
         batch: the number of the batch.
         blobs: those for each shard that the worker holds.
     """
 
+    job: int
     stage: int
     batch: int
     blobs: list[list[bytes]]
@@ -102,7 +110,7 @@ class Forward:
 class Keep:
     """Write what a batch brought to the journals.
 
-    The reply has the facts of the journals of each stage (`facts.STATE_FACTS`).
+    The reply has the facts of the journals of each stage of each job (`facts.STATE_FACTS`).
     """
 
     batch: int

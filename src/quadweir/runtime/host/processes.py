@@ -22,11 +22,12 @@ import pyarrow as pa
 
 from quadweir.private import make_folder
 from quadweir.runtime.checkpoint import DRIVER
-from quadweir.runtime.host.answerfiles import rows_in_files
+from quadweir.runtime.host.answerfiles import PassedRows, rows_in_files
 from quadweir.runtime.host.answerwriter import AnswerWriter, is_too_large
 from quadweir.runtime.host.base import Host, Output, Run, Trigger
 from quadweir.runtime.host.messages import Arrived, ShardReport
 from quadweir.runtime.host.reports import BatchReports
+from quadweir.runtime.host.tagging import tagged
 from quadweir.runtime.host.workergroup import WorkerGroup
 from quadweir.runtime.shard.base import Counts
 from quadweir.runtime.spark.arrowbatches import count_rows_in, stages_in_python
@@ -64,10 +65,10 @@ class Processes(Host):
         return 0
 
     def start(
-        self, job: Job, outputs: Sequence[Output], *, checkpoint: Path, trigger: Trigger
+        self, jobs: Sequence[Job], outputs: Sequence[Output], *, checkpoint: Path, trigger: Trigger
     ) -> Run:
         gate = Gate()
-        shards = ProcessSink(job, outputs, checkpoint=checkpoint, gate=gate)
+        shards = ProcessSink(jobs, outputs, checkpoint=checkpoint, gate=gate)
         try:
             return ProcessRun(trigger.start(shards.rows, shards, checkpoint, gate), gate, shards)
         except BaseException:
@@ -90,11 +91,11 @@ class ProcessRun(Run):
             self.streaming.awaitTermination()
         self._shards.close()
 
-    def progress(self, report: Any) -> Any:
+    def _with_facts(self, report: Any) -> Any:
         return self._shards.reports.report(report)
 
-    def wait(self, timeout: int | None = None) -> bool | None:
-        ended = super().wait(timeout)
+    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
+        ended = super().awaitTermination(timeout)
         if ended is not False:
             self._shards.close()
         return ended
@@ -116,27 +117,34 @@ class ProcessSink(Sink):
     """The shards of one run, as the sink of the rows that match.
 
     Args:
-        job: what to run.
+        jobs: what to run; one that passes rows on is the last.
         outputs: where answers go.
         checkpoint: the folder that the journals are in.
         gate: holds a batch whose run is being stopped.
     """
 
     def __init__(
-        self, job: Job, outputs: Sequence[Output], *, checkpoint: Path, gate: Gate
+        self, jobs: Sequence[Job], outputs: Sequence[Output], *, checkpoint: Path, gate: Gate
     ) -> None:
-        self.rows = job.rows(job.counts[0])
+        frames = [job.rows(job.counts[0] if job.counts else 0) for job in jobs]
+        self.rows = tagged(frames)
+        stateful = [job for job in jobs if job.counts]
         self._gate = gate
         self._clock = str(checkpoint.absolute() / "offsets")
         self._folder = checkpoint.absolute() / FOLDER
         # Of its own: the run before may still finish its last batch.
         self._scratch = self._folder / f"{_SCRATCH}{uuid.uuid4().hex}"
-        self._workers = WorkerGroup(job, folder=self._folder, scratch=self._scratch)
-        self._is_alone = stages_in_python(self.rows) == 0
-        self._writer = AnswerWriter(self.rows.sparkSession, outputs, self._workers)
+        self._workers = WorkerGroup(stateful, folder=self._folder, scratch=self._scratch)
+        self._counts_rows = (
+            all(job.has_padding for job in jobs) and stages_in_python(self.rows) == 0
+        )
+        self._passed: PassedRows | None = None
+        if len(jobs) > len(stateful):
+            self._passed = PassedRows(len(stateful), frames[-1].schema, self._scratch)
+        self._writer = AnswerWriter(self.rows.sparkSession, outputs, self._workers, self._passed)
         self._is_large = False
         self._lock = threading.Lock()
-        self.reports = BatchReports(self._workers.stages, job.metrics)
+        self.reports = BatchReports(self._workers.stages, [job.metrics for job in stateful])
 
     def prepare(self) -> None:
         make_folder(self._scratch)
@@ -155,14 +163,16 @@ class ProcessSink(Sink):
                 frame, in_files=(is_first and batch.number > 0) or self._is_large
             )
 
-            def step() -> list[list[ShardReport]]:
+            def step() -> list[list[list[ShardReport]]]:
                 return self._workers.step(
                     batch.number, now, arrived, go_on=lambda: self._gate.pass_with(frame)
                 )
 
             try:
                 reports = step()
-                counts = Counts.of(each.counts for each in reports[-1])
+                counts = Counts.of(each.counts for stages in reports for each in stages[-1])
+                if self._passed is not None:
+                    counts = Counts.of([counts, self._passed.take(arrived)])
                 # Spark commits the batch when both are done: what is written, and what is kept.
                 kept = self._workers.keep_while(
                     lambda: self._writer.write(counts, batch), step, batch.number
@@ -197,7 +207,7 @@ class ProcessSink(Sink):
             except Exception as error:
                 if not is_too_large(error):
                     raise
-        if self._is_alone:
+        if self._counts_rows:
             # A running query has a Spark session of its own.
             count_rows_in(frame.sparkSession)
         files = rows_in_files(frame, self._scratch)

@@ -18,34 +18,36 @@ class BatchReports:
     """The facts of the last batches.
 
     Args:
-        stages: the stages of the job.
+        stages: the stages of each job.
         metrics: the names of their facts in Spark's progress.
     """
 
-    def __init__(self, stages: Sequence[StageSpec], metrics: Sequence[str]) -> None:
-        self._stages = stages
-        self._metrics = metrics
+    def __init__(
+        self, stages: Sequence[Sequence[StageSpec]], metrics: Sequence[Sequence[str]]
+    ) -> None:
+        self._named = [
+            [*zip(names, own, strict=True)] for names, own in zip(metrics, stages, strict=True)
+        ]
         self._noted: dict[int, dict[str, dict[str, Any]]] = {}
 
     def note(
         self,
         batch: int,
-        reports: Sequence[Sequence[ShardReport]],
-        kept: Sequence[Sequence[Mapping[str, int]]],
+        reports: Sequence[Sequence[Sequence[ShardReport]]],
+        kept: Sequence[Sequence[Sequence[Mapping[str, int]]]],
     ) -> None:
         """Note a batch.
 
         Args:
             batch: its number.
-            reports: those of the shards of each stage.
-            kept: the facts of the journals of each stage, from each worker.
+            reports: those of the shards, by job and stage.
+            kept: the facts of the journals, from each worker, by job and stage.
         """
         self._noted[batch] = {
-            name: folded(spec.facts, (each.facts for each in stage))
-            | folded(STATE_FACTS, (each[place] for each in kept))
-            for place, (name, spec, stage) in enumerate(
-                zip(self._metrics, self._stages, reports, strict=True)
-            )
+            name: folded(spec.facts, (each.facts for each in reports[job][stage]))
+            | folded(STATE_FACTS, (each[job][stage] for each in kept))
+            for job, named in enumerate(self._named)
+            for stage, (name, spec) in enumerate(named)
         }
         self._noted.pop(batch - _REMEMBERED, None)
 

@@ -20,6 +20,7 @@ from typing import Any, final
 import pyarrow as pa
 
 from quadweir.errors import QuadweirError
+from quadweir.runtime.host.answerfiles import read_rows
 from quadweir.runtime.host.messages import (
     Arrived,
     Close,
@@ -35,6 +36,7 @@ from quadweir.runtime.host.messages import (
     Take,
     Work,
 )
+from quadweir.runtime.host.tagging import untagged
 from quadweir.runtime.shard.folderjournal import FolderJournal
 from quadweir.runtime.spark.heap import freeze_heap
 from quadweir.runtime.wire.pack import BLOB, SHARD_KEY
@@ -42,7 +44,7 @@ from quadweir.runtime.wire.pack import BLOB, SHARD_KEY
 
 @final
 class HeldShards:
-    """The shards of one worker, with their journals.
+    """The shards that one worker holds of one job, with their journals.
 
     Args:
         work: what to hold.
@@ -80,7 +82,8 @@ class HeldShards:
     def _blobs(self, now: int, arrived: Arrived) -> list[list[bytes]]:
         """Return the blobs of a batch for each shard of the first stage."""
         keys = [held.place.key for held in self._shards[0]]
-        return self._work.packer.for_shards(keys, _read(arrived), now)
+        rows = untagged(read_rows(arrived), self._work.job)
+        return self._work.packer.for_shards(keys, rows, now)
 
     def _step(self, stage: int, batch: int, blobs: list[list[bytes]]) -> list[ShardReport]:
         shards = self._shards[stage]
@@ -150,14 +153,6 @@ class _HeldShard:
         return round((time.monotonic() - began) * 1000)
 
 
-def _read(arrived: Arrived) -> Iterator[pa.RecordBatch]:
-    if arrived.inline:
-        yield from pa.ipc.open_stream(arrived.inline)
-    for place in arrived.files:
-        with pa.memory_map(place) as file:
-            yield from pa.ipc.open_stream(file)
-
-
 def _sent(found: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
     for batch in found:
         keys = batch.column(SHARD_KEY).to_pylist()
@@ -178,7 +173,7 @@ class Worker:
     """Carries out requests."""
 
     def __init__(self) -> None:
-        self._held: HeldShards | None = None
+        self._held: list[HeldShards] = []
 
     def carry_out(self, request: Request) -> object:
         """Return the result of a request."""
@@ -187,29 +182,29 @@ class Worker:
                 self._close()
                 # Everything is loaded now, and there is no shard yet that would never be collected.
                 freeze_heap(HeldShards)
-                self._held = HeldShards(request.work, request.batch)
+                for work in request.work:
+                    self._held.append(HeldShards(work, request.batch))
                 return None
             case Close():
                 self._close()
                 return None
             case Take():
-                return self._open.take(request)
+                return [each.take(request) for each in self._open]
             case Forward():
-                return self._open.forward(request)
+                return self._open[request.job].forward(request)
             case Keep():
-                return self._open.keep(request.batch)
+                return [each.keep(request.batch) for each in self._open]
             case Pack():
-                return self._open.pack(request.arrived)
+                return sum(each.pack(request.arrived) for each in self._open)
 
     @property
-    def _open(self) -> HeldShards:
-        assert self._held is not None, "the driver opens shards before it uses them"
+    def _open(self) -> list[HeldShards]:
+        assert self._held, "the driver opens shards before it uses them"
         return self._held
 
     def _close(self) -> None:
-        if self._held is not None:
-            self._held.close()
-        self._held = None
+        while self._held:
+            self._held.pop().close()
 
 
 def serve(connection: Any) -> None:

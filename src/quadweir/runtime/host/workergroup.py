@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
@@ -39,29 +39,28 @@ class WorkerGroup:
     """The workers of one run: at most as many as there are cores.
 
     Args:
-        job: what to run.
+        jobs: what to run.
         folder: where the journals of the shards are.
         scratch: where workers write answers.
     """
 
-    def __init__(self, job: Job, *, folder: Path, scratch: Path) -> None:
-        self.stages = job.stages([tuple(range(count)) for count in job.counts])
-        self._packer = job.packer(self.stages[0].shards, "")
+    def __init__(self, jobs: Sequence[Job], *, folder: Path, scratch: Path) -> None:
+        self.stages = [job.stages([tuple(range(count)) for count in job.counts]) for job in jobs]
+        self._packers = [
+            job.packer(stages[0].shards, "") for job, stages in zip(jobs, self.stages, strict=True)
+        ]
         self._folder, self._scratch = folder, scratch
-        self._most = min(max(job.counts), _cores())
+        self._most = worker_count(jobs)
         self._processes: list[WorkerProcess] = []
         self._is_open = False
 
-    @property
-    def output(self) -> StructType:
-        """The columns of the answer files."""
-        return self.stages[-1].output
+    def output(self, job: int) -> StructType:
+        """Return the columns of the answer files of a job."""
+        return self.stages[job][-1].output
 
-    @property
-    def files(self) -> list[Path]:
-        """Where answers are after a step."""
-        count = min(self._most, len(self.stages[-1].shards))
-        return [answer_file(self._scratch, number) for number in range(count)]
+    def files(self, job: int) -> list[Path]:
+        """Return where the answers of a job are after a step."""
+        return answer_paths(self._scratch, job, self._most, len(self.stages[job][-1].shards))
 
     def start(self) -> None:
         """Start loading the kernel in all workers, without waiting for it."""
@@ -87,8 +86,8 @@ class WorkerGroup:
 
     def step(
         self, batch: int, now: int, arrived: Arrived, *, go_on: Callable[[], None]
-    ) -> list[list[ShardReport]]:
-        """Let all shards of all stages take a batch; return their reports, by stage.
+    ) -> list[list[list[ShardReport]]]:
+        """Let all shards take a batch; return their reports, by job and stage.
 
         A worker that ends is replaced, and all shards begin the batch again from their journals.
 
@@ -103,15 +102,23 @@ class WorkerGroup:
         """
         return self._retried(lambda: self._step(batch, now, arrived), go_on)
 
-    def _step(self, batch: int, now: int, arrived: Arrived) -> list[list[ShardReport]]:
+    def _step(self, batch: int, now: int, arrived: Arrived) -> list[list[list[ShardReport]]]:
         self._open(batch)
-        reports = [_flat(self._ask_all([Take(batch, now, arrived)] * self._most))]
-        for stage in self.stages[1:]:
+        taken = self._ask_all([Take(batch, now, arrived)] * self._most)
+        return [
+            self._forward(job, batch, _flat(each[job] for each in taken))
+            for job in range(len(self.stages))
+        ]
+
+    def _forward(self, job: int, batch: int, first: list[ShardReport]) -> list[list[ShardReport]]:
+        """Let the later stages of a job take what the first one sent; return all reports."""
+        reports = [first]
+        for stage in self.stages[job][1:]:
             blobs: list[list[bytes]] = [[] for _ in stage.shards]
             for key, blob in (pair for each in reports[-1] for pair in each.sent):
                 blobs[key].append(blob)
             requests = [
-                Forward(stage.stage, batch, blobs[number :: self._most])
+                Forward(job, stage.stage, batch, blobs[number :: self._most])
                 for number in range(self._most)
             ]
             reports.append(_flat(self._ask_all(requests)))
@@ -119,7 +126,7 @@ class WorkerGroup:
 
     def keep_while(
         self, do: Callable[[], None], again: Callable[[], object], batch: int
-    ) -> list[list[dict[str, int]]]:
+    ) -> list[list[list[dict[str, int]]]]:
         """Let workers write their journals while something else is done.
 
         Args:
@@ -128,7 +135,7 @@ class WorkerGroup:
             batch: the number of the batch.
 
         Returns:
-            The facts of the journals of each stage, from each worker.
+            The facts of the journals, from each worker, by job and stage.
         """
         is_asked = False
         with contextlib.suppress(ProcessEndedError):
@@ -146,7 +153,7 @@ class WorkerGroup:
         self.end()
         return self._retried(lambda: self._kept(again, batch))
 
-    def _kept(self, again: Callable[[], object], batch: int) -> list[list[dict[str, int]]]:
+    def _kept(self, again: Callable[[], object], batch: int) -> list[list[list[dict[str, int]]]]:
         again()
         return self._ask_all([Keep(batch)] * self._most)
 
@@ -188,16 +195,27 @@ class WorkerGroup:
         for process in self._processes:
             process.kill()
 
-    def _work(self, number: int) -> Work:
+    def _work(self, number: int) -> tuple[Work, ...]:
         """Return what one of the workers is to hold."""
-        places = [
-            tuple(
-                Place(key, spec, str(self._folder / f"{spec.stage}-{key}"))
-                for key in spec.shards[number :: self._most]
+        return tuple(
+            Work(
+                job,
+                tuple(
+                    tuple(
+                        Place(key, spec, str(self._journal(job, spec.stage, key)))
+                        for key in spec.shards[number :: self._most]
+                    )
+                    for spec in stages
+                ),
+                packer,
+                str(answer_file(self._scratch, job, number)),
             )
-            for spec in self.stages
-        ]
-        return Work(tuple(places), self._packer, str(answer_file(self._scratch, number)))
+            for job, (stages, packer) in enumerate(zip(self.stages, self._packers, strict=True))
+        )
+
+    def _journal(self, job: int, stage: int, key: int) -> Path:
+        """Return the folder of a journal; a single job has no number, as in older checkpoints."""
+        return self._folder / (f"{job}.{stage}-{key}" if job else f"{stage}-{key}")
 
     def _ask_all(self, requests: Sequence[Request]) -> list[Any]:
         """Ask all workers at once, and wait for all of them."""
@@ -221,8 +239,18 @@ class WorkerGroup:
         return found
 
 
-def _flat(reports: Sequence[Sequence[ShardReport]]) -> list[ShardReport]:
+def _flat(reports: Iterable[Sequence[ShardReport]]) -> list[ShardReport]:
     return [each for worker in reports for each in worker]
+
+
+def worker_count(jobs: Sequence[Job]) -> int:
+    """Return how many workers run some jobs."""
+    return min(max(count for job in jobs for count in job.counts), _cores())
+
+
+def answer_paths(scratch: Path, job: int, workers: int, shards: int) -> list[Path]:
+    """Return the answer files of a job whose last stage has so many shards."""
+    return [answer_file(scratch, job, number) for number in range(min(workers, shards))]
 
 
 def _cores() -> int:

@@ -43,7 +43,7 @@ _MOST_PAIRS: Final = 1 << 16
 """How many pairs make a blob."""
 PAIRS: Final = "_quadweir_pairs"
 PAIR_TIMES: Final = ("_quadweir_child_time", "_quadweir_parent_time")
-_OUTPUT: Final = StructType(
+JOIN_OUTPUT: Final = StructType(
     [
         StructField(BLOB, BinaryType()),
         *(
@@ -90,7 +90,7 @@ class JoinSpec:
 
     @property
     def output(self) -> StructType:
-        return _OUTPUT
+        return JOIN_OUTPUT
 
     @property
     def facts(self) -> Mapping[str, Fold]:
@@ -236,7 +236,7 @@ def _output(
                 for name, fold in JOIN_FACTS.items()
             ),
         ],
-        names=_OUTPUT.names,
+        names=JOIN_OUTPUT.names,
     )
 
 

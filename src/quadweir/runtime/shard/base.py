@@ -124,7 +124,9 @@ class RowPacker(Protocol):
 @final
 @dataclass(frozen=True)
 class Job:
-    """What a host runs: the shards of a query or of stream joins, and the rows that go to them.
+    """What a host runs: the shards of a query or of a stream join, and the rows that go to them.
+
+    A job without stages passes its rows on (`passing_on`).
 
     Attributes:
         name: names the query or join; two different ones have different names.
@@ -133,6 +135,7 @@ class Job:
         packer: makes what packs them, from the shuffle keys and the folder of Spark's offsets.
         stages: makes the stages, from the shuffle keys of each.
         metrics: the names under which the facts of each stage appear in Spark's progress.
+        has_padding: whether long rows are followed by padding rows (`spark/arrowbatches.py`).
     """
 
     name: str
@@ -141,3 +144,13 @@ class Job:
     packer: Callable[[tuple[int, ...], str], RowPacker]
     stages: Callable[[Sequence[tuple[int, ...]]], Sequence[StageSpec]]
     metrics: tuple[str, ...]
+    has_padding: bool = False
+
+    @staticmethod
+    def passing_on(rows: DataFrame) -> Job:
+        """Return a job that only passes rows on, in the same run as others."""
+
+        def no_packer(keys: tuple[int, ...], clock: str) -> RowPacker:
+            raise NotImplementedError("rows that are passed on are not packed")
+
+        return Job("", (), lambda _: rows, no_packer, lambda _: (), ())

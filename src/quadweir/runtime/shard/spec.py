@@ -158,4 +158,5 @@ class ShardSpec:
             packer=lambda keys, clock: NarrowPacker(Packer.of(plan, keys, clock=clock)),
             stages=self.stages,
             metrics=tuple(name + tag for name in names),
+            has_padding=True,
         )

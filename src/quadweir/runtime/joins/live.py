@@ -1,0 +1,67 @@
+"""The joins of a live mapping, on the host that suits the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, final
+
+from quadweir.mapping.compile import Compiled, tagged_union
+from quadweir.mapping.live_run import launch_alone
+from quadweir.runtime.checkpoint import EXECUTORS
+from quadweir.runtime.host.base import Output, Trigger
+from quadweir.runtime.host.choice import HOSTS, usual_host
+from quadweir.runtime.joins.frames import join_job, pairs_of
+from quadweir.runtime.joins.hosted import JOIN_OUTPUT
+from quadweir.runtime.shard.base import Job
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from quadweir.mapping.joins import JoinInput
+    from quadweir.sinks.base import Sink
+    from quadweir.sinks.start import LiveQuery
+
+
+@final
+class HostedJoins:
+    """Joins the streams of one mapping; `mapping.joins.Host`.
+
+    A mapping is compiled with it, and started with `launch`.
+
+    Args:
+        spark: the session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._asked: dict[str, JoinInput] = {}
+        self._raw: dict[str, DataFrame] = {}
+
+    def __call__(self, asked: JoinInput) -> DataFrame:
+        """Return the pairs of a join: none before its host gives them."""
+        self._asked[asked.name] = asked
+        raw = self._raw.get(asked.name)
+        if raw is None:
+            raw = self._spark.createDataFrame([], JOIN_OUTPUT)
+        return pairs_of(raw, asked)
+
+    def launch(self, compiled: Compiled, sink: Sink, checkpoint: Path) -> LiveQuery:
+        """Start the Spark query of a mapping: `mapping.live_run.Launch`."""
+        compiled.tagged_in_windows()  # asks for every join
+        if not self._asked:
+            return launch_alone(compiled, sink, checkpoint)
+        # In older checkpoints, the state of joins is in Spark's state store.
+        is_old = (checkpoint / "state").is_dir()
+        host = HOSTS[EXECUTORS] if is_old else usual_host(self._spark)
+        shards = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        jobs = [join_job(asked, shards) for asked in self._asked.values()]
+        alone = compiled.tagged_alone()
+        if alone:
+            jobs.append(Job.passing_on(tagged_union(alone)))
+
+        def quads(raws: Sequence[DataFrame]) -> DataFrame:
+            self._raw = dict(zip(self._asked, raws, strict=False))
+            return tagged_union([*compiled.tagged_in_windows(), *raws[len(self._asked) :]])
+
+        return host.start(jobs, [Output(sink, quads)], checkpoint=checkpoint, trigger=Trigger())
