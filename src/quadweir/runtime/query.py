@@ -9,22 +9,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
-from pyspark.sql import Observation
-
-from quadweir import rows
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.errors import UsageError
 from quadweir.plan.describe import describe
 from quadweir.runtime.answers import as_statements, present, with_times
 from quadweir.runtime.checkpoint import Fingerprint
 from quadweir.runtime.claims import Claim
+from quadweir.runtime.frames import AnswerFrames
 from quadweir.runtime.host.base import Host
-from quadweir.runtime.host.bounded import answer_bounded
 from quadweir.runtime.host.choice import usual_host
-from quadweir.runtime.host.executors import Executors
-from quadweir.runtime.match.counts import bounded_counts
-from quadweir.runtime.match.feeds import Feed, open_feeds
-from quadweir.runtime.match.unmatched import unmatched_in_static, unmatched_in_streams
+from quadweir.runtime.match.feeds import Feed
 from quadweir.runtime.metrics import Meter
 from quadweir.runtime.planned import PlannedQuery
 from quadweir.runtime.start import Started, StartOptions
@@ -88,9 +82,9 @@ class RegisteredQuery:
         )
         self.query, self.warnings = query, self._planned.warnings
         self._spark = spark
+        self._frames = AnswerFrames(self._planned)
         self._host: Host = usual_host(spark)
         self._started: Started | None = None
-        self._observed: tuple[Observation, DataFrame] | None = None
         self._meter = Meter()
         self._claim: Claim | None = None
 
@@ -124,8 +118,7 @@ class RegisteredQuery:
         Raises:
             UsageError: a stream is not declared, or the streams do not go together.
         """
-        raw, _ = self._raw(spool)
-        return present(raw, self.plan.query, self.spec.shape)
+        return self._frames.answers(spool)
 
     def statements(self, stream: str = ANSWERS, *, spool: Path | None = None) -> DataFrame:
         """Return the triples of a CONSTRUCT's answers as statements of a stream (A5).
@@ -138,7 +131,7 @@ class RegisteredQuery:
         """
         self._check_construct()
         # Each of several queries in one run has metrics of its own.
-        raw, is_streaming = self._raw(spool, run=stream, tag=f"_{next(_TAGS)}")
+        raw, is_streaming = self._frames.raw(spool, run=stream, tag=f"_{next(_TAGS)}")
         if is_streaming:
             return with_times(raw, self.plan.query, self.spec.shape, stream)
         return as_statements(present(raw, self.plan.query, self.spec.shape), stream)
@@ -163,10 +156,7 @@ class RegisteredQuery:
 
     def dead_letters(self) -> DataFrame:
         """Return the unusable records of bounded streams, as rows of `rows.DEAD_LETTER_SCHEMA`."""
-        opened = open_feeds(self.plan, self._planned.feeds, None)
-        if opened is None:
-            return self._spark.createDataFrame([], rows.DEAD_LETTER_SCHEMA)
-        return opened.dead_letters
+        return self._frames.dead_letters()
 
     def input_counts(self) -> dict[str, int | None]:
         """Return how many statements and dead letters the bounded run of `to_dataframe` read.
@@ -174,41 +164,14 @@ class RegisteredQuery:
         `earliest` is the earliest event time of a statement, None if there is none. The call waits
         until some action has computed that frame.
         """
-        if self._observed is None:
-            return {"statements": 0, "dead_letters": 0, "earliest": None}
-        observation, frame = self._observed
-        observed: Any = observation
-        if observed._jo.getRow().length():
-            return dict(observation.get)
-        # If nothing matches, Spark drops what it has begun, and what it has observed.
-        return frame.agg(*bounded_counts()).collect()[0].asDict()
+        return self._frames.input_counts()
 
     def unmatched(self) -> list[str]:
         """List the patterns of a bounded run that matched nothing, and empty streams.
 
         The streams are read once more for it.
         """
-        found = unmatched_in_static(self._planned.now.prepared.unmatched)
-        opened = open_feeds(self.plan, self._planned.feeds, None)
-        if opened is not None and not opened.is_streaming:
-            found += unmatched_in_streams(opened.statements, self.plan)
-        return found
-
-    def _raw(self, spool: Path | None, *, run: str = "", tag: str = "") -> tuple[DataFrame, bool]:
-        """Return the output of the shards, and whether it goes on."""
-        opened = open_feeds(self.plan, self._planned.feeds, spool)
-        if opened is None:
-            empty = self._spark.createDataFrame([], rows.STATEMENT_SCHEMA)
-            return answer_bounded(empty, self.spec, shards=1), False
-        if not opened.is_streaming:
-            # Without a name: queries over the answers of queries have several observations.
-            observation = Observation()
-            self._observed = observation, opened.frame
-            counted = replace(opened, frame=opened.frame.observe(observation, *bounded_counts()))
-            return answer_bounded(counted.statements, self.spec, shards=self.shards), False
-        spec = replace(self.spec, timing=opened.timing)
-        job = spec.job(opened.counted(tag=tag).statements, shards=self.shards, tag=tag)
-        return Executors().frame(job, run=run), True
+        return self._frames.unmatched()
 
     # --- a run, like Spark's StreamingQuery ---
 
