@@ -30,8 +30,8 @@ from typing import NoReturn
 from xml.sax.saxutils import escape
 
 from quadweir.errors import QuadweirError, SourceError
+from quadweir.kafkaclient import CONNECTOR_NOTE, broker_folder, check_broker, connector_folder
 from quadweir.runtime.spark.java import find_java
-from quadweir.sources.kafka import CONNECTOR_NOTE, broker_folder, check_broker, connector_folder
 
 SCALA = "2.13"
 KAFKA = "4.3.1"

@@ -131,7 +131,7 @@ class Engine:
         Raises:
             UsageError: no stream has that IRI, or it needs a spool.
         """
-        from quadweir.sources.records import good_statements
+        from quadweir.rowfilters import good_statements
 
         return good_statements(self._open(iri, spool))
 
@@ -160,12 +160,12 @@ class Engine:
             UsageError: no stream has that IRI, or it is not live.
             StateError: another process runs with the checkpoint.
         """
+        from quadweir.rowfilters import dead_letters as unusable
+        from quadweir.rowfilters import good_statements
         from quadweir.runtime.claims import Claim
         from quadweir.sinks.files import FileSink
         from quadweir.sinks.lines import LineFormat
         from quadweir.sinks.start import Split, start
-        from quadweir.sources.records import dead_letters as unusable
-        from quadweir.sources.records import good_statements
 
         parsed = self._open(iri, checkpoint / "spool")
         if not parsed.isStreaming:

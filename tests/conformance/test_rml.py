@@ -33,8 +33,8 @@ from quadweir.mapping.files import Folders
 from quadweir.mapping.model import Mapping, TriplesMap
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.readfile import DRIVER_CHARACTERS
-from quadweir.mapping.run import Job, run_bounded
 from quadweir.mapping.sources import ValueRules
+from quadweir.runtime.mappings.bounded import MappingJob, run_bounded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -191,7 +191,7 @@ def run(
     out = io.BytesIO()
     mapping = Mapping.read(folder / "mapping.ttl", rules=rules)
     check_mapping(mapping)
-    job = Job(
+    job = MappingJob(
         folders=Folders(mapping=folder, working=folder),
         base=case.base_iri,
         strict=True,

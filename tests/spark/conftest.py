@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from brokers import KafkaBroker, MqttBroker, running_kafka
-from quadweir.sources.kafka import broker_folder, connector_jars
+from quadweir.kafkaclient import broker_folder, connector_jars
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import pytest
 from quadweir.errors import MappingError
 from quadweir.mapping.files import Folders
 from quadweir.mapping.read import parse_mapping
-from quadweir.mapping.run import Job, run_bounded
+from quadweir.runtime.mappings.bounded import MappingJob, run_bounded
 from quadweir.sources.rdf_files import read_rdf
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def mapping(kind: str, source: str) -> str:
 def values(spark: SparkSession, folder: Path, text: str) -> tuple[set[str], list[dict[str, str]]]:
     """The values of the triples, and the dead letters."""
     out, dead = io.BytesIO(), folder / "dead.jsonl"
-    job = Job(folders=Folders(mapping=folder), driver_characters=0, dead_letters=dead)
+    job = MappingJob(folders=Folders(mapping=folder), driver_characters=0, dead_letters=dead)
     run_bounded(parse_mapping(text), spark, job, out)
     letters = dead.read_text().splitlines() if dead.exists() else []
     found = {line.split('"')[1] for line in out.getvalue().decode().splitlines()}

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from brokers import KafkaBroker, until
 from quadweir import rows
 from quadweir.errors import SourceError
+from quadweir.kafkaclient import check_broker
 from quadweir.sinks.base import Batch
 from quadweir.sinks.deadletters import with_dead_letters
 from quadweir.sinks.files import FileSink
@@ -21,7 +22,7 @@ from quadweir.sinks.lines import LineFormat
 from quadweir.sinks.memory import MemorySink
 from quadweir.sinks.start import start, wait
 from quadweir.sources.declare import Format, KafkaSource, StreamDeclaration
-from quadweir.sources.kafka import check_broker, read_kafka
+from quadweir.sources.kafka import read_kafka
 from quadweir.sources.live import open_live
 
 if TYPE_CHECKING:

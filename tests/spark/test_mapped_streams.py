@@ -17,9 +17,9 @@ from quadweir.commands.maplive import LiveOptions, begin
 from quadweir.errors import UnsupportedError, UsageError
 from quadweir.mapping.elements import Elements
 from quadweir.mapping.files import Folders
-from quadweir.mapping.live import Streams, check_realtime, compile_live
-from quadweir.mapping.live_run import start_realtime
 from quadweir.mapping.read import parse_mapping
+from quadweir.runtime.mappings.live import start_realtime
+from quadweir.runtime.mappings.streams import Streams, check_realtime, compile_live
 from quadweir.sinks.kafka import KafkaSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sinks.start import Call

@@ -10,8 +10,8 @@ import pytest
 from quadweir import rows
 from quadweir.errors import MappingError, UnsupportedError, UsageError
 from quadweir.mapping.apply import apply, compile_frames
-from quadweir.mapping.live import check_realtime
 from quadweir.mapping.read import parse_mapping
+from quadweir.runtime.mappings.streams import check_realtime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

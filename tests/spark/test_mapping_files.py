@@ -16,7 +16,7 @@ from quadweir.mapping.compile import compile_mapping
 from quadweir.mapping.files import Folders
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.readfile import read_file
-from quadweir.mapping.run import Job, Outcome, run_bounded
+from quadweir.runtime.mappings.bounded import MappingJob, Outcome, run_bounded
 from quadweir.sinks.rdf_documents import Syntax
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def template(reference: str) -> str:
 
 def run(spark: SparkSession, folder: Path, text: str, **given: object) -> tuple[list[str], Outcome]:
     out = io.BytesIO()
-    job = Job(folders=Folders(mapping=folder, working=folder), **given)  # type: ignore[arg-type]
+    job = MappingJob(folders=Folders(mapping=folder, working=folder), **given)  # type: ignore[arg-type]
     outcome = run_bounded(parse_mapping(text), spark, job, out)
     return sorted(out.getvalue().decode().splitlines()), outcome
 
@@ -278,7 +278,7 @@ def test_files_outside_of_the_folder_are_refused(spark: SparkSession, tmp_path: 
         with pytest.raises(MappingError, match="outside of its folder"):
             run(spark, home, text)
     out = io.BytesIO()
-    job = Job(folders=Folders(mapping=home, working=home, allowed=(other,)))
+    job = MappingJob(folders=Folders(mapping=home, working=home, allowed=(other,)))
     run_bounded(parse_mapping(text), spark, job, out)
     assert len(out.getvalue().splitlines()) == 3
 

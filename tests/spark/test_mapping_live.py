@@ -32,11 +32,11 @@ from quadweir.errors import (
 from quadweir.mapping.apply import compile_frames
 from quadweir.mapping.files import Folders
 from quadweir.mapping.functions import FUNCTIONS, register
-from quadweir.mapping.live import Streams, check_realtime, compile_live
-from quadweir.mapping.live_run import start_realtime
 from quadweir.mapping.model import Mapping
 from quadweir.mapping.read import parse_mapping
-from quadweir.mapping.run import Job, run_bounded
+from quadweir.runtime.mappings.bounded import MappingJob, run_bounded
+from quadweir.runtime.mappings.live import start_realtime
+from quadweir.runtime.mappings.streams import Streams, check_realtime, compile_live
 from quadweir.sinks.kafka import KafkaSink
 from quadweir.sources.declare import StreamDeclaration, load
 
@@ -94,7 +94,10 @@ def to_the_end(
     out = io.BytesIO()
     folders = Folders(mapping=folder, working=folder)
     run_bounded(
-        mapping, spark, Job(folders=folders, declarations=declarations or {}, strict=True), out
+        mapping,
+        spark,
+        MappingJob(folders=folders, declarations=declarations or {}, strict=True),
+        out,
     )
     lines = out.getvalue().decode().splitlines()
     assert len(set(lines)) == len(lines)
@@ -634,7 +637,7 @@ def test_a_bad_argument_of_a_function_is_a_dead_letter_live_and_read_to_its_end(
     begun.query.processAllAvailable()
     begun.query.stop()
     out, dead = io.BytesIO(), tmp_path / "dead.jsonl"
-    job = Job(folders=Folders(mapping=tmp_path, working=tmp_path), dead_letters=dead)
+    job = MappingJob(folders=Folders(mapping=tmp_path, working=tmp_path), dead_letters=dead)
     outcome = run_bounded(mapping, spark, job, out)
     xsd = "http://www.w3.org/2001/XMLSchema#"
     assert sorted(written(tmp_path / "out")) == sorted(out.getvalue().decode().splitlines())

@@ -14,7 +14,7 @@ from quadweir.mapping.files import Folders
 from quadweir.mapping.iris import percent_encode
 from quadweir.mapping.literals import escape_text
 from quadweir.mapping.read import parse_mapping
-from quadweir.mapping.run import Job, run_bounded
+from quadweir.runtime.mappings.bounded import MappingJob, run_bounded
 from quadweir.terms import escape
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def run(
     """Give the lines, the reasons of dead letters, and how the file was read."""
     out, dead = io.BytesIO(), folder / "dead.jsonl"
     dead.unlink(missing_ok=True)
-    job = Job(folders=Folders(mapping=folder), driver_characters=limit, dead_letters=dead)
+    job = MappingJob(folders=Folders(mapping=folder), driver_characters=limit, dead_letters=dead)
     outcome = run_bounded(parse_mapping(text), spark, job, out)
     letters = dead.read_text(encoding="utf-8").splitlines() if dead.exists() else []
     reasons = sorted(json.loads(line)["reason"] for line in letters)
@@ -157,7 +157,7 @@ def test_csv_without_quotes_is_cut_like_any_other(
 
 def _file(spark: SparkSession, folder: Path, text: str) -> list[str]:
     """The lines of a large file that are written to a file."""
-    job = Job(folders=Folders(mapping=folder), driver_characters=0, output=folder / "out.nq")
+    job = MappingJob(folders=Folders(mapping=folder), driver_characters=0, output=folder / "out.nq")
     run_bounded(parse_mapping(text), spark, job)
     return sorted((folder / "out.nq").read_text(encoding="utf-8").splitlines())
 
@@ -262,7 +262,7 @@ def test_one_text_for_a_record_holds_the_lines_that_there_are(
     (tmp_path / "a.json").write_text("\n".join([*lines, "broken", ""]), encoding="utf-8")
     found, reasons, _ = run(spark, tmp_path, SIX_MAPS, 0)
     out = io.BytesIO()
-    job = Job(folders=Folders(mapping=tmp_path), driver_characters=0, distinct=True)
+    job = MappingJob(folders=Folders(mapping=tmp_path), driver_characters=0, distinct=True)
     run_bounded(parse_mapping(SIX_MAPS), spark, job, out)
     assert found == sorted(out.getvalue().decode().splitlines())
     assert len(found) == 27 and all(line.endswith(" .") for line in found)

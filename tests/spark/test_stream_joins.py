@@ -21,10 +21,10 @@ from quadweir.errors import MappingError
 from quadweir.kernel.streamjoin.windows import Dynamic, JoinTiming, Tumbling
 from quadweir.mapping.files import Folders
 from quadweir.mapping.joins import Host
-from quadweir.mapping.live import Streams, compile_live
 from quadweir.mapping.read import parse_mapping
-from quadweir.mapping.run import Job, run_bounded
 from quadweir.runtime.joins.frames import host_join
+from quadweir.runtime.mappings.bounded import MappingJob, run_bounded
+from quadweir.runtime.mappings.streams import Streams, compile_live
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -41,7 +41,7 @@ def bounded(spark: SparkSession, text: str, folder: Path) -> Counter[str]:
     out = folder / "bounded.nq"
     with out.open("wb") as file:
         folders = Folders(mapping=folder, working=folder)
-        run_bounded(parse_mapping(text), spark, Job(folders=folders, strict=True), file)
+        run_bounded(parse_mapping(text), spark, MappingJob(folders=folders, strict=True), file)
     return Counter(out.read_text().splitlines())
 
 

@@ -13,9 +13,9 @@ from quadweir.commands.maplive import LiveOptions, begin
 from quadweir.mapping.files import Folders
 from quadweir.mapping.model import Mapping
 from quadweir.mapping.read import parse_mapping
-from quadweir.mapping.run import Job, Outcome, run_bounded
 from quadweir.mapping.sources import ValueRules
 from quadweir.mapping.yarrrml import parse_yarrrml
+from quadweir.runtime.mappings.bounded import MappingJob, Outcome, run_bounded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,7 +94,7 @@ def run(
     spark: SparkSession, folder: Path, mapping: Mapping, **given: Any
 ) -> tuple[list[str], Outcome]:
     out = io.BytesIO()
-    job = Job(folders=Folders(mapping=folder, working=folder), **given)
+    job = MappingJob(folders=Folders(mapping=folder, working=folder), **given)
     outcome = run_bounded(mapping, spark, job, out)
     return sorted(out.getvalue().decode().splitlines()), outcome
 

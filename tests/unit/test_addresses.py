@@ -7,13 +7,14 @@ import pytest
 
 from quadweir.addresses import Address, is_allowed, read_addresses, read_host, spell
 from quadweir.errors import DeclarationError, MappingError, UsageError
+from quadweir.kafkaclient import check_broker
 from quadweir.mapping.files import Folders
-from quadweir.mapping.live import Streams
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.sources import Formulation, FormulationKind, KafkaStream, LogicalSource
+from quadweir.runtime.mappings.streams import Streams
 from quadweir.sinks.kafka import KafkaSink
 from quadweir.sources.declare import loads
-from quadweir.sources.kafka import check_broker, read_kafka
+from quadweir.sources.kafka import read_kafka
 
 HOSTILE = [
     "localhost:9092,localhost://192.0.2.2:9093",

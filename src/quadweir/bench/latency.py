@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 from quadweir.bench.measure import machine
 from quadweir.errors import SourceError
 from quadweir.mapping.files import Folders
-from quadweir.mapping.live import Streams, check_realtime, compile_live
-from quadweir.mapping.live_run import start_batches, start_realtime
 from quadweir.mapping.model import Mapping
 from quadweir.mapping.read import parse_mapping
+from quadweir.runtime.mappings.live import start_batches, start_realtime
+from quadweir.runtime.mappings.streams import Streams, check_realtime, compile_live
 from quadweir.sinks.kafka import KafkaSink
 
 if TYPE_CHECKING:

@@ -78,11 +78,11 @@ class _Bench:
         """A whole run of a mapping, to a file."""
         from quadweir.mapping.files import Folders
         from quadweir.mapping.read import parse_mapping
-        from quadweir.mapping.run import Job, run_bounded
+        from quadweir.runtime.mappings.bounded import MappingJob, run_bounded
 
         where = folder or self.folder
         # One small file must take the way of the large ones too.
-        job = Job(
+        job = MappingJob(
             folders=Folders(mapping=where), output=self.folder / "ours.nq", driver_characters=0
         )
         return lambda: run_bounded(parse_mapping(text), self.spark, job)

@@ -101,8 +101,8 @@ def mapping_latency(
 ) -> None:
     """From Kafka to Kafka through a mapping: real-time mode and micro-batches."""
     from quadweir.bench.latency import SLOTS, run
+    from quadweir.kafkaclient import check_broker
     from quadweir.runtime.spark.session import build
-    from quadweir.sources.kafka import check_broker
 
     check_broker(kafka)
     console = stderr_console()
@@ -317,8 +317,8 @@ def ndw(
     from quadweir.bench.ndw.bench import QUICK, SECTIONS, Size, run
     from quadweir.bench.ndw.report import build as build_report
     from quadweir.bench.page import write
+    from quadweir.kafkaclient import check_broker
     from quadweir.runtime.spark.session import build
-    from quadweir.sources.kafka import check_broker
 
     for section in sections or ():
         if section not in SECTIONS:

@@ -319,7 +319,7 @@ def _watch(
 
 
 def _explain(query: StreamingQuery, done: int, total: int) -> QuadweirError:
-    from quadweir.sources.raw import explain_failure
+    from quadweir.failures import explain_failure
 
     problem = query.exception()
     known = explain_failure(problem) if problem is not None else None

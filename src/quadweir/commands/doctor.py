@@ -264,7 +264,7 @@ def _describe_worker(batches: Iterator[object]) -> Iterator[object]:
 
 def check_kafka_jars() -> Finding:
     """Look for the Kafka client, and for Spark's connector, which pyspark does not bring."""
-    from quadweir.sources.kafka import connector_folder, connector_jars, connector_note
+    from quadweir.kafkaclient import connector_folder, connector_jars, connector_note
 
     if importlib.util.find_spec("kafka") is None:
         return Finding(
@@ -286,7 +286,7 @@ def check_kafka_jars() -> Finding:
 
 def check_kafka_broker(brokers: str) -> Finding:
     """Ask whoever listens there for the versions of Kafka's protocol it speaks."""
-    from quadweir.sources.kafka import check_broker
+    from quadweir.kafkaclient import check_broker
 
     name = f"kafka at {brokers}"
     try:

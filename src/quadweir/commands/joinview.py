@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.commands.output import printable
-from quadweir.sources.times import format_time
+from quadweir.times import format_time
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

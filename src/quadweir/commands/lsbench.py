@@ -105,7 +105,7 @@ def generate(
     """
     from quadweir.bench.lsbench.parameters import Parameters
     from quadweir.errors import DataError
-    from quadweir.sources.times import parse_time
+    from quadweir.times import parse_time
 
     given = dict(locals())
     if to is not None and rate is None:

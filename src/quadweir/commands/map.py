@@ -18,7 +18,7 @@ from quadweir.errors import MappingError, UsageError
 if TYPE_CHECKING:
     from quadweir.mapping.files import Folders
     from quadweir.mapping.model import Mapping
-    from quadweir.mapping.run import Job
+    from quadweir.runtime.mappings.bounded import MappingJob
 
 
 class Format(StrEnum):
@@ -167,12 +167,12 @@ def map(  # noqa: A001 - the verb's own name
             ),
         )
         return
-    from quadweir.mapping.run import Job
+    from quadweir.runtime.mappings.bounded import MappingJob
     from quadweir.sinks.rdf_documents import Syntax
     from quadweir.sources.declare import load
 
     path = Path(output) if output is not None and output != "-" else None
-    job = Job(
+    job = MappingJob(
         folders=folders,
         output=path,
         syntax=Syntax.NQUADS if is_timed else Syntax(written),
@@ -223,10 +223,10 @@ def _check_together(
         )
 
 
-def _bounded(model: Mapping, job: Job, explain: bool, as_json: bool) -> None:
+def _bounded(model: Mapping, job: MappingJob, explain: bool, as_json: bool) -> None:
     from quadweir.mapping.check import check_mapping
-    from quadweir.mapping.live import check_sources
-    from quadweir.mapping.run import check_graphs, run_bounded
+    from quadweir.runtime.mappings.bounded import check_graphs, run_bounded
+    from quadweir.runtime.mappings.streams import check_sources
     from quadweir.runtime.spark.session import build
 
     check_mapping(model)

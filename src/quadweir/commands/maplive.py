@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from quadweir.mapping.files import Folders
-    from quadweir.mapping.live_run import Run
     from quadweir.mapping.model import Mapping as RmlMapping
+    from quadweir.runtime.mappings.live import LiveMapping
     from quadweir.sinks.base import Sink
     from quadweir.sinks.kafka import KafkaSink
     from quadweir.sources.declare import StreamDeclaration
@@ -57,9 +57,13 @@ class LiveOptions:
 def run(mapping: RmlMapping, options: LiveOptions) -> None:
     """Map until Ctrl-C, or until a source fails."""
     from quadweir.mapping.check import check_mapping
-    from quadweir.mapping.live import check_realtime_sources, check_sources, reads_streams
-    from quadweir.mapping.run import check_graphs
     from quadweir.runtime.claims import Claim
+    from quadweir.runtime.mappings.bounded import check_graphs
+    from quadweir.runtime.mappings.streams import (
+        check_realtime_sources,
+        check_sources,
+        reads_streams,
+    )
     from quadweir.runtime.spark.session import build
     from quadweir.sinks.lines import LineFormat
     from quadweir.sinks.rdf_documents import Syntax
@@ -122,7 +126,7 @@ def check_options(options: LiveOptions) -> None:
     if options.realtime and options.strict:
         raise UsageError(
             "--strict cannot stop a real-time run, which has no batches to stop at",
-            hint="Run it with --live, or watch the topic of dead letters.",
+            hint="LiveMapping it with --live, or watch the topic of dead letters.",
         )
 
 
@@ -133,12 +137,12 @@ def begin(
     checkpoint: Path,
     declarations: Mapping[str, StreamDeclaration],
     board: Board | None = None,
-) -> Run:
+) -> LiveMapping:
     """Start mapping in a session; what there is to say is said on a board."""
     from quadweir.mapping.elements import Elements
-    from quadweir.mapping.live import Streams, check_realtime, compile_live
-    from quadweir.mapping.live_run import Letters, Run, start_batches, start_realtime
     from quadweir.runtime.joins.live import HostedJoins
+    from quadweir.runtime.mappings.live import Letters, LiveMapping, start_batches, start_realtime
+    from quadweir.runtime.mappings.streams import Streams, check_realtime, compile_live
     from quadweir.sinks.lines import LineFormat
 
     board = board if board is not None else Board()
@@ -171,7 +175,7 @@ def begin(
         quads, dead = _topics(own, options)
         if options.dead_letters is None:
             board.say(f"records that cannot be used go to the topic {dead}")
-        return Run(start_realtime(compiled, quads, dead, checkpoint))
+        return LiveMapping(start_realtime(compiled, quads, dead, checkpoint))
 
     def tell(count: int, told: str) -> None:
         board.say(f"{count} records could not be used so far; one of them: {told}")
@@ -190,7 +194,7 @@ def begin(
 
 def _no_stream() -> UsageError:
     return UsageError(
-        "the mapping reads no stream", hint="Run it without --live, or name a stream."
+        "the mapping reads no stream", hint="LiveMapping it without --live, or name a stream."
     )
 
 
@@ -229,8 +233,8 @@ def _topics(own: Sink, options: LiveOptions) -> tuple[KafkaSink, str]:
 
 
 def _partitions(mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]) -> int:
-    from quadweir.mapping.live import kafka_topics
-    from quadweir.sources.kafka import check_broker
+    from quadweir.kafkaclient import check_broker
+    from quadweir.runtime.mappings.streams import kafka_topics
 
     topics = kafka_topics(mapping, declarations)
     return sum(check_broker(servers, topic=topic) or 1 for servers, topic in topics)

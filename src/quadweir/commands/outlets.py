@@ -187,8 +187,8 @@ class KafkaOutlet(Outlet):
     def open(self) -> None:
         from pyspark.sql import SparkSession
 
+        from quadweir.kafkaclient import check_broker, connector_jars, missing_connector
         from quadweir.runtime.spark.session import build
-        from quadweir.sources.kafka import check_broker, connector_jars, missing_connector
 
         check_broker(self._servers)
         if not connector_jars():

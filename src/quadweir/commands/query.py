@@ -543,7 +543,7 @@ def _with_doubts(feed: Iterable[Element]) -> Iterator[Element]:
 
 
 def _doubt_time(earliest: int | None) -> None:
-    from quadweir.sources.times import doubt_of_time
+    from quadweir.times import doubt_of_time
 
     doubt = doubt_of_time(earliest)
     if doubt is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.commands.output import printable
-from quadweir.sources.times import doubt_of_time, format_time
+from quadweir.times import doubt_of_time, format_time
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -167,7 +167,7 @@ def _port(text: str, whole: str) -> int:
 
 def parse_option(name: str, text: str) -> timedelta:
     """Read a duration of the command line."""
-    from quadweir.sources.times import parse_duration
+    from quadweir.times import parse_duration
 
     try:
         return parse_duration(text)

@@ -64,7 +64,7 @@ def windowing_of(start: str | None, full: bool, report: str | None) -> Windowing
         UsageError: a value is none.
     """
     from quadweir.algebra.windowing import ReportOn, Windowing
-    from quadweir.sources.times import parse_time
+    from quadweir.times import parse_time
 
     if report is not None and report not in list(ReportOn):
         raise UsageError(f"there is no report {report}", hint=f"Choose {' or '.join(ReportOn)}.")

@@ -97,7 +97,7 @@ def replay(
     """
     from quadweir.sources.declare import Format
     from quadweir.sources.replay import Play, Recording
-    from quadweir.sources.times import parse_duration, parse_time
+    from quadweir.times import parse_duration, parse_time
 
     if as_json and to == "-" and not check:
         raise UsageError("--json and the play both want standard output", hint="Add --to FOLDER.")
@@ -212,7 +212,7 @@ def _run(play: Play, to: str, as_json: bool) -> None:
 
 def _check(recording: Recording, as_json: bool) -> None:
     from quadweir.sources.streamfiles import Form, validate
-    from quadweir.sources.times import format_time
+    from quadweir.times import format_time
 
     if not recording.format.is_stream_file:
         _check_records(recording, as_json)

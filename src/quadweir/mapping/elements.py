@@ -20,7 +20,7 @@ from quadweir.mapping.jsoncolumns import POSITION as PLACE_IN_TEXT
 from quadweir.mapping.model import TermMap, TriplesMap
 from quadweir.mapping.records import Records
 from quadweir.mapping.sources import LogicalSource
-from quadweir.sources.records import event_time
+from quadweir.rowfilters import event_time
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -24,7 +24,7 @@ from quadweir.mapping.model import (
 )
 from quadweir.mapping.records import Records
 from quadweir.mapping.values import Terms
-from quadweir.sources.records import ahead_reason
+from quadweir.rowfilters import ahead_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -13,7 +13,7 @@ from quadweir.errors import UsageError
 from quadweir.private import make_folder
 from quadweir.runtime.answers import as_statements, present
 from quadweir.runtime.checkpoint import Fingerprint
-from quadweir.runtime.host.base import Host, Output, Run, Trigger
+from quadweir.runtime.host.base import AnswerOutput, Host, Run, Trigger
 from quadweir.runtime.host.choice import choose_host
 from quadweir.runtime.match.feeds import open_feeds
 from quadweir.runtime.match.recording import Recorder
@@ -101,7 +101,7 @@ class Started:
         return Started(run, host, options, fingerprint.digest, over)
 
 
-def _outputs(query: PlannedQuery, options: StartOptions) -> list[Output]:
+def _outputs(query: PlannedQuery, options: StartOptions) -> list[AnswerOutput]:
     plan, shape = query.plan, query.spec.shape
 
     def answers(raws: Sequence[DataFrame]) -> DataFrame:
@@ -112,9 +112,11 @@ def _outputs(query: PlannedQuery, options: StartOptions) -> list[Output]:
 
     names = tuple(each.name for each in shape.variables)
     is_solutions = not isinstance(plan.query.form, ConstructForm)
-    found = [Output(options.sink, answers, variables=names if is_solutions else None)]
+    found = [AnswerOutput(options.sink, answers, variables=names if is_solutions else None)]
     if options.dead_letters is not None:
-        found.append(Output(options.dead_letters, lambda raws: letters_of(raws[0]), letters=True))
+        found.append(
+            AnswerOutput(options.dead_letters, lambda raws: letters_of(raws[0]), letters=True)
+        )
     return found
 
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from quadweir.rowfilters import dead_letters, good_statements, unusable, usable
 from quadweir.sinks.base import Sink
 from quadweir.sinks.start import Split
-from quadweir.sources.raw import unusable, usable
-from quadweir.sources.records import dead_letters, good_statements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, final
 from quadweir import rows
 from quadweir.addresses import read_addresses, spell
 from quadweir.errors import UsageError
+from quadweir.kafkaclient import check_broker, is_missing, is_secured, missing_connector
 from quadweir.sinks.base import Needs, Sink
 from quadweir.sinks.lines import LineFormat, element_lines, with_line
-from quadweir.sources.kafka import check_broker, is_missing, is_secured, missing_connector
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from quadweir.errors import UsageError
+from quadweir.failures import explain_failure
 from quadweir.sinks.base import Batch, Needs, Sink
-from quadweir.sources.raw import explain_failure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

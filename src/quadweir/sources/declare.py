@@ -21,9 +21,9 @@ from typing import Any, Final, TypeAlias, cast, final
 from quadweir.addresses import read_addresses, read_host, spell
 from quadweir.errors import DataError, DeclarationError, UsageError
 from quadweir.sources.schemacheck import Problem, first_problem
-from quadweir.sources.times import format_duration, parse_duration, parse_time
 from quadweir.sources.tomlplaces import Place, locate
 from quadweir.spans import Span
+from quadweir.times import format_duration, parse_duration, parse_time
 
 LIVE_DELAY: Final = timedelta(seconds=10)
 AHEAD: Final = timedelta(hours=1)

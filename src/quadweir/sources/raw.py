@@ -7,71 +7,15 @@ same frame, so that it reaches the dead letters without a second reading of the 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from quadweir import rows
-from quadweir.errors import SourceError
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 RAW_SCHEMA: Final = StructType(
     [*rows.RECORD_SCHEMA.fields, StructField(rows.REASON, StringType(), nullable=True)]
 )
-
-
-def usable(raw: DataFrame) -> DataFrame:
-    """Keep the records that can be used: `rows.RECORD_SCHEMA`, and times and positions if known."""
-    return raw.where(F.col(rows.REASON).isNull()).drop(rows.REASON)
-
-
-def unusable(raw: DataFrame) -> DataFrame:
-    """Keep the records that cannot, as `rows.DEAD_LETTER_SCHEMA`."""
-    return raw.where(F.col(rows.REASON).isNotNull()).select(
-        rows.SOURCE,
-        rows.PLACE,
-        rows.REASON,
-        F.substring(rows.VALUE, 1, rows.DEAD_LETTER_TEXT).alias(rows.RECORD),
-    )
-
-
-_OURS: Final = re.compile(r"quadweir\.errors\.SourceError: (.+(?:\n(?!\s*at |==|\s*$).+)*)")
-_KAFKA_LOST: Final = re.compile(
-    r"org\.apache\.kafka\.common\.errors\.(?:Timeout|Disconnect|Network)\w*Exception: ?(.*)"
-)
-_DATA_LOSS: Final = re.compile(r"data (?:may have been|was) lost|KAFKA_DATA_LOSS", re.IGNORECASE)
-
-
-def explain_failure(error: BaseException) -> SourceError | None:
-    """Turn the exception that ended a query into one that says what to do, if a source is why.
-
-    Args:
-        error: what `StreamingQuery.exception()` gives or `awaitTermination` raises.
-    """
-    if isinstance(error, SourceError):
-        return error
-    text = str(error)
-    if match := _OURS.search(text):
-        message, *rest = match[1].strip().splitlines()
-        hint = next((line.removeprefix("Hint: ") for line in rest if "Hint: " in line), None)
-        detail = next((line for line in rest if "Hint: " not in line), None)
-        return SourceError(message, detail=detail, hint=hint)
-    if _DATA_LOSS.search(text):
-        return SourceError(
-            "Kafka no longer holds messages that the stream had still to read",
-            detail=text.strip().splitlines()[0][:500],
-            hint='Lengthen the topic\'s retention; to continue without them, set "failOnDataLoss" '
-            "to false in the options of the source.",
-        )
-    if match := _KAFKA_LOST.search(text):
-        return SourceError(
-            "the Kafka broker is gone, or answers too slowly",
-            detail=match[1] or None,
-            hint="Bring the broker back and start the query again with the same checkpoint: it "
-            "continues where it stopped.",
-        )
-    return None

@@ -9,6 +9,7 @@ import socket
 from typing import Final
 
 from quadweir.errors import SourceError
+from quadweir.kafkaclient import check_broker, is_secured
 from quadweir.sources.declare import (
     FileSource,
     FolderSource,
@@ -17,7 +18,6 @@ from quadweir.sources.declare import (
     ReplaySource,
     StreamDeclaration,
 )
-from quadweir.sources.kafka import check_broker, is_secured
 
 _CONNECT_SECONDS: Final = 5.0
 

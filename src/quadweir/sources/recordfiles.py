@@ -24,7 +24,7 @@ from quadweir.sources.lines import (
     open_bytes,
     read_lines,
 )
-from quadweir.sources.times import parse_time
+from quadweir.times import parse_time
 
 MAX_DOCUMENT_BYTES: Final = 256 * 2**20
 

@@ -21,9 +21,9 @@ from quadweir.errors import DataError, LimitError, SourceError, UsageError
 from quadweir.sources.lines import MAX_LINE_BYTES, Fault, read_lines
 from quadweir.sources.rdfdocuments import BadQuad, rdf_suffix, read_quads
 from quadweir.sources.statements import graph_name, is_blank, parse_statement
-from quadweir.sources.times import format_time, parse_time
 from quadweir.spans import Span
 from quadweir.terms import BlankNode, Literal, Quad, Resource
+from quadweir.times import format_time, parse_time
 from quadweir.vocab import PROV
 
 # A position is the number of the file in its folder and, below that, the line or graph in it:

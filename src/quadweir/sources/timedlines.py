@@ -20,7 +20,7 @@ from quadweir.errors import DataError
 from quadweir.sources.lines import BLOCK_BYTES, Block, Fault, Line, lines_of, read_blocks
 from quadweir.sources.statements import graph_name, is_blank
 from quadweir.sources.streamfiles import FILE_SHIFT, split_time
-from quadweir.sources.times import parse_time
+from quadweir.times import parse_time
 
 if TYPE_CHECKING:
     Longs = npt.NDArray[np.int64]

@@ -20,7 +20,7 @@ from quadweir.sources.declare import (
     StreamDeclaration,
     TimeSource,
 )
-from quadweir.sources.times import parse_time
+from quadweir.times import parse_time
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -175,7 +175,7 @@ TIMES = [
 def test_times_mean_the_same_to_spark_and_to_python(spark: SparkSession) -> None:
     from pyspark.sql import functions as F
 
-    from quadweir.sources.records import event_time
+    from quadweir.rowfilters import event_time
 
     def plain(text: str) -> int | None:
         try:

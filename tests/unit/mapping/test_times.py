@@ -9,8 +9,8 @@ import pytest
 
 from quadweir.mapping.files import Folders
 from quadweir.mapping.joins import StreamTime
-from quadweir.mapping.live import Streams
 from quadweir.mapping.read import parse_mapping
+from quadweir.runtime.mappings.streams import Streams
 from quadweir.sources.declare import (
     Arrival,
     Envelope,

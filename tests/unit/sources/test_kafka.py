@@ -14,7 +14,7 @@ import pytest
 
 from fakekafka import fake_broker
 from quadweir.errors import EnvironmentProblem, SourceError
-from quadweir.sources.kafka import check_broker, connector_jars, connector_note
+from quadweir.kafkaclient import check_broker, connector_jars, connector_note
 
 
 @contextmanager

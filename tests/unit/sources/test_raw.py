@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from quadweir.errors import SourceError
-from quadweir.sources.raw import explain_failure
+from quadweir.failures import explain_failure
 
 OURS = """[STREAM_FAILED] Query [id = 1] terminated with exception: Traceback (most recent call last):
   File "x.py", line 1, in latestOffset

@@ -28,10 +28,10 @@ from quadweir.bench.ndw.windows import (
 from quadweir.bench.processes import Sample, Watch
 from quadweir.errors import SourceError
 from quadweir.mapping.files import Folders
-from quadweir.mapping.live import Streams, compile_live
 from quadweir.mapping.read import parse_mapping
-from quadweir.mapping.run import Job, run_bounded
 from quadweir.runtime.joins.frames import JOIN_METRICS, host_join
+from quadweir.runtime.mappings.bounded import MappingJob, run_bounded
+from quadweir.runtime.mappings.streams import Streams, compile_live
 from quadweir.sinks.start import start, wait
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def bounded_join(spark: SparkSession, recording: Recording, records: Play) -> Lo
     with _scratch() as folder:
         write_bounded(folder, recording, records)
         output = folder / "joined.nq"
-        job = Job(folders=Folders(mapping=folder), output=output)
+        job = MappingJob(folders=Folders(mapping=folder), output=output)
         run_bounded(parse_mapping(bounded_mapping()), spark, job)
         from pyspark.sql import functions as F
 

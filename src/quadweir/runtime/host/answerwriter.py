@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from quadweir.runtime.host.base import Output
+    from quadweir.runtime.host.base import AnswerOutput
     from quadweir.runtime.host.workergroup import WorkerGroup
     from quadweir.runtime.shard.base import Counts
     from quadweir.sinks.base import Batch, TextSink
@@ -48,7 +48,7 @@ class AnswerWriter:
     def __init__(
         self,
         spark: SparkSession,
-        outputs: Sequence[Output],
+        outputs: Sequence[AnswerOutput],
         workers: WorkerGroup,
         passed: PassedRows | None = None,
     ) -> None:
@@ -96,7 +96,7 @@ class AnswerWriter:
                 else:
                     output.sink.write(frame, batch)
 
-    def _write_own(self, output: Output, batch: Batch) -> None:
+    def _write_own(self, output: AnswerOutput, batch: Batch) -> None:
         """Write a frame that only this batch has, from files with names of their own.
 
         The sink may keep the frame: Spark must not mistake it for that of another batch.
@@ -109,7 +109,7 @@ class AnswerWriter:
                 file.unlink(missing_ok=True)
 
     def _write_text(
-        self, output: Output, sink: TextSink, lines: DataFrame, count: int, batch: Batch
+        self, output: AnswerOutput, sink: TextSink, lines: DataFrame, count: int, batch: Batch
     ) -> None:
         texts = self._text(output, sink.form, lines, count)
         if texts is None:
@@ -118,7 +118,7 @@ class AnswerWriter:
             sink.write_text(texts, batch)
 
     def _text(
-        self, output: Output, form: LineFormat, lines: DataFrame, count: int
+        self, output: AnswerOutput, form: LineFormat, lines: DataFrame, count: int
     ) -> list[str] | None:
         """Return the lines of a batch, if they are few."""
         if not count:

@@ -57,7 +57,7 @@ class Trigger:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Output:
+class AnswerOutput:
     """Where some of the output of the shards goes.
 
     Attributes:
@@ -139,7 +139,12 @@ class Host(ABC):
 
     @abstractmethod
     def start(
-        self, jobs: Sequence[Job], outputs: Sequence[Output], *, checkpoint: Path, trigger: Trigger
+        self,
+        jobs: Sequence[Job],
+        outputs: Sequence[AnswerOutput],
+        *,
+        checkpoint: Path,
+        trigger: Trigger,
     ) -> Run:
         """Start a run.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 from quadweir.errors import UsageError
 from quadweir.runtime.checkpoint import EXECUTORS
-from quadweir.runtime.host.base import Host, Output, Run, Trigger
+from quadweir.runtime.host.base import AnswerOutput, Host, Run, Trigger
 from quadweir.runtime.host.stateprocessor import HostingProcessor
 from quadweir.runtime.shard.facts import fold_columns
 from quadweir.runtime.spark.arrowbatches import counting_rows, stages_in_python
@@ -75,7 +75,12 @@ class Executors(Host):
         return found
 
     def start(
-        self, jobs: Sequence[Job], outputs: Sequence[Output], *, checkpoint: Path, trigger: Trigger
+        self,
+        jobs: Sequence[Job],
+        outputs: Sequence[AnswerOutput],
+        *,
+        checkpoint: Path,
+        trigger: Trigger,
     ) -> Run:
         run = str(checkpoint.absolute())
         raws = [self.frame(job, run=run, checkpoint=checkpoint) for job in jobs]
@@ -96,7 +101,7 @@ class Executors(Host):
             return Run(trigger.start(frame, complete, checkpoint, gate), gate)
 
 
-def _split(raws: Sequence[DataFrame], outputs: Sequence[Output]) -> tuple[DataFrame, Sink]:
+def _split(raws: Sequence[DataFrame], outputs: Sequence[AnswerOutput]) -> tuple[DataFrame, Sink]:
     """Return the frame and the sink of several outputs, which read it in one pass."""
     (raw,) = raws
 

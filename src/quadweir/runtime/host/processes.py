@@ -24,7 +24,7 @@ from quadweir.private import make_folder
 from quadweir.runtime.checkpoint import DRIVER
 from quadweir.runtime.host.answerfiles import PassedRows, rows_in_files
 from quadweir.runtime.host.answerwriter import AnswerWriter, is_too_large
-from quadweir.runtime.host.base import Host, Output, Run, Trigger
+from quadweir.runtime.host.base import AnswerOutput, Host, Run, Trigger
 from quadweir.runtime.host.messages import Arrived, ShardReport
 from quadweir.runtime.host.reports import BatchReports
 from quadweir.runtime.host.tagging import tagged
@@ -65,7 +65,12 @@ class Processes(Host):
         return 0
 
     def start(
-        self, jobs: Sequence[Job], outputs: Sequence[Output], *, checkpoint: Path, trigger: Trigger
+        self,
+        jobs: Sequence[Job],
+        outputs: Sequence[AnswerOutput],
+        *,
+        checkpoint: Path,
+        trigger: Trigger,
     ) -> Run:
         gate = Gate()
         shards = ProcessSink(jobs, outputs, checkpoint=checkpoint, gate=gate)
@@ -124,7 +129,7 @@ class ProcessSink(Sink):
     """
 
     def __init__(
-        self, jobs: Sequence[Job], outputs: Sequence[Output], *, checkpoint: Path, gate: Gate
+        self, jobs: Sequence[Job], outputs: Sequence[AnswerOutput], *, checkpoint: Path, gate: Gate
     ) -> None:
         frames = [job.rows(job.counts[0] if job.counts else 0) for job in jobs]
         self.rows = tagged(frames)

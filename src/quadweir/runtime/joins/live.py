@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from quadweir.mapping.compile import Compiled, tagged_union
-from quadweir.mapping.live_run import launch_alone
 from quadweir.runtime.checkpoint import EXECUTORS
-from quadweir.runtime.host.base import Output, Trigger
+from quadweir.runtime.host.base import AnswerOutput, Trigger
 from quadweir.runtime.host.choice import HOSTS, usual_host
 from quadweir.runtime.joins.frames import join_job, pairs_of
 from quadweir.runtime.joins.hosted import JOIN_OUTPUT
+from quadweir.runtime.mappings.live import launch_alone
 from quadweir.runtime.shard.base import Job
 
 if TYPE_CHECKING:
@@ -64,4 +64,6 @@ class HostedJoins:
             self._raw = dict(zip(self._asked, raws, strict=False))
             return tagged_union([*compiled.tagged_in_windows(), *raws[len(self._asked) :]])
 
-        return host.start(jobs, [Output(sink, quads)], checkpoint=checkpoint, trigger=Trigger())
+        return host.start(
+            jobs, [AnswerOutput(sink, quads)], checkpoint=checkpoint, trigger=Trigger()
+        )

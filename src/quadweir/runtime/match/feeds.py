@@ -13,10 +13,10 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.errors import NotImplementedYetError, UsageError
+from quadweir.rowfilters import ahead_reason, event_time
 from quadweir.runtime.match.counts import live_counts
 from quadweir.runtime.shard.clock import Timing
 from quadweir.sources.declare import undeclared
-from quadweir.sources.records import ahead_reason, event_time
 from quadweir.terms import IRI
 from quadweir.vocab import XSD
 

@@ -11,11 +11,11 @@ from quadweir.errors import NotImplementedYetError, UsageError
 from quadweir.mapping.compile import Compiled
 from quadweir.mapping.elements import Elements
 from quadweir.mapping.files import Folders
-from quadweir.mapping.live import Streams, compile_live
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.records import describe
 from quadweir.mapping.sources import DeclaredStream, LogicalSource
 from quadweir.runtime.joins.frames import host_join
+from quadweir.runtime.mappings.streams import Streams, compile_live
 from quadweir.runtime.match.feeds import Feed
 from quadweir.sources.declare import ReplaySource
 

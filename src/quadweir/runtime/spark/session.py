@@ -272,7 +272,7 @@ def _settings(master: str, shards: int | None, jars: Sequence[Path] | None) -> d
         for name, value in KEEP_MEMORY.items():
             settings[f"spark.executorEnv.{name}"] = os.environ.get(name, value)
     if jars is None:
-        from quadweir.sources.kafka import connector_jars
+        from quadweir.kafkaclient import connector_jars
 
         jars = connector_jars()
     if jars:

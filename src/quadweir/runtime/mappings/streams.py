@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from quadweir import rows
 from quadweir.addresses import Address, is_allowed, read_addresses
 from quadweir.errors import MappingError, NotImplementedYetError, UnsupportedError, UsageError
+from quadweir.kafkaclient import check_broker
 from quadweir.mapping.compile import Compiled, compile_mapping
 from quadweir.mapping.elements import Elements
 from quadweir.mapping.files import Folders, missing
@@ -60,7 +61,7 @@ from quadweir.sources.declare import (
 )
 from quadweir.sources.declare import FileSource as DeclaredFile
 from quadweir.sources.filesource import open_records
-from quadweir.sources.kafka import check_broker, read_kafka
+from quadweir.sources.kafka import read_kafka
 from quadweir.sources.live import open_live
 from quadweir.sources.mqtt import read_mqtt
 from quadweir.sources.reach import check_source

@@ -33,7 +33,7 @@ REAL_TIME: Final = timedelta(minutes=1)
 
 @final
 @dataclass(slots=True)
-class Run:
+class LiveMapping:
     """A live run that has begun."""
 
     query: LiveQuery
@@ -113,7 +113,7 @@ def start_batches(
     letters: Letters | None = None,
     overwrite: bool = False,
     launch: Launch = launch_alone,
-) -> Run:
+) -> LiveMapping:
     """Start a query of micro-batches.
 
     What a mapping that was compiled with `elements` makes, is written element by element.
@@ -157,7 +157,7 @@ def start_batches(
     sink: Sink = Split(split, (letters, written, *targets))
     if files is not None:
         sink = _AtFirst(files.tagged(), sink)
-    return Run(launch(streams, sink, checkpoint / "query"), letters)
+    return LiveMapping(launch(streams, sink, checkpoint / "query"), letters)
 
 
 def _apart(compiled: Compiled) -> tuple[Compiled, Compiled | None]:

@@ -20,7 +20,6 @@ from quadweir.mapping.compile import Compiled, Open, compile_mapping
 from quadweir.mapping.elements import Elements
 from quadweir.mapping.files import Folders
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
-from quadweir.mapping.live import Streams
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.quads import TARGET
 from quadweir.mapping.readfile import DRIVER_CHARACTERS, read_file
@@ -28,6 +27,7 @@ from quadweir.mapping.records import Records
 from quadweir.mapping.sources import FileSource, LogicalSource, LogicalTarget
 from quadweir.mapping.targets import target_paths
 from quadweir.private import make_folder
+from quadweir.runtime.mappings.streams import Streams
 from quadweir.sinks.lines import LineFormat, element_lines, with_line
 from quadweir.sinks.rdf_documents import Syntax, opened, syntax_of, write_file, write_stream
 
@@ -55,7 +55,7 @@ class Outcome:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class MappingJob:
     """What a bounded run is asked to do.
 
     Attributes:
@@ -101,7 +101,7 @@ class Job:
         )
 
 
-def bounded_streams(spark: SparkSession, job: Job) -> Streams:
+def bounded_streams(spark: SparkSession, job: MappingJob) -> Streams:
     """Give what knows the sources of a mapping that are to be read to their end."""
     return Streams(
         spark=spark,
@@ -113,7 +113,7 @@ def bounded_streams(spark: SparkSession, job: Job) -> Streams:
     )
 
 
-def open_bounded(spark: SparkSession, job: Job) -> Open:
+def open_bounded(spark: SparkSession, job: MappingJob) -> Open:
     """Make what opens the sources of a mapping for `compile_mapping`, to read them to their end."""
     streams = bounded_streams(spark, job)
 
@@ -127,7 +127,7 @@ def open_bounded(spark: SparkSession, job: Job) -> Open:
 
 
 def run_bounded(
-    mapping: RmlMapping, spark: SparkSession, job: Job, out: IO[bytes] | None = None
+    mapping: RmlMapping, spark: SparkSession, job: MappingJob, out: IO[bytes] | None = None
 ) -> Outcome:
     """Map everything, write it, and give the counts.
 
@@ -204,7 +204,7 @@ def check_graphs(mapping: RmlMapping, syntax: Syntax) -> None:
 # -- dead letters -----------------------------------------------------------------------------
 
 
-def _tell(compiled: Compiled, job: Job, bad: int, records: int) -> None:
+def _tell(compiled: Compiled, job: MappingJob, bad: int, records: int) -> None:
     letters = compiled.dead_letters()
     if job.strict:
         shown = letters.limit(_SHOWN_LETTERS).collect()
@@ -311,7 +311,7 @@ def _write(
     pieces: Pieces,
     targets: tuple[LogicalTarget, ...],
     paths: list[Path],
-    job: Job,
+    job: MappingJob,
     out: IO[bytes] | None,
 ) -> Iterator[Path]:
     own = pieces.get(_OWN, iter(()))
@@ -337,7 +337,7 @@ def _write(
 
 
 __all__ = [
-    "Job",
+    "MappingJob",
     "Outcome",
     "check_graphs",
     "open_bounded",
