@@ -12,12 +12,19 @@ import pyarrow as pa
 from quadweir import rows
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.runtime.host.answerfiles import AnswerFiles, answer_file
-from quadweir.runtime.host.messages import Arrived, Forward, Place, ShardReport, Take, Work
+from quadweir.runtime.host.messages import (
+    Arrived,
+    Forward,
+    ShardPlace,
+    ShardReport,
+    Take,
+    WorkerTask,
+)
 from quadweir.runtime.host.worker import HeldShards
 from quadweir.runtime.match.bits import MatchBits, word_of
 from quadweir.runtime.match.matched import MOMENT, MOST_BITS, NarrowPacker
 from quadweir.runtime.match.matching import END
-from quadweir.runtime.shard.clock import Timing
+from quadweir.runtime.shard.clock import StreamTiming
 from quadweir.runtime.wire.pack import Packer
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import Quad
@@ -61,7 +68,7 @@ class BesideHost:
         processes: int = 2,
     ) -> None:
         self._processes = processes
-        timing = Timing(dict.fromkeys(streams, delay_ms), {})
+        timing = StreamTiming(dict.fromkeys(streams, delay_ms), {})
         spec = spec_of(asked, static=static, streams=streams, shards=shards)
         self.spec = replace(spec, timing=timing)
         plan = self.spec.plan
@@ -78,16 +85,16 @@ class BesideHost:
         self.reports: list[ShardReport] = []
         self.kept: list[dict[str, int]] = []
 
-    def _work(self, number: int) -> Work:
+    def _work(self, number: int) -> WorkerTask:
         places = [
             tuple(
-                Place(key, spec, str(self.folder / f"{spec.stage}-{key}"))
+                ShardPlace(key, spec, str(self.folder / f"{spec.stage}-{key}"))
                 for key in spec.shards[number :: self._processes]
             )
             for spec in self._stages
         ]
         answers = str(answer_file(self.folder, 0, number))
-        return Work(0, tuple(places), NarrowPacker(self._packer), answers)
+        return WorkerTask(0, tuple(places), NarrowPacker(self._packer), answers)
 
     def push(self, elements: Sequence[Element]) -> None:
         """Take a batch."""

@@ -38,7 +38,7 @@ from quadweir.runtime.host.bounded import BoundedTask
 from quadweir.runtime.host.stateprocessor import HostingProcessor
 from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, Field, MatchBits, shard_by
 from quadweir.runtime.match.matching import END, HASH, VALUES, stream_numbers
-from quadweir.runtime.shard.clock import Timing
+from quadweir.runtime.shard.clock import StreamTiming
 from quadweir.runtime.shard.hosted import HostedShard
 from quadweir.runtime.shard.spec import ShardSpec
 from quadweir.runtime.wire import pack as exchange
@@ -192,7 +192,7 @@ def blobs_of(
 class Direct:
     """Shards of a stage without any processor around them; each can be saved and brought back."""
 
-    def __init__(self, spec: ShardSpec, timing: Timing) -> None:
+    def __init__(self, spec: ShardSpec, timing: StreamTiming) -> None:
         self._make = lambda key: HostedShard(replace(spec, timing=timing), key)
         self._hosted: dict[int, HostedShard] = {}
         self._steps = 0
@@ -219,7 +219,7 @@ class Direct:
 class Tested:
     """A stage under Spark's tester of processors."""
 
-    def __init__(self, name: str, spec: ShardSpec, timing: Timing) -> None:
+    def __init__(self, name: str, spec: ShardSpec, timing: StreamTiming) -> None:
         # Over other static data it has another name, if there is any.
         own = f"{name}.{spec.stage}" + (f".{spec.static_digest}" if spec.static_digest else "")
         self.tester = TwsTester(HostingProcessor(own, replace(spec, timing=timing)))
@@ -315,7 +315,7 @@ class Host:
     ) -> None:
         self._asked = asked
         self._streams, self._folder = streams, folder
-        self._timing = Timing(dict.fromkeys(streams, delay_ms), {}, told)
+        self._timing = StreamTiming(dict.fromkeys(streams, delay_ms), {}, told)
         self._name = None if direct else name
         self._most = shards
         self._turns = 0

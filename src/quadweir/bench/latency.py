@@ -26,7 +26,7 @@ from quadweir.sinks.kafka import KafkaSink
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from quadweir.sinks.start import LiveQuery
+    from quadweir.sinks.start import RunningQuery
 
 SLOTS: Final = 4
 """Task slots of the session: real-time tasks keep one for each partition, the counting needs one."""
@@ -86,7 +86,7 @@ def run(
 def _measure(
     spark: SparkSession,
     servers: str,
-    begin: Callable[[SparkSession, Mapping, KafkaSink, Path], LiveQuery],
+    begin: Callable[[SparkSession, Mapping, KafkaSink, Path], RunningQuery],
     rate: int,
     seconds: int,
     warm_up: int,
@@ -117,21 +117,21 @@ def _measure(
 
 def _begin_batches(
     spark: SparkSession, mapping: Mapping, sink: KafkaSink, folder: Path
-) -> LiveQuery:
+) -> RunningQuery:
     streams = Streams(spark=spark, folders=Folders(mapping=folder), spool=folder / "spool")
     return start_batches(compile_live(mapping, streams), sink, folder).query
 
 
 def _begin_realtime(
     spark: SparkSession, mapping: Mapping, sink: KafkaSink, folder: Path
-) -> LiveQuery:
+) -> RunningQuery:
     streams = Streams(spark=spark, folders=Folders(mapping=folder), spool=folder / "spool")
     compiled = compile_live(mapping, streams)
     check_realtime(mapping, compiled)
     return start_realtime(compiled, sink, f"{sink.topic}-dead-letters", folder)
 
 
-def _await(spark: SparkSession, servers: str, topic: str, wanted: int, query: LiveQuery) -> None:
+def _await(spark: SparkSession, servers: str, topic: str, wanted: int, query: RunningQuery) -> None:
     deadline = time.monotonic() + _PATIENCE_S
     while (found := _messages(spark, servers, topic).count()) < wanted:
         if not query.isActive:

@@ -17,7 +17,7 @@ _RATE_SECONDS: Final = 10.0
 
 
 @final
-class Meter:
+class QueryMeter:
     """Adds up Spark's reports of batches, each once.
 
     Args:

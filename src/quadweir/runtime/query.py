@@ -19,7 +19,7 @@ from quadweir.runtime.frames import AnswerFrames
 from quadweir.runtime.host.base import Host
 from quadweir.runtime.host.choice import usual_host
 from quadweir.runtime.match.feeds import Feed
-from quadweir.runtime.metrics import Meter
+from quadweir.runtime.metrics import QueryMeter
 from quadweir.runtime.planned import PlannedQuery
 from quadweir.runtime.start import Started, StartOptions
 
@@ -85,7 +85,7 @@ class RegisteredQuery:
         self._frames = AnswerFrames(self._planned)
         self._host: Host = usual_host(spark)
         self._started: Started | None = None
-        self._meter = Meter()
+        self._meter = QueryMeter()
         self._claim: Claim | None = None
 
     @property

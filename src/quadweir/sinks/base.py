@@ -29,7 +29,7 @@ class Batch:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Needs:
+class SinkNeeds:
     """What a host must know about a sink.
 
     Attributes:
@@ -51,9 +51,9 @@ class Sink(ABC):
     """Where rows go."""
 
     @property
-    def needs(self) -> Needs:
+    def needs(self) -> SinkNeeds:
         """What a host must know about the sink."""
-        return Needs()
+        return SinkNeeds()
 
     @property
     def text(self) -> TextSink | None:

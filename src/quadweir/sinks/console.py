@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TextIO, final
 
-from quadweir.sinks.base import Needs, TextSink
+from quadweir.sinks.base import SinkNeeds, TextSink
 from quadweir.sinks.lines import LineFormat
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class ConsoleSink(TextSink):
     out: TextIO = field(default_factory=lambda: sys.stdout)
 
     @property
-    def needs(self) -> Needs:
-        return Needs(reads_all=self.most_rows >= _ALL_ROWS)
+    def needs(self) -> SinkNeeds:
+        return SinkNeeds(reads_all=self.most_rows >= _ALL_ROWS)
 
     def write_lines(self, lines: DataFrame, batch: Batch) -> None:
         self.write_text([row[0] for row in lines.take(self.most_rows + 1)], batch)

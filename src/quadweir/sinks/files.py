@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, final
 
 from quadweir.errors import SourceError, UsageError
 from quadweir.private import check_writable, make_folder, replaced, write_file
-from quadweir.sinks.base import Needs, TextSink
+from quadweir.sinks.base import SinkNeeds, TextSink
 from quadweir.sinks.lines import LineFormat
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ class FileSink(TextSink):
         return done or (self.folder / f".batch-{batch.number}.ready").is_dir()
 
     @property
-    def needs(self) -> Needs:
-        return Needs(reads_all=True)
+    def needs(self) -> SinkNeeds:
+        return SinkNeeds(reads_all=True)
 
     def write_lines(self, lines: DataFrame, batch: Batch) -> None:
         if self.is_decided(batch):

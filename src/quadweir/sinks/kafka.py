@@ -15,7 +15,7 @@ from quadweir import rows
 from quadweir.addresses import read_addresses, spell
 from quadweir.errors import UsageError
 from quadweir.kafkaclient import check_broker, is_missing, is_secured, missing_connector
-from quadweir.sinks.base import Needs, Sink
+from quadweir.sinks.base import Sink, SinkNeeds
 from quadweir.sinks.lines import LineFormat, element_lines, with_line
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ class KafkaSink(Sink):
         object.__setattr__(self, "servers", spell(read_addresses(self.servers)))
 
     @property
-    def needs(self) -> Needs:
-        return Needs(reads_all=True, wants_empty=False)
+    def needs(self) -> SinkNeeds:
+        return SinkNeeds(reads_all=True, wants_empty=False)
 
     def prepare(self) -> None:
         if not is_secured(self.options):

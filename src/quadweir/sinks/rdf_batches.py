@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, final
 from quadweir.errors import SourceError
 from quadweir.fileformats import Compression
 from quadweir.private import check_writable, make_folder, replaced
-from quadweir.sinks.base import Needs, Sink
+from quadweir.sinks.base import Sink, SinkNeeds
 from quadweir.sinks.lines import LineFormat, to_lines
 from quadweir.sinks.rdf_documents import Syntax, write_file
 
@@ -60,8 +60,8 @@ class DocumentSink(Sink):
         return self.path.with_name(f"{name}-{batch:08d}{dot}{ending}")
 
     @property
-    def needs(self) -> Needs:
-        return Needs(reads_all=True)
+    def needs(self) -> SinkNeeds:
+        return SinkNeeds(reads_all=True)
 
     def prepare(self) -> None:
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 from quadweir.errors import UsageError
 from quadweir.failures import explain_failure
-from quadweir.sinks.base import Batch, Needs, Sink
+from quadweir.sinks.base import Batch, Sink, SinkNeeds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quadweir.sinks.gate import Gate
 
 
-class LiveQuery(Protocol):
+class RunningQuery(Protocol):
     """What is asked of a Spark query that runs."""
 
     @property
@@ -106,7 +106,7 @@ def start(
     return query
 
 
-def wait(query: LiveQuery, timeout: timedelta | None = None) -> bool:
+def wait(query: RunningQuery, timeout: timedelta | None = None) -> bool:
     """Wait until a query ends; return whether it did.
 
     Raises:
@@ -140,8 +140,8 @@ class Split(Sink):
     sinks: Sequence[Sink]
 
     @property
-    def needs(self) -> Needs:
-        return Needs(
+    def needs(self) -> SinkNeeds:
+        return SinkNeeds(
             may_use_python=any(each.needs.may_use_python for each in self.sinks),
             may_keep=any(each.needs.may_keep for each in self.sinks),
         )
@@ -181,8 +181,10 @@ class Call(Sink):
     whole: bool = False
 
     @property
-    def needs(self) -> Needs:
-        return Needs(reads_all=self.whole, may_use_python=not self.whole, may_keep=not self.whole)
+    def needs(self) -> SinkNeeds:
+        return SinkNeeds(
+            reads_all=self.whole, may_use_python=not self.whole, may_keep=not self.whole
+        )
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         self.function(frame, batch.number)

@@ -6,7 +6,7 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from quadweir.runtime.metrics import Meter
+from quadweir.runtime.metrics import QueryMeter
 
 
 def report(batch: int, *, run: str = "r", through: int = 1000, **counts: int) -> Any:
@@ -30,7 +30,7 @@ def report(batch: int, *, run: str = "r", through: int = 1000, **counts: int) ->
 
 def test_each_batch_counts_once_and_a_restart_counts_on() -> None:
     clock = iter(range(100))
-    meter = Meter(clock=lambda: next(clock))
+    meter = QueryMeter(clock=lambda: next(clock))
     meter.add([report(0), report(1, late=2)])
     meter.add([report(0), report(1, late=2), report(2, dead_letters=3, ahead=1)])
     found = meter.metrics()
@@ -41,7 +41,7 @@ def test_each_batch_counts_once_and_a_restart_counts_on() -> None:
 
 
 def test_what_sources_give_counts_where_nothing_else_is_counted() -> None:
-    meter = Meter()
+    meter = QueryMeter()
     plain = report(0)
     del plain.observedMetrics["quadweir_input"]
     plain.numInputRows = 12
@@ -51,7 +51,7 @@ def test_what_sources_give_counts_where_nothing_else_is_counted() -> None:
 
 def test_a_report_that_nothing_arrived_is_no_batch() -> None:
     """It has the number of the batch that is still to come, and so what shards told of that one."""
-    meter = Meter()
+    meter = QueryMeter()
     idle = report(1)
     idle.batchDuration, idle.numInputRows = 3, 0
     idle.durationMs = {"latestOffset": 2, "triggerExecution": 3}
@@ -63,12 +63,12 @@ def test_a_report_that_nothing_arrived_is_no_batch() -> None:
 
 
 def test_what_is_held_is_not_known_before_the_first_batch() -> None:
-    found = Meter().metrics()
+    found = QueryMeter().metrics()
     assert [found[key] for key in ("held", "state_rows", "state_bytes", "through")] == [None] * 4
 
 
 def test_a_batch_is_split_into_where_its_time_went() -> None:
-    meter = Meter()
+    meter = QueryMeter()
     meter.add([report(0)])
     found = meter.metrics()
     assert [found[f"{part}_ms"] for part in ("batch", "kernel", "state", "spark")] == [
@@ -80,7 +80,7 @@ def test_a_batch_is_split_into_where_its_time_went() -> None:
 
 def test_rates_are_of_the_last_seconds() -> None:
     now = [0.0]
-    meter = Meter(clock=lambda: now[0])
+    meter = QueryMeter(clock=lambda: now[0])
     meter.add([])
     now[0] = 5.0
     meter.add([report(0)])
@@ -92,7 +92,7 @@ def test_rates_are_of_the_last_seconds() -> None:
 
 
 def test_before_the_first_batch_and_after_the_end_no_watermark_is_told() -> None:
-    meter = Meter()
+    meter = QueryMeter()
     assert meter.metrics()["lag_ms"] is None
     meter.add([report(0, through=2**60)])
     assert meter.metrics()["lag_ms"] is None

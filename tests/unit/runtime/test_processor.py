@@ -12,7 +12,7 @@ from pyspark import TaskContext
 from quadweir.runtime.host import stateprocessor
 from quadweir.runtime.match.matching import END, stream_prefix
 from quadweir.runtime.shard import journal
-from quadweir.runtime.shard.clock import StreamClock, Timing
+from quadweir.runtime.shard.clock import StreamClock, StreamTiming
 from quadweir.runtime.shard.spec import ShardSpec
 from quadweir.runtime.wire.pack import BLOB, Header, Packer
 from quadweir.sources.streamfiles import Element
@@ -241,7 +241,7 @@ def test_a_query_that_reads_another_is_told_how_far_time_has_come():
 
 
 def test_time_waits_for_streams_that_are_not_idle():
-    timing = Timing({"urn:s": 0, "urn:t": 0}, {"urn:s": None, "urn:t": 500})
+    timing = StreamTiming({"urn:s": 0, "urn:t": 0}, {"urn:s": None, "urn:t": 500})
     times = StreamClock()
     times.highest, times.heard = {"urn:s": 1000}, {"urn:s": 50_000}
     times.advance(("urn:s", "urn:t"), timing, 50_000)

@@ -11,11 +11,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from quadweir.errors import UsageError
-from quadweir.runtime.metrics import Meter
+from quadweir.runtime.metrics import QueryMeter
 from quadweir.runtime.prometheus import MetricsServer
 
 DOORS: dict[str, Any] = {
-    **Meter().metrics(), "answers": 4, "ahead": 2, "state_ms": 30, "input_rate": 2.5
+    **QueryMeter().metrics(), "answers": 4, "ahead": 2, "state_ms": 30, "input_rate": 2.5
 }  # fmt: skip
 
 

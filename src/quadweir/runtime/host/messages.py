@@ -12,7 +12,7 @@ from quadweir.runtime.shard.base import Counts, RowPacker, StageSpec
 
 @final
 @dataclass(frozen=True)
-class Place:
+class ShardPlace:
     """A shard that a worker is to hold.
 
     Attributes:
@@ -28,7 +28,7 @@ class Place:
 
 @final
 @dataclass(frozen=True)
-class Work:
+class WorkerTask:
     """What one worker does for one job of a run.
 
     Attributes:
@@ -40,7 +40,7 @@ class Work:
 
     job: int
 
-    places: tuple[tuple[Place, ...], ...]
+    places: tuple[tuple[ShardPlace, ...], ...]
     packer: RowPacker
     answers: str
 
@@ -64,7 +64,7 @@ class Arrived:
 class Open:
     """Hold the shards of some jobs, as they were before a batch. The reply is None."""
 
-    work: tuple[Work, ...]
+    work: tuple[WorkerTask, ...]
     batch: int
 
 

@@ -30,11 +30,11 @@ from quadweir.runtime.host.messages import (
     Keep,
     Open,
     Pack,
-    Place,
     Request,
+    ShardPlace,
     ShardReport,
     Take,
-    Work,
+    WorkerTask,
 )
 from quadweir.runtime.host.tagging import untagged
 from quadweir.runtime.shard.folderjournal import FolderJournal
@@ -54,7 +54,7 @@ class HeldShards:
         StateError: another process holds a journal, or a journal is not complete.
     """
 
-    def __init__(self, work: Work, batch: int) -> None:
+    def __init__(self, work: WorkerTask, batch: int) -> None:
         self._work = work
         self._shards: list[list[_HeldShard]] = [[] for _ in work.places]
         try:
@@ -118,7 +118,7 @@ class HeldShards:
 class _HeldShard:
     """A shard with its journal."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ShardPlace) -> None:
         self.place = place
         self.journal = FolderJournal(Path(place.folder))
         try:

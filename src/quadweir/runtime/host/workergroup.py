@@ -17,11 +17,11 @@ from quadweir.runtime.host.messages import (
     Keep,
     Open,
     Pack,
-    Place,
     Request,
+    ShardPlace,
     ShardReport,
     Take,
-    Work,
+    WorkerTask,
 )
 from quadweir.runtime.host.pool import ProcessEndedError, WorkerProcess
 
@@ -195,14 +195,14 @@ class WorkerGroup:
         for process in self._processes:
             process.kill()
 
-    def _work(self, number: int) -> tuple[Work, ...]:
+    def _work(self, number: int) -> tuple[WorkerTask, ...]:
         """Return what one of the workers is to hold."""
         return tuple(
-            Work(
+            WorkerTask(
                 job,
                 tuple(
                     tuple(
-                        Place(key, spec, str(self._journal(job, spec.stage, key)))
+                        ShardPlace(key, spec, str(self._journal(job, spec.stage, key)))
                         for key in spec.shards[number :: self._most]
                     )
                     for spec in stages

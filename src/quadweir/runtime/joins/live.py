@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from quadweir.mapping.joins import JoinInput
     from quadweir.sinks.base import Sink
-    from quadweir.sinks.start import LiveQuery
+    from quadweir.sinks.start import RunningQuery
 
 
 @final
@@ -46,7 +46,7 @@ class HostedJoins:
             raw = self._spark.createDataFrame([], JOIN_OUTPUT)
         return pairs_of(raw, asked)
 
-    def launch(self, compiled: Compiled, sink: Sink, checkpoint: Path) -> LiveQuery:
+    def launch(self, compiled: Compiled, sink: Sink, checkpoint: Path) -> RunningQuery:
         """Start the Spark query of a mapping: `mapping.live_run.Launch`."""
         compiled.tagged_in_windows()  # asks for every join
         if not self._asked:

@@ -18,7 +18,7 @@ from quadweir.sinks.kafka import KafkaSink
 from quadweir.sinks.lines import element_lines, line_of
 from quadweir.sinks.rdf_batches import DocumentSink
 from quadweir.sinks.rdf_documents import syntax_of
-from quadweir.sinks.start import LiveQuery, Split, start, wait
+from quadweir.sinks.start import RunningQuery, Split, start, wait
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -36,7 +36,7 @@ REAL_TIME: Final = timedelta(minutes=1)
 class LiveMapping:
     """A live run that has begun."""
 
-    query: LiveQuery
+    query: RunningQuery
     letters: Letters | None = None
 
     def wait(self, timeout: timedelta | None = None) -> bool:
@@ -95,11 +95,11 @@ class Letters(Sink):
         self.on_bad(self.count, told)
 
 
-Launch: TypeAlias = Callable[["Compiled", Sink, Path], LiveQuery]
+Launch: TypeAlias = Callable[["Compiled", Sink, Path], RunningQuery]
 """Starts a Spark query that writes what a mapping makes of streams to a sink."""
 
 
-def launch_alone(compiled: Compiled, sink: Sink, checkpoint: Path) -> LiveQuery:
+def launch_alone(compiled: Compiled, sink: Sink, checkpoint: Path) -> RunningQuery:
     """Start the Spark query of a mapping, with all of its joins in Spark's own plan."""
     return start(compiled.tagged(), sink, checkpoint=checkpoint)
 

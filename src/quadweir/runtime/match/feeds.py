@@ -15,7 +15,7 @@ from quadweir import rows
 from quadweir.errors import NotImplementedYetError, UsageError
 from quadweir.rowfilters import ahead_reason, event_time
 from quadweir.runtime.match.counts import live_counts
-from quadweir.runtime.shard.clock import Timing
+from quadweir.runtime.shard.clock import StreamTiming
 from quadweir.sources.declare import undeclared
 from quadweir.terms import IRI
 from quadweir.vocab import XSD
@@ -85,7 +85,7 @@ class Opened:
     """
 
     frame: DataFrame
-    timing: Timing
+    timing: StreamTiming
     plain: bool
 
     @property
@@ -164,7 +164,7 @@ def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -
         )
     reporting = frozenset(iri for iri in delays if feeds[iri].reports_time)
     frame = reduce(lambda one, other: one.unionByName(other), frames)
-    return Opened(frame, Timing(delays, idles, reporting), plain)
+    return Opened(frame, StreamTiming(delays, idles, reporting), plain)
 
 
 def _complete(frame: DataFrame) -> DataFrame:

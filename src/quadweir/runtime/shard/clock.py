@@ -14,7 +14,7 @@ FOREVER: Final = 2**60
 
 @final
 @dataclass(frozen=True)
-class Timing:
+class StreamTiming:
     """How late elements of each stream may be, and when a stream without elements is idle.
 
     Attributes:
@@ -66,7 +66,7 @@ class StreamClock:
                 self.heard[stream] = max(header.packed_at, known)
         return now
 
-    def advance(self, streams: Iterable[str], timing: Timing, now: int) -> None:
+    def advance(self, streams: Iterable[str], timing: StreamTiming, now: int) -> None:
         """Find the instant through which everything is known (S4); it never goes back."""
         from quadweir.runtime.match.matching import END
 

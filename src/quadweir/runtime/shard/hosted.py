@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quadweir.kernel.answers import Answers
     from quadweir.kernel.events import Events
     from quadweir.runtime.shard.spec import ShardSpec
-    from quadweir.runtime.wire.changes import Sender
+    from quadweir.runtime.wire.changes import ChangeSender
 
 # The instant through which the shard has come, and the length of the digest of its static data,
 # which follows.
@@ -45,7 +45,7 @@ class HostedShard:
         # Elements that are not later than this are late.
         self._through = ALWAYS
         # Writes the next batch, if the second stage needs everything that is held.
-        self._resend: Sender | None = None
+        self._resend: ChangeSender | None = None
 
     def _begin(self) -> None:
         """Start with an empty shard."""

@@ -17,11 +17,11 @@ from quadweir.plan.shapes import answer_variables
 from quadweir.runtime.answers import Shape
 from quadweir.runtime.match.matched import NarrowPacker, matched_rows
 from quadweir.runtime.shard.base import Counts, Job
-from quadweir.runtime.shard.clock import Timing
+from quadweir.runtime.shard.clock import StreamTiming
 from quadweir.runtime.shard.facts import QUERY_FACTS, Fold
 from quadweir.runtime.shard.functions import install_functions
 from quadweir.runtime.shard.hosted import HostedShard
-from quadweir.runtime.wire.changes import Receiver, Sender
+from quadweir.runtime.wire.changes import ChangeReceiver, ChangeSender
 from quadweir.runtime.wire.deadletters import LETTER
 from quadweir.runtime.wire.pack import Packer
 from quadweir.runtime.wire.unpack import Unpacker
@@ -56,7 +56,7 @@ class ShardSpec:
     plan: QueryPlan
     static: StaticSource
     static_digest: str = ""
-    timing: Timing = field(default_factory=Timing)
+    timing: StreamTiming = field(default_factory=StreamTiming)
     stage: int = 0
     shards: tuple[int, ...] = ()
     keys: tuple[int, ...] = ()
@@ -120,23 +120,25 @@ class ShardSpec:
         program = self.plan.stages[self.stage].program
         return Shard(program, static=self.static, records=False, share=self.share(key))
 
-    def reader(self, shard: Shard) -> Unpacker | Receiver:
+    def reader(self, shard: Shard) -> Unpacker | ChangeReceiver:
         """Return what turns blobs into the shard's events."""
         if self.receives:
-            return Receiver()
+            return ChangeReceiver()
         return Unpacker(shard, self.plan.wanted, letters=self.letters)
 
     @property
-    def writer(self) -> Shape | Sender:
+    def writer(self) -> Shape | ChangeSender:
         """What packs the output of the shard."""
         return self.sender if self.sends else self.shape
 
     @property
-    def sender(self) -> Sender:
+    def sender(self) -> ChangeSender:
         """What packs changes for the shards of the next stage."""
         sent = self.plan.stages[self.stage].program.sent
         assert sent is not None, "a stage before the last says what it sends"
-        return Sender(self.keys, sent.variables.index(sent.key) if sent.key is not None else None)
+        return ChangeSender(
+            self.keys, sent.variables.index(sent.key) if sent.key is not None else None
+        )
 
     def job(self, statements: DataFrame, *, shards: int, tag: str = "") -> Job:
         """Return the job that answers the query over statements.

@@ -36,7 +36,7 @@ from quadweir.runtime.wire.unpack import Late
 
 @final
 @dataclass(frozen=True)
-class Sender:
+class ChangeSender:
     """Packs the changes of a shard for the shards of the next stage.
 
     Attributes:
@@ -116,7 +116,7 @@ def _numbered(column: pa.Array, shards: int) -> Ints:
 
 
 @final
-class Receiver:
+class ChangeReceiver:
     """Turns the blobs of one stage into the events of a shard of the next."""
 
     def events(
