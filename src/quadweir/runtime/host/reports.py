@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, final
 
@@ -70,6 +71,13 @@ class BatchReport:
     def observedMetrics(self) -> dict[str, Any]:  # noqa: N802 - as Spark's report has it
         """What was observed."""
         return {**self._progress.observedMetrics, **self._facts}
+
+    @property
+    def json(self) -> str:
+        """The report as JSON, as Spark's report has it."""
+        found = json.loads(self._progress.json)
+        known = found.get("observedMetrics", {})
+        return json.dumps({**found, "observedMetrics": {**known, **self._facts}})
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._progress, name)
