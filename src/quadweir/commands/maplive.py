@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO, final
 
 from quadweir.commands.board import STARTING, Board
-from quadweir.commands.interrupts import Interrupts, quieten_gateway
+from quadweir.commands.interrupts import Interrupts
 from quadweir.commands.letters import KAFKA, kafka_sink, letter_sink
 from quadweir.commands.mapview import MapView
 from quadweir.errors import EnvironmentProblem, UsageError
@@ -94,7 +94,6 @@ def run(mapping: RmlMapping, options: LiveOptions) -> None:
         board.start(STARTING)
         spark = build(app_name="quadweir-map", master=master)
         stack.callback(spark.stop)
-        quieten_gateway()
         interrupts = stack.enter_context(Interrupts())
         board.start("compiling the mapping and starting it")
         begun = begin(spark, mapping, options, checkpoint, declarations, board)

@@ -558,11 +558,9 @@ def _reader(asked: _Asked) -> Iterator[Engine | None]:
     if not needs_spark(asked.streams_read()):
         yield None
         return
-    from quadweir.commands.interrupts import quieten_gateway
     from quadweir.runtime.spark.session import build
 
     spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
-    quieten_gateway()
     try:
         yield asked.engine(spark)
     finally:
@@ -587,7 +585,6 @@ def _answer_by_oracle(asked: _Asked) -> None:
 
 def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
     """Answer by the engine; tells whether the oracle, if asked, agrees."""
-    from quadweir.commands.interrupts import quieten_gateway
     from quadweir.commands.queryoutput import write_bounded
     from quadweir.runtime.spark.session import build
     from quadweir.testing.frames import answers_from_rows
@@ -610,7 +607,6 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
         board.start(STARTING)
         spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
         stack.callback(spark.stop)
-        quieten_gateway()
         board.start("answering")
         engine = asked.engine(spark)
         engine.schema(*asked.schema)

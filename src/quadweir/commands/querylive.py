@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 import typer
 
 from quadweir.commands.board import STARTING, Board
-from quadweir.commands.interrupts import Interrupts, quieten_gateway
+from quadweir.commands.interrupts import Interrupts
 from quadweir.commands.letters import letter_sink
 from quadweir.commands.preflight import check_checkpoint, check_port, check_query_inputs
 from quadweir.commands.querydashboard import QueryDashboard
@@ -89,7 +89,6 @@ def run(asked: LiveQuery) -> None:
         board.start(STARTING)
         spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
         stack.callback(spark.stop)
-        quieten_gateway()
         interrupts = stack.enter_context(Interrupts())
         board.start("planning the query and starting it")
         engine = Engine(spark)
