@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO, final
 
 from quadweir.commands.board import STARTING, Board
+from quadweir.commands.faults import naming_full_disk
 from quadweir.commands.interrupts import Interrupts
 from quadweir.commands.letters import KAFKA, kafka_sink, letter_sink
 from quadweir.commands.mapview import MapView
@@ -76,6 +77,7 @@ def run(mapping: RmlMapping, options: LiveOptions) -> None:
         checkpoint = options.checkpoint or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="quadweir-map-"))
         )
+        stack.enter_context(naming_full_disk(checkpoint, options.output))
         stack.enter_context(Claim(checkpoint))
         if options.form != LineFormat.TIMED_LINES:
             check_graphs(mapping, Syntax(options.form))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 import typer
 
 from quadweir.commands.board import STARTING, Board
+from quadweir.commands.faults import naming_full_disk
 from quadweir.commands.interrupts import Interrupts
 from quadweir.commands.letters import letter_sink
 from quadweir.commands.preflight import check_checkpoint, check_port, check_query_inputs
@@ -83,6 +84,7 @@ def run(asked: LiveQuery) -> None:
         checkpoint = asked.checkpoint or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="quadweir-query-"))
         )
+        stack.enter_context(naming_full_disk(checkpoint, asked.target.output))
         stack.enter_context(Claim(checkpoint))
         _check(asked, checkpoint)
         board = stack.enter_context(Board())
