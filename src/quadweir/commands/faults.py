@@ -53,8 +53,8 @@ _BY_TEXT: Final = (
     (re.compile(r"NoSuchFileException: (/[^\s:()]*)"), errno.ENOENT),
     (re.compile(r"File (?:file:)?(/\S*) does not exist"), errno.ENOENT),
 )
-# What Python says, in a traceback that Spark quotes.
-_QUOTED: Final = re.compile(r"\[Errno (\d+)\] [^\n:']*(?:: '([^'\n]*)')?")
+# What Python and Arrow say, in a traceback that Spark quotes.
+_QUOTED: Final = re.compile(r"\[Errno (\d+)\][^\n']*(?:'([^'\n]*)')?")
 _LONGEST: Final = 200
 
 
@@ -120,7 +120,9 @@ def _refused(error: BaseException) -> tuple[int, str | None] | None:
 
 def _fault(number: int, name: str | None) -> QuadweirError:
     message, hint = _BY_NUMBER[number]
-    if number == errno.ENOENT and name is not None:
+    if number == errno.ENOENT:
+        if name is None:
+            return EnvironmentProblem("a file or folder in use is gone", hint=hint)
         name = str(_outermost_missing(Path(name)))
     shown = name if name is None or len(name) <= _LONGEST else f"{name[:_LONGEST]}..."
     return EnvironmentProblem(message.format(shown or "a file or folder in use"), hint=hint)

@@ -78,6 +78,11 @@ def test_paths_that_cannot_be_opened_are_named(monkeypatch, capsys, tmp_path: Pa
             "there is no no-such-out",
         ),
         (
+            "FileNotFoundError: [Errno 2] Failed to open local file '/proc/shards/0.arrow'. Detail: ...",
+            "there is no /proc/shards",
+        ),
+        ("FileNotFoundError: [Errno 2] No such file", "a file or folder in use is gone"),
+        (
             "OSError: [Errno 28] Error writing bytes to file. Detail: [errno 28] No space left on",
             "no space left on a file or folder in use",
         ),
