@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import typer
 
 from quadweir._version import __version__
-from quadweir.commands.interrupts import caused_by_interrupt, terminated_in_order
+from quadweir.commands.interrupts import caused_by_interrupt, quieten_gateway, terminated_in_order
 from quadweir.commands.output import report, report_unexpected
 from quadweir.errors import NotImplementedYetError, QuadweirError
 from quadweir.private import private_files
@@ -87,6 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = list(sys.argv[1:] if arguments is None else arguments)
     # The options before the verb take no values, so the first other word is the verb.
     chosen = next((word for word in words if not word.startswith("-")), None)
+    quieten_gateway()
     try:
         with private_files(), terminated_in_order():
             build(chosen)(args=words, prog_name="quadweir")

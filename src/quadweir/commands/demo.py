@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from quadweir.commands.interrupts import Interrupts, quieten_gateway
+from quadweir.commands.interrupts import Interrupts
 from quadweir.commands.output import print_json, stderr_console
 from quadweir.errors import QuadweirError, SourceError, UsageError
 from quadweir.vocab import RDF, XSD
@@ -102,7 +102,6 @@ def demo(
     console.print("making up sensor readings", style="dim")
     recording = write_recording(output / _RECORDING, round(seconds * rate))
     console.print("starting Spark, which takes 5 to 20 seconds", style="dim")
-    quieten_gateway()
     with ExitStack() as stack:
         kernel = stack.enter_context(_compiling())
         spark = build(app_name="quadweir-demo")

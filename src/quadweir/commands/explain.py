@@ -150,14 +150,12 @@ def planned(query: ContinuousQuery, shards: int | None = None, schema: Schema | 
 def _spark_plan(query: ContinuousQuery, shards: int | None, schema: Schema | None) -> str:
     """Spark's own plan over streams of no elements: it depends on the query alone."""
     from quadweir import rows
-    from quadweir.commands.interrupts import quieten_gateway
     from quadweir.runtime.match.feeds import Feed
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.runtime.spark.session import build
     from quadweir.terms import IRI
 
     session = build(app_name="quadweir-explain", shards=shards)
-    quieten_gateway()
     try:
         empty = session.createDataFrame([], rows.STATEMENT_SCHEMA)
         streams = [each.stream.value for each in query.windows if isinstance(each.stream, IRI)]

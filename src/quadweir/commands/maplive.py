@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO, final
 
 from quadweir.commands.board import STARTING, Board
-from quadweir.commands.interrupts import Interrupts, quieten_gateway
+from quadweir.commands.faults import naming_full_disk
+from quadweir.commands.interrupts import Interrupts
 from quadweir.commands.letters import KAFKA, kafka_sink, letter_sink
 from quadweir.commands.mapview import MapView
 from quadweir.errors import EnvironmentProblem, UsageError
@@ -76,6 +77,7 @@ def run(mapping: RmlMapping, options: LiveOptions) -> None:
         checkpoint = options.checkpoint or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="quadweir-map-"))
         )
+        stack.enter_context(naming_full_disk(checkpoint, options.output))
         stack.enter_context(Claim(checkpoint))
         if options.form != LineFormat.TIMED_LINES:
             check_graphs(mapping, Syntax(options.form))
@@ -94,7 +96,6 @@ def run(mapping: RmlMapping, options: LiveOptions) -> None:
         board.start(STARTING)
         spark = build(app_name="quadweir-map", master=master)
         stack.callback(spark.stop)
-        quieten_gateway()
         interrupts = stack.enter_context(Interrupts())
         board.start("compiling the mapping and starting it")
         begun = begin(spark, mapping, options, checkpoint, declarations, board)

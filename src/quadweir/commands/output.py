@@ -73,15 +73,17 @@ def report_unexpected(error: Exception) -> int:
     Errors of ours that were raised in a Spark worker come back as text inside Spark's exception;
     they are reported as what they were.
     """
+    fault = known_fault(error)
     found = _FROM_WORKER.findall(str(error))
     if found:
         name, message = found[-1]
         kind = getattr(errors, name, None)
-        if isinstance(kind, type) and issubclass(kind, QuadweirError):
+        # What the machine refused a worker is an internal error only to those who started it.
+        is_fault = kind is InternalError and fault is not None
+        if isinstance(kind, type) and issubclass(kind, QuadweirError) and not is_fault:
             ours = kind(message.strip())
             report(ours)
             return ours.exit_code
-    fault = known_fault(error)
     if fault is not None:
         report(fault)
         return fault.exit_code

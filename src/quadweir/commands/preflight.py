@@ -28,6 +28,8 @@ def check_file(path: Path) -> None:
         SourceError: it cannot.
     """
     try:
+        if "\0" in str(path):
+            raise ValueError("its name has a NUL character in it")
         if path.is_dir():
             raise IsADirectoryError(None, "it is a folder")
         if path.exists():

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.sources.streamfiles import DeadLetter, Element
     from quadweir.terms import Quad
-    from quadweir.testing import Answer, Oracle, Run
+    from quadweir.testing import Answer, Oracle
 
 # How many bad records and late elements are named one by one.
 _MOST_NAMED = 5
@@ -528,13 +528,6 @@ def _oracle(asked: _Asked, *, tell: bool) -> Oracle:
     )
 
 
-def _run_oracle(
-    asked: _Asked, bad: list[DeadLetter] | None, engine: Engine | None, *, tell: bool
-) -> Run:
-    feed = asked.elements(bad, engine)
-    return _oracle(asked, tell=tell).run(_with_doubts(feed) if tell else feed)
-
-
 def _with_doubts(feed: Iterable[Element]) -> Iterator[Element]:
     for number, element in enumerate(feed):
         if number == 0:
@@ -558,11 +551,9 @@ def _reader(asked: _Asked) -> Iterator[Engine | None]:
     if not needs_spark(asked.streams_read()):
         yield None
         return
-    from quadweir.commands.interrupts import quieten_gateway
     from quadweir.runtime.spark.session import build
 
     spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
-    quieten_gateway()
     try:
         yield asked.engine(spark)
     finally:
@@ -570,16 +561,23 @@ def _reader(asked: _Asked) -> Iterator[Engine | None]:
 
 
 def _answer_by_oracle(asked: _Asked) -> None:
+    from quadweir.commands.unmatched import Unmatched
+
     if asked.target.form != "jsonl" or asked.target.is_kafka:
         raise UsageError("the oracle writes jsonl to files only", hint="Leave --oracle out.")
     bad: list[DeadLetter] = []
     with _reader(asked) as engine:
-        run = _run_oracle(asked, None if asked.strict else bad, engine, tell=True)
+        unmatched = Unmatched(asked.query, asked.quads())
+        feed = asked.elements(None if asked.strict else bad, engine)
+        run = _oracle(asked, tell=True).run(_with_doubts(unmatched.watching(feed)))
         _write_answers(asked, run.answers, engine)
     _summarise("record could not be read", [f"{x.source} {x.place}: {x.reason}" for x in bad])
     _summarise(
         "element without an event time", [f"{e.stream} {e.position}: {why}" for e, why in run.dead]
     )
+    # What follows by a schema is not looked at, so that a pattern may match all the same.
+    if not run.answers and not asked.schemas:
+        _tell_of_nothing(unmatched.said())
 
 
 # --- on Spark, to the end of the streams ---
@@ -587,7 +585,6 @@ def _answer_by_oracle(asked: _Asked) -> None:
 
 def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
     """Answer by the engine; tells whether the oracle, if asked, agrees."""
-    from quadweir.commands.interrupts import quieten_gateway
     from quadweir.commands.queryoutput import write_bounded
     from quadweir.runtime.spark.session import build
     from quadweir.testing.frames import answers_from_rows
@@ -610,7 +607,6 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
         board.start(STARTING)
         spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
         stack.callback(spark.stop)
-        quieten_gateway()
         board.start("answering")
         engine = asked.engine(spark)
         engine.schema(*asked.schema)
@@ -643,19 +639,18 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
             finally:
                 written.discard()
         if is_empty:
-            _tell_of_nothing(registered)
+            _tell_of_nothing(registered.unmatched())
         if not verify:
             return True
         board.start("asking the oracle")
         return _agrees(asked, answers_from_rows(answers.toLocalIterator()), engine)
 
 
-def _tell_of_nothing(registered: RegisteredQuery) -> None:
+def _tell_of_nothing(unmatched: list[str]) -> None:
     """Say why there are no answers, as far as that can be known."""
-    found = registered.unmatched()
-    for each in found:
+    for each in unmatched:
         print(f"quadweir: no answers: {each}", file=sys.stderr)
-    if not found:
+    if not unmatched:
         print(
             "quadweir: no answers, though each pattern matches some statement: nothing passes the joins, "
             "FILTER and HAVING",
@@ -686,7 +681,7 @@ def _tell_of_letters(registered: RegisteredQuery, asked: _Asked) -> None:
 def _agrees(asked: _Asked, actual: list[Answer], engine: Engine) -> bool:
     from quadweir.testing import diff_answers
 
-    expected = _run_oracle(asked, [], engine, tell=False).answers
+    expected = _oracle(asked, tell=False).answers(asked.elements([], engine))
     difference = diff_answers(expected, actual)
     if not difference:
         print(f"quadweir: the oracle gives the same {len(expected)} answers", file=sys.stderr)

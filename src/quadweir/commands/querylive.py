@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 import typer
 
 from quadweir.commands.board import STARTING, Board
-from quadweir.commands.interrupts import Interrupts, quieten_gateway
+from quadweir.commands.faults import naming_full_disk
+from quadweir.commands.interrupts import Interrupts
 from quadweir.commands.letters import letter_sink
 from quadweir.commands.preflight import check_checkpoint, check_port, check_query_inputs
 from quadweir.commands.querydashboard import QueryDashboard
@@ -83,13 +84,13 @@ def run(asked: LiveQuery) -> None:
         checkpoint = asked.checkpoint or Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="quadweir-query-"))
         )
+        stack.enter_context(naming_full_disk(checkpoint, asked.target.output))
         stack.enter_context(Claim(checkpoint))
         _check(asked, checkpoint)
         board = stack.enter_context(Board())
         board.start(STARTING)
         spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
         stack.callback(spark.stop)
-        quieten_gateway()
         interrupts = stack.enter_context(Interrupts())
         board.start("planning the query and starting it")
         engine = Engine(spark)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, TextIO, final
 
 from quadweir.commands.preflight import check_file
 from quadweir.errors import SourceError, UsageError
+from quadweir.private import replaced
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -182,31 +183,23 @@ class Written:
         """Put them where they are to go.
 
         Raises:
-            SourceError: the output cannot be written.
+            SourceError: the output cannot be opened.
+            OSError: it cannot be written to its end; the error names it.
         """
         if self.scratch is None:
             return
-        with ExitStack() as stack:
-            stack.callback(self.discard)
-            if self.target.form == "trig":
-                self._document()
-                return
-            out: BinaryIO
-            if self.target.output == "-":
-                sys.stdout.flush()
-                out = sys.stdout.buffer
-            else:
-                try:
-                    out = stack.enter_context(Path(self.target.output).open("wb"))
-                except OSError as error:
-                    raise SourceError(
-                        f"cannot write {self.target.output}: {error.strerror}"
-                    ) from None
-            if self.header is not None:
-                out.write(f"{self.header}\n".encode())
-            for chunk in self._chunks():
-                out.write(chunk)
-            out.flush()
+        output = self.target.output
+        try:
+            with ExitStack() as stack:
+                stack.callback(self.discard)
+                if self.target.form == "trig":
+                    self._document()
+                else:
+                    self._lines(stack)
+        except OSError as error:
+            # Where a write fails, as on a full disk, the system does not say of which file.
+            error.filename = error.filename or ("standard output" if output == "-" else output)
+            raise
 
     @property
     def is_empty(self) -> bool:
@@ -217,6 +210,27 @@ class Written:
         """Drop them."""
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _lines(self, stack: ExitStack) -> None:
+        out = self._opened(stack)
+        if self.header is not None:
+            out.write(f"{self.header}\n".encode())
+        for chunk in self._chunks():
+            out.write(chunk)
+        out.flush()
+
+    def _opened(self, stack: ExitStack) -> BinaryIO:
+        if self.target.output == "-":
+            sys.stdout.flush()
+            return sys.stdout.buffer
+        path = Path(self.target.output)
+        try:
+            # A file is replaced once it is complete; a pipe or device can only be written to.
+            is_device = path.exists() and not path.is_file()
+            place = path if is_device else stack.enter_context(replaced(path))
+            return stack.enter_context(place.open("wb"))
+        except OSError as error:
+            raise SourceError(f"cannot write {path}: {error.strerror}") from None
 
     def _document(self) -> None:
         from quadweir.sinks.rdf_documents import Syntax, write_file, write_stream

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from pyspark.sql import functions as F
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from quadweir.mapping.formats.xmlfile import XmlPlan
+
+# Characters of a column's name that an error shows: a file that is not CSV can be one long name.
+_MOST_SHOWN: Final = 80
 
 
 @final
@@ -125,15 +128,27 @@ def no_such_column(
             f'[ csvw:delimiter "{shown_delimiter}" ] ], in YARRRML delimiter: "{shown_delimiter}".',
             span=logical.span,
         )
+    if any("\0" in name for name in names):
+        return MappingError(
+            f"{shown} has no header that can be read: it is not text, or in another encoding",
+            detail=f"It begins with {names[0][:_MOST_SHOWN]!r}.",
+            hint="If it is UTF-16, declare it: rml:encoding rml:UTF-16LE or rml:UTF-16BE, in a "
+            'csvw:dialect csvw:encoding "utf-16-le". If it is compressed: rml:compression rml:gzip.',
+            span=logical.span,
+        )
     near = difflib.get_close_matches(reference, names, 1, 0.6) or [
         name for name in names if name.lower() == reference.lower()
     ]
     return MappingError(
         f"the mapping reads the column {reference!r}, which {shown} does not have",
-        detail=f"It has {', '.join(map(repr, names[:30])) or 'no columns at all'}.",
+        detail=f"It has {', '.join(map(_shown, names[:30])) or 'no columns at all'}.",
         hint=f"Did you mean {near[0]!r}?" if near else "Check the name, and the CSV dialect.",
         span=logical.span,
     )
+
+
+def _shown(name: str) -> str:
+    return repr(name) if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]!r}..."
 
 
 def _other_delimiter(reference: str, names: list[str]) -> str | None:

@@ -148,9 +148,14 @@ def _nearest(error: ValidationError, path: Path, name: str, hint: str | None) ->
     value: Any = error.instance
     branches: Any = error.validator_value
     tables = [branch.get("properties", {}) for branch in branches]
+    kinds = {keys["kind"]["const"]: i for i, keys in enumerate(tables) if "kind" in keys}
     meant = None
+    if kinds and isinstance(value, str):
+        kind = value if value in kinds else next(iter(kinds))
+        hint = f'Write {name} = {{ kind = "{kind}", ... }}. {_choices(None, kinds)}'
+        yield Problem(path, f"{name} is {_show(value)}, not a table with a kind", hint)
+        return
     if isinstance(value, dict):
-        kinds = {keys["kind"]["const"]: i for i, keys in enumerate(tables) if "kind" in keys}
         kind = value.get("kind")
         if isinstance(kind, str) and kind in kinds:
             meant = kinds[kind]

@@ -54,6 +54,24 @@ def test_a_command_ends_in_order_by_sigterm(monkeypatch, capsys):
     assert signal.getsignal(signal.SIGTERM) == before
 
 
+def test_an_interrupt_while_spark_starts_prints_no_traceback(monkeypatch, caplog):
+    """A signal often comes during a call to Java, whose gateway logs it by itself."""
+
+    def starts():
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            logging.getLogger().exception("KeyboardInterrupt while sending command.")
+            raise
+
+    monkeypatch.setattr("quadweir.commands.doctor.doctor", starts)
+    monkeypatch.setattr(logging.getLogger(), "filters", [])
+    with pytest.raises(SystemExit) as end:
+        main(["doctor"])
+    assert end.value.code == 130
+    assert caplog.records == []
+
+
 def test_errors_of_other_origin_are_no_interrupts():
     error = ValueError()
     error.__context__ = OSError()

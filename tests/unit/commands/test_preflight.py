@@ -138,6 +138,11 @@ def test_a_folder_as_an_output_file(bounded: Run, run: Run, tmp_path: Path) -> N
     )
 
 
+def test_an_output_file_that_no_system_can_have(bounded: Run) -> None:
+    assert "NUL character" in bounded("--output", "a\0b")
+    assert "File name too long" in bounded("--output", 300 * "x")
+
+
 def test_a_port_in_use(live: Run) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

@@ -57,6 +57,13 @@ def test_S4_no_element_of_a_file_is_late_whatever_its_order(run):
     assert "late" not in err
 
 
+def test_a_query_without_answers_names_the_pattern_that_nothing_matches(run):
+    answers, err = run(CQELS.replace("urn:p", "urn:typo"), *GIVEN)
+    assert answers == []
+    assert "no answers: no statement of <urn:s> matches ?s <urn:typo> ?o (line 1, column" in err
+    assert "nothing passes" in run(CQELS.replace("?o }", "?o FILTER(?o = 7) }"), *GIVEN)[1]
+
+
 def test_what_is_hardly_meant_is_named(run):
     text = (
         "SELECT ?s ?w { STREAM <urn:s> [RANGE 5s] { ?s <urn:p> ?o } FILTER(<urn:f>(?o) || true) }"

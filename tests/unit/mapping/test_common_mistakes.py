@@ -199,6 +199,21 @@ def test_a_file_with_another_delimiter(header: str, delimiter: str) -> None:
     assert f'csvw:delimiter "{delimiter}"' in error.hint
 
 
+@pytest.mark.parametrize("names", [["i\0d\0", "\0n\0"], ["\udc8b\x08\0\0" + 9999 * "x"]])
+def test_a_file_in_another_encoding_or_compressed(names: list[str]) -> None:
+    error = no_such_column("id", names, "a.csv", only(f"ex:t {SOURCE} ; rr:subject ex:s .").source)
+    assert "not text, or in another encoding" in error.message
+    assert "rml:UTF-16LE" in error.hint
+    assert len(str(error)) < 1000
+
+
+def test_long_names_of_columns_are_cut() -> None:
+    error = no_such_column(
+        "id", [9999 * "x"], "a.csv", only(f"ex:t {SOURCE} ; rr:subject ex:s .").source
+    )
+    assert len(str(error)) < 1000
+
+
 def test_an_error_that_many_triples_maps_share_is_told_once() -> None:
     source = (
         "rml:logicalSource [ rml:source 'a.json' ; rml:iterator '$.[' ;"

@@ -122,6 +122,26 @@ def test_an_xpath_with_too_many_combinations_is_a_bad_record(
     assert values("<r><a><b>1</b></a></r>", "//a//b", ".") == [(["1"],)]
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//a//a//none",
+        "//a[//none]",
+        "//a[. = 1 and //none]",
+        "//a/following-sibling::none",
+        "//a[count( preceding::none) = 1]",
+    ],
+)
+def test_combinations_that_find_nothing_in_the_end_are_counted_too(
+    path: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(xpaths, "MOST_COMBINATIONS", 1000)
+    document = f"<r>{'<a>' * 100}{'</a>' * 100}</r>"
+    (reason,) = values(document, path, ".")
+    assert reason.startswith(f"QW-LIMIT: the XPath {path} may try")
+    assert values(document, "//none//a//a", ".") == []
+
+
 def test_names_that_are_rare_are_looked_for_in_large_documents(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(xpaths, "MOST_COMBINATIONS", 1000)
     document = f"<r><a><b>1</b></a>{'<c>//*//*</c>' * 5000}</r>"

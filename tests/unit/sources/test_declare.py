@@ -204,6 +204,7 @@ TCP = '[streams."http://example.org/tcp"]'
         ("2024-01-01T00:00:00Z", '"2024-02-30T00:00:00Z"', '"2024-02-30', "no such date", None),
         ("http://example.org/flow", "fl ow", '[streams."fl ow"]', "fl ow is not an IRI", None),
         ("every = ", "each = ", "each", 'unknown key "each"', None),
+        ('{ kind = "tcp", port = 9999 }', '"tcp"', '"tcp"', 'source is "tcp", not a table', 'Write source = { kind = "tcp", ... }. Choose'),
         ('"urn:memory"]', '"urn:memory"', '\nsource = { kind = "memory"', "not TOML", None),
     ],
 )  # fmt: skip

@@ -12,8 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from lxml import etree
 
@@ -25,10 +24,13 @@ MOST_COMBINATIONS: Final = 1_000_000_000
 
 _EXSLT: Final = "http://exslt.org/regular-expressions"
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
-_AXES: Final = "descendant|descendant-or-self|ancestor|ancestor-or-self|following|preceding"
-# A step that may look at the whole document, and the local name that it asks for.
+_BELOW: Final = "descendant|descendant-or-self|ancestor|ancestor-or-self"
+_ASIDE: Final = "following|preceding|following-sibling|preceding-sibling"
+# A step that may look at the whole document, and the local name that it asks for. It looks at all
+# nodes, whatever their names, if it goes aside or starts at the root: `//` after a bracket or blank.
 _FAR: Final = re.compile(
-    rf"(?://|\b(?:{_AXES}|following-sibling|preceding-sibling)\s*::)\s*(?:[\w.\-]+:(?!:))?([\w.\-]+|\*)?"
+    rf"(?:(?P<all>\b(?:{_ASIDE})\s*::|(?<![\w.\-*)\]])//)|//|\b(?:{_BELOW})\s*::)"
+    r"\s*(?:[\w.\-]+:(?!:))?(?P<name>[\w.\-]+|\*)?"
 )
 
 
@@ -44,7 +46,10 @@ def compile_xpath(path: str, namespaces: Mapping[str, str]) -> Callable[[Any], A
         regexp=False,
         smart_strings=False,
     )
-    wanted = [name or "*" for name in _FAR.findall(_QUOTED.sub("''", path))]
+    wanted = [
+        _Step(found["name"] or "*", looks_at_all=found["all"] is not None)
+        for found in _FAR.finditer(_QUOTED.sub("''", path))
+    ]
     if len(wanted) < 2:
         return xpath
 
@@ -55,16 +60,29 @@ def compile_xpath(path: str, namespaces: Mapping[str, str]) -> Callable[[Any], A
     return limited
 
 
-def _check(path: str, wanted: list[str], element: Any) -> None:
+class _Step(NamedTuple):
+    """A step that goes far: the name that it asks for, and whether it looks at all nodes for it."""
+
+    name: str
+    looks_at_all: bool
+
+
+def _check(path: str, wanted: list[_Step], element: Any) -> None:
     # A reference may look above its element.
     root = element.getroot() if hasattr(element, "getroot") else element
     if path.startswith("/") or "::" in path or ".." in path:
         root = root.getroottree().getroot()
     counts = Counter(etree.QName(each).localname for each in root.iter(etree.Element))
     counts["*"] = counts.total()
-    # What is no element (text(), node()) is counted as if each were.
-    steps = [counts[name] if name in counts else counts["*"] * _is_test(name) for name in wanted]
-    combinations = prod(steps)
+    # A step is taken from each node found before it, also if it then finds nothing itself.
+    before, combinations = 1, 0
+    for name, looks_at_all in wanted:
+        # What is no element (text(), node()) is counted as if each were.
+        found = counts[name] if name in counts else counts["*"] * _is_test(name)
+        # To go through the document once is no combination.
+        looked_at = counts["*"] if looks_at_all and before > 1 else found
+        combinations = max(combinations, before * looked_at)
+        before *= found
     if combinations > MOST_COMBINATIONS:
         raise LimitError(
             f"the XPath {path[:200]} may try {combinations:,} combinations of nodes, "
