@@ -58,7 +58,7 @@ for literals and lists."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TriplePlace:
     """A triple's nodes, and where its three terms stand."""
 
     subject: Key
@@ -73,7 +73,7 @@ class _GiveUpError(Exception):
     """The text uses Turtle that this scanner does not follow."""
 
 
-def locate_triples(text: str, *, base: str = "", source: str | None = None) -> list[Place]:
+def locate_triples(text: str, *, base: str = "", source: str | None = None) -> list[TriplePlace]:
     """List the places of a Turtle text's triples; inner triples come before outer ones.
 
     >>> [place.predicate for place in locate_triples("<urn:s> <urn:p> [ <urn:q> 1 ] .")]
@@ -85,9 +85,9 @@ def locate_triples(text: str, *, base: str = "", source: str | None = None) -> l
     return scanner.places
 
 
-def match_places(quads: Sequence[ox.Quad], places: Sequence[Place]) -> dict[int, Place]:
+def match_places(quads: Sequence[ox.Quad], places: Sequence[TriplePlace]) -> dict[int, TriplePlace]:
     """Say for each quad, by its index, where it stands, as far as that is certain."""
-    ours: dict[Key, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
+    ours: dict[Key, dict[str, list[TriplePlace]]] = defaultdict(lambda: defaultdict(list))
     theirs: dict[object, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place in places:
         ours[place.subject][place.predicate].append(place)
@@ -111,7 +111,7 @@ def match_places(quads: Sequence[ox.Quad], places: Sequence[Place]) -> dict[int,
     ]
     if len(roots) == len(others):
         waiting.extend(zip(roots, others, strict=True))
-    matched: dict[int, Place] = {}
+    matched: dict[int, TriplePlace] = {}
     seen: set[Key] = set()
     while waiting:
         key, node = waiting.pop()
@@ -139,7 +139,7 @@ class _Scanner:
         self._position = 0
         self._prefixes: dict[str, str] = {}
         self._blanks = 0
-        self.places: list[Place] = []
+        self.places: list[TriplePlace] = []
 
     def document(self) -> None:
         while self._position < len(self._tokens):
@@ -191,7 +191,7 @@ class _Scanner:
             while True:
                 value, value_span = self._term()
                 self.places.append(
-                    Place(subject, predicate, value, span, self._span(token), value_span)
+                    TriplePlace(subject, predicate, value, span, self._span(token), value_span)
                 )
                 if self._peek() != ",":
                     break
@@ -226,7 +226,7 @@ class _Scanner:
             while self._peek() != ")":
                 # Noted so that a nameless member is not taken for a statement of its own.
                 member, member_span = self._term()
-                self.places.append(Place(None, RDF.first, member, span, span, member_span))
+                self.places.append(TriplePlace(None, RDF.first, member, span, span, member_span))
             self._next(")")
         elif token.kind == "string":
             if self._peek() == "^^":

@@ -7,10 +7,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from quadweir.errors import MappingError
-from quadweir.mapping.functions import FUNCTIONS, Kind, Output, Parameter, Registry, register
+from quadweir.mapping.functions import (
+    FUNCTIONS,
+    Kind,
+    MappingFunctions,
+    Output,
+    Parameter,
+    register,
+)
 from quadweir.mapping.functions.columns import BUILDERS
 from quadweir.mapping.functions.compile import (
-    Values,
+    CompiledValues,
     compile_condition,
     compile_function,
     uses_python,
@@ -34,10 +41,10 @@ pytestmark = pytest.mark.spark
 MANY = {"list", "empty"}
 
 
-def resolve(term: TermMap) -> Values:
+def resolve(term: TermMap) -> CompiledValues:
     assert isinstance(term.expression, Reference)
     name = term.expression.reference
-    return Values(F.col(name), name in MANY)
+    return CompiledValues(F.col(name), name in MANY)
 
 
 def ref(name: str) -> TermMap:
@@ -309,7 +316,7 @@ def test_users_functions_run_on_values_lists_and_combinations(record) -> None:
 
 
 def test_a_users_function_that_raises_is_a_problem_of_the_record(record) -> None:
-    registry = Registry()
+    registry = MappingFunctions()
     register("urn:f:bad", lambda s: 1 / 0, ["urn:f:s"], registry=registry)
     register(
         "urn:f:int", lambda n: n, [Parameter("n", ("urn:f:n",), Kind.INTEGER)], registry=registry

@@ -15,7 +15,7 @@ from quadweir import Engine, rows
 from quadweir.cli import main
 from quadweir.commands.maplive import LiveOptions, begin
 from quadweir.errors import UnsupportedError, UsageError
-from quadweir.mapping.elements import Elements
+from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders
 from quadweir.mapping.read import parse_mapping
 from quadweir.runtime.mappings.live import start_realtime
@@ -342,7 +342,7 @@ def test_real_time_mode_sends_a_message_for_each_element(spark, kafka, folder):
         times={source: "t"},
     )
     mapping = parse_mapping(text)
-    compiled = compile_live(mapping, streams, elements=Elements(lambda _: ""))
+    compiled = compile_live(mapping, streams, elements=ElementRule(lambda _: ""))
     check_realtime(mapping, compiled)
     sink = KafkaSink(kafka.address, topic, LineFormat.TIMED_LINES, name="map")
     every = timedelta(seconds=5)
@@ -362,7 +362,7 @@ def test_real_time_mode_sends_a_message_for_each_element(spark, kafka, folder):
         text.replace("rml:class <urn:C>", "rml:class <urn:C>; rml:graph <urn:g>, rml:defaultGraph")
     )
     with pytest.raises(UnsupportedError, match="several graphs"):
-        check_realtime(graphs, compile_live(graphs, streams, elements=Elements(lambda _: "")))
+        check_realtime(graphs, compile_live(graphs, streams, elements=ElementRule(lambda _: "")))
 
 
 # --- `query --mapping`, and the oracle over all that a query can read ---

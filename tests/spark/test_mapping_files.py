@@ -50,7 +50,9 @@ def template(reference: str) -> str:
     return f'rml:template "http://ex.org/{{{reference}}}"'
 
 
-def run(spark: SparkSession, folder: Path, text: str, **given: object) -> tuple[list[str], Outcome]:
+def run(
+    spark: SparkSession, folder: Path, text: str, **given: object
+) -> tuple[list[str], MappingOutcome]:
     out = io.BytesIO()
     job = MappingJob(folders=Folders(mapping=folder, working=folder), **given)  # type: ignore[arg-type]
     outcome = run_bounded(parse_mapping(text), spark, job, out)

@@ -92,7 +92,7 @@ def mapping_text(source: str, formulation: str, iterator: str | None, step: str 
 
 def run(
     spark: SparkSession, folder: Path, mapping: Mapping, **given: Any
-) -> tuple[list[str], Outcome]:
+) -> tuple[list[str], MappingOutcome]:
     out = io.BytesIO()
     job = MappingJob(folders=Folders(mapping=folder, working=folder), **given)
     outcome = run_bounded(mapping, spark, job, out)

@@ -78,7 +78,7 @@ from quadweir.algebra.solutions import (
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.values import order_key
 from quadweir.algebra.windows import Content, Window
-from quadweir.algebra.work import Work
+from quadweir.algebra.work import WorkCounter
 from quadweir.errors import UnsupportedError
 from quadweir.terms import IRI, Quad, Resource, Term, Variable
 
@@ -283,7 +283,7 @@ class _Evaluator:
         self.context = context
         self.timed = timed
         held = sum(len(elements) for elements in windows.values())
-        self.work = Work(size=data.size() + held)
+        self.work = WorkCounter(size=data.size() + held)
         self._sources: dict[_Part, TripleSource] = {}
         self._named: dict[_Part, Mapping[Resource, TripleSource]] = {}
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from quadweir.algebra.moments import ExpressionError
-from quadweir.algebra.signatures import Function, Signature, Type
+from quadweir.algebra.signatures import Signature, Type, TypedFunction
 from quadweir.algebra.values import Number, NumberKind
 from quadweir.terms import IRI, Literal, Term
 from quadweir.vocab import Namespace
@@ -162,8 +162,8 @@ def _haversine(longitude: float, latitude: float, to_longitude: float, to_latitu
 
 def _named(
     name: str, arguments: tuple[Type, ...], result: Type, code: Callable[..., Any]
-) -> Function:
-    return Function(IRI(GEOF[name]), (Signature(arguments, result, code),))
+) -> TypedFunction:
+    return TypedFunction(IRI(GEOF[name]), (Signature(arguments, result, code),))
 
 
 FUNCTIONS: Final = (

@@ -12,14 +12,14 @@ from typing import Any
 
 from quadweir import functions
 from quadweir.algebra.moments import ExpressionError
-from quadweir.algebra.signatures import Determinism, Function, Signature, Type, term_of
+from quadweir.algebra.signatures import Determinism, Signature, Type, TypedFunction, term_of
 from quadweir.algebra.values import Number, NumberKind, effective_boolean_value, value_of
 from quadweir.functions import REGISTERED, Kind
 from quadweir.terms import IRI, BlankNode, Literal, Term, TripleTerm
 from quadweir.vocab import XSD
 
 
-def registered(iri: IRI) -> Function | None:
+def registered(iri: IRI) -> TypedFunction | None:
     """Give the function that a user registered under an IRI, if there is one.
 
     >>> function = functions.register("urn:f:twice", lambda text: text + text)
@@ -34,7 +34,7 @@ def registered(iri: IRI) -> Function | None:
     required = sum(parameter.required for parameter in found.parameters)
     # Parameters that mappings know by their IRIs count as given, as the code has no default.
     fewest = len(found.parameters) if any(each.iris for each in found.parameters) else required
-    return Function(
+    return TypedFunction(
         iri,
         tuple(
             Signature((Type.TERM,) * count, Type.TERM, partial(_call, found, found.code))

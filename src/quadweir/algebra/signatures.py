@@ -194,7 +194,7 @@ class Signature:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Function:
+class TypedFunction:
     """A named function with its signatures; the first that fits the arguments is meant."""
 
     name: str | IRI

@@ -40,14 +40,14 @@ def too_much(what: str, most: int, span: Span | None = None) -> LimitError:
 
 
 @final
-class Work:
+class WorkCounter:
     """Counts the solutions that one evaluation in Python looks at.
 
     Args:
         most: The limit; if it is not given, the environment's choice and `size` decide.
         size: How many triples there are. Work that grows with the data alone is not limited.
 
-    >>> work = Work(2)
+    >>> work = WorkCounter(2)
     >>> work.spend(2, "the join gives solutions")
     >>> work.spend(1, "the join gives solutions")
     Traceback (most recent call last):

@@ -13,13 +13,13 @@ from quadweir.bench.method import Effort, by_peer, fed, inputs_of, taken_from
 from quadweir.bench.mismatch import compare
 from quadweir.bench.peers import Peer, Quadweir, Reevaluation, SparkSql
 from quadweir.bench.speed import of_users
-from quadweir.bench.suite import Piece, Workbench
+from quadweir.bench.suite import Benchmark, Workbench
 from quadweir.bench.workloads import Data, Question
 from quadweir.errors import UnsupportedError
 from quadweir.testing import Answer
 
 
-def peers(effort: Effort, more: Sequence[Peer] = ()) -> Iterator[Piece]:
+def peers(effort: Effort, more: Sequence[Peer] = ()) -> Iterator[Benchmark]:
     """Queries answered by others over the same input, compared and timed in the same run."""
 
     def work(name: str) -> Callable[[Workbench], Any]:
@@ -48,7 +48,7 @@ def peers(effort: Effort, more: Sequence[Peer] = ()) -> Iterator[Piece]:
     for name in effort.peered:
         question = workloads.lsbench()[name]
         inputs = inputs_of(question, effort) | {"peers": [peer.name for peer in more]}
-        yield Piece("peers", name, inputs, work(name))
+        yield Benchmark("peers", name, inputs, work(name))
 
 
 def _beside(

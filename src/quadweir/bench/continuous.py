@@ -19,11 +19,11 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
-from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.live import WARM_BATCHES, Throughput, measure_query
 from quadweir.bench.matching import compare_matching
 from quadweir.bench.measure import machine
-from quadweir.bench.socialstream import STREAM, Network, write_streams
+from quadweir.bench.socialstream import STREAM, SocialNetworkSize, write_streams
 from quadweir.bench.waits import compare_waits
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _WITH_STATIC: Final = "q05"
 
 @final
 @dataclass(frozen=True, slots=True)
-class Size:
+class QueriesSize:
     """How much is measured.
 
     Attributes:
@@ -72,7 +72,7 @@ class Size:
     seconds: int = 20
 
 
-QUICK: Final = Size(batches=2, triples=100_000, many_users=20_000, rounds=2, seconds=5)
+QUICK: Final = QueriesSize(batches=2, triples=100_000, many_users=20_000, rounds=2, seconds=5)
 
 
 def query_text(name: str) -> str:
@@ -100,7 +100,7 @@ def measure(
 # --- sections -----------------------------------------------------------------------------------
 
 
-def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
+def matching(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
     """Patterns matched and rows handed to shards, beside a filter and a shuffle by hand."""
     # What a batch costs whatever its size weighs less in a large one, and is watched by `latency`.
     for times in (1, size.batches):
@@ -109,14 +109,14 @@ def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
         )
 
 
-def latency(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
+def latency(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
     """From an element's arrival to its answer in a file, beside a pass-through of the same rows."""
     return compare_waits(spark, folder, size.seconds)
 
 
-def shapes(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
+def shapes(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
     """LSBench's queries over generated streams, in large batches."""
-    network = Network(users=size.users)
+    network = SocialNetworkSize(users=size.users)
     static = folder / "static"
     network.static(folder=static)
     for name, streams in SHAPES.items():
@@ -126,7 +126,7 @@ def shapes(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
         )
         found = measure(spark, name, folder=own, static=[static])
         shutil.rmtree(own)
-        yield Figure(
+        yield Measurement(
             f"{name} input",
             found.triples_per_second,
             "triples/s",
@@ -142,12 +142,12 @@ def _told(found: Throughput) -> str:
     )
 
 
-def static_data(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
+def static_data(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
     """The same query over few and over many static persons; of many, fewer are friends."""
     found: dict[int, list[Throughput]] = {}
     counts = {}
     for users in (size.users, size.many_users):
-        network, own = Network(users=users), folder / f"static-{users}"
+        network, own = SocialNetworkSize(users=users), folder / f"static-{users}"
         counts[users] = network.static(folder=own / "static")
         write_streams(
             network,
@@ -165,7 +165,7 @@ def static_data(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figur
         own = folder / f"static-{users}"
         one = measure(spark, _WITH_STATIC, folder=own, static=[own / "static"])
         found.setdefault(users, []).append(one)
-        yield Figure(
+        yield Measurement(
             f"{_WITH_STATIC} with {users:,} static persons",
             one.triples_per_second,
             "triples/s",
@@ -178,17 +178,21 @@ def static_data(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figur
         sum(each.batch_ms for each in found[users]) / len(found[users])
         for users in (size.users, size.many_users)
     )
-    yield Figure(
+    yield Measurement(
         f"{size.many_users:,} / {size.users:,} static persons", fast / slow, "x", at_least=0.8
     )
 
 
-def cores(_spark: SparkSession | None, size: Size, folder: Path) -> Iterator[Figure]:
+def cores(_spark: SparkSession | None, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
     """Join-heavy queries on one core and on two, each in processes of its own."""
     available = sorted(os.sched_getaffinity(0))
     if len(available) < 2:
         return
-    network, own, batches = Network(users=size.users), folder / "cores", WARM_BATCHES + size.batches
+    network, own, batches = (
+        SocialNetworkSize(users=size.users),
+        folder / "cores",
+        WARM_BATCHES + size.batches,
+    )
     network.static(folder=own / "static")
     for name in _JOIN_HEAVY:
         write_streams(network, SHAPES[name], own / name, batches=batches, triples=size.triples)
@@ -202,9 +206,11 @@ def cores(_spark: SparkSession | None, size: Size, folder: Path) -> Iterator[Fig
                 check=True,
             )
             rates[count] = json.loads(done.stdout.splitlines()[-1])["triples_per_second"]
-            yield Figure(f"{name} on {count} of {len(available)} cores", rates[count], "triples/s")
+            yield Measurement(
+                f"{name} on {count} of {len(available)} cores", rates[count], "triples/s"
+            )
         shutil.rmtree(own / name)
-        yield Figure(f"{name}, 2 cores / 1 core", rates[2] / rates[1], "x", at_least=1.6)
+        yield Measurement(f"{name}, 2 cores / 1 core", rates[2] / rates[1], "x", at_least=1.6)
 
 
 def on_cores(count: int, name: str, folder: Path, static: Path) -> Throughput:
@@ -219,7 +225,7 @@ def on_cores(count: int, name: str, folder: Path, static: Path) -> Throughput:
         spark.stop()
 
 
-SECTIONS: Final[dict[str, Callable[[Any, Size, Path], Iterator[Figure]]]] = {
+SECTIONS: Final[dict[str, Callable[[Any, QueriesSize, Path], Iterator[Measurement]]]] = {
     "matching": matching,
     "shapes": shapes,
     "latency": latency,
@@ -231,14 +237,14 @@ SECTIONS: Final[dict[str, Callable[[Any, Size, Path], Iterator[Figure]]]] = {
 def run(
     sections: Sequence[str] = tuple(SECTIONS),
     *,
-    size: Size | None = None,
+    size: QueriesSize | None = None,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Measure sections; each starts with the same Spark, but for `cores`, which has its own."""
     from quadweir.runtime.spark.session import build
 
-    size = size or Size()
-    found: dict[str, list[Figure]] = {}
+    size = size or QueriesSize()
+    found: dict[str, list[Measurement]] = {}
     about = machine()
     with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as folder:
         spark = None
@@ -259,14 +265,14 @@ def run(
     return {
         "benchmark": "queries",
         "machine": about,
-        "input": {name: getattr(size, name) for name in Size.__slots__},
+        "input": {name: getattr(size, name) for name in QueriesSize.__slots__},
         "sections": {name: [each.as_json() for each in figures] for name, figures in found.items()},
     }
 
 
-def sized(*, quick: bool, triples: int | None = None, batches: int | None = None) -> Size:
+def sized(*, quick: bool, triples: int | None = None, batches: int | None = None) -> QueriesSize:
     """The size that was asked for."""
-    size = QUICK if quick else Size()
+    size = QUICK if quick else QueriesSize()
     if triples is not None:
         size = replace(size, triples=triples)
     return replace(size, batches=batches) if batches is not None else size

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from quadweir.bench import kernel_operators, kernel_whole
-from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.measure import machine
 from quadweir.kernel.warm import warm_up
 
-SECTIONS: Final[dict[str, Callable[..., Iterator[Figure]]]] = {
+SECTIONS: Final[dict[str, Callable[..., Iterator[Measurement]]]] = {
     "ring": kernel_operators.ring,
     "join": kernel_operators.join,
     "aggregates": kernel_operators.aggregates,
@@ -29,7 +29,7 @@ def run(
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Measure sections; rates are of the core's time, which others on the machine disturb less."""
-    found: dict[str, list[Figure]] = {}
+    found: dict[str, list[Measurement]] = {}
     on_step("compiling")
     warm_up()
     for name in sections:
@@ -51,7 +51,7 @@ def run_soak(
     return _result({"soak": figures}, {"elements": elements})
 
 
-def _result(found: dict[str, list[Figure]], given: dict[str, Any]) -> dict[str, Any]:
+def _result(found: dict[str, list[Measurement]], given: dict[str, Any]) -> dict[str, Any]:
     return {
         "benchmark": "kernel",
         "machine": machine(),

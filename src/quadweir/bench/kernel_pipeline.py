@@ -29,7 +29,7 @@ CHUNK: Final = 1 << 16
 
 @final
 @dataclass(frozen=True, slots=True)
-class Figure:
+class Measurement:
     """One thing measured, and what it should be at least (or at most)."""
 
     name: str

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from quadweir.bench.kernel_pipeline import CHUNK, Figure, Pipeline, joined
+from quadweir.bench.kernel_pipeline import CHUNK, Measurement, Pipeline, joined
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.group import Group
@@ -30,7 +30,7 @@ WORD: Final = 8
 # --- memory -----------------------------------------------------------------------------------
 
 
-def memory(*, quick: bool) -> Iterator[Figure]:
+def memory(*, quick: bool) -> Iterator[Measurement]:
     """Bytes of arrays against the integers and pointers in them; and the paper's table 2."""
     for window in (10_000,) if quick else (1_000_000, 700_000, 550_000):
         pipeline = Pipeline(
@@ -38,7 +38,7 @@ def memory(*, quick: bool) -> Iterator[Figure]:
         )
         pipeline.fill(step=min(CHUNK, window))
         taken, needed = _taken(pipeline), _needed(pipeline)
-        yield Figure(
+        yield Measurement(
             f"3-way join, windows of {window:,}: bytes / bytes of integers and pointers",
             taken / needed,
             "x",
@@ -50,7 +50,7 @@ def memory(*, quick: bool) -> Iterator[Figure]:
         columns = [{"k": 10_000, f"v{n}": 1 << 40} for n in range(ways)]
         pipeline = Pipeline(window, columns, joined(eager=False), counted=True)
         pipeline.fill(step=1_000 * ways)
-        yield Figure(
+        yield Measurement(
             f"{ways}-way join, count windows of {window:,}",
             _taken(pipeline) / 1e6,
             "MB",
@@ -84,7 +84,7 @@ _LIKES: Final = (
 )
 
 
-def queries(*, quick: bool) -> Iterator[Figure]:
+def queries(*, quick: bool) -> Iterator[Measurement]:
     """Queries that differ in a constant: what an element costs that concerns none of them."""
     many, elements = (1_000, 20_000) if quick else (10_000, 300_000)
     groups = {
@@ -100,14 +100,14 @@ def queries(*, quick: bool) -> Iterator[Figure]:
             costs[count, concerned] = cost
             told = f"{answers:.2f} answers an element"
             what = "every element concerns one" if concerned else "no element concerns any"
-            yield Figure(f"{count:,} queries, {what}", cost * 1e9, "ns an element", note=told)
-    yield Figure(
+            yield Measurement(f"{count:,} queries, {what}", cost * 1e9, "ns an element", note=told)
+    yield Measurement(
         f"{many:,} queries / 2 queries, elements that concern none",
         costs[many, False] / costs[2, False],
         "x",
         at_most=2.0,
     )
-    yield Figure(
+    yield Measurement(
         f"{many:,} queries / 2 queries, elements that concern one",
         costs[many, True] / costs[2, True],
         "x",
@@ -168,14 +168,14 @@ print(time.perf_counter() - start, time.process_time() - work, children.ru_utime
 """
 
 
-def compilation(*, quick: bool) -> Iterator[Figure]:
+def compilation(*, quick: bool) -> Iterator[Measurement]:
     """The whole kernel compiled into an empty cache, then loaded from it by another process."""
     if quick:
         return
     with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as folder:
         for name, most in (("compiled into an empty cache", 15.0), ("loaded from the cache", 1.0)):
             waited, worked, helped = _warm(Path(folder))
-            yield Figure(
+            yield Measurement(
                 f"all of the kernel {name}",
                 waited,
                 "s",
@@ -209,7 +209,7 @@ _Q10: Final = """SELECT ?tag (COUNT(?post) AS ?posts) WHERE {
 
 def soak(
     elements: int, on_step: Callable[[str], None] = lambda _: None, step: int = 20_000
-) -> Iterator[Figure]:
+) -> Iterator[Measurement]:
     """Take so many posts, each with a name of its own, and watch what is held."""
     for name, text in (("Q4", _Q4), ("Q10", _Q10)):
         shard = Shard.of(_parsed(text), records=False)
@@ -228,7 +228,7 @@ def soak(
         spent = time.process_time() - start
         # The windows were full after the first 15 s, long before the first quarter was over.
         later = samples[len(samples) // 4 :]
-        yield Figure(
+        yield Measurement(
             f"{name}: elements",
             elements / spent,
             "/s",
@@ -237,8 +237,8 @@ def soak(
         for place, what in ((1, "mappings held"), (2, "terms in the dictionary"), (3, "resident")):
             seen = [sample[place] for sample in later]
             unit = "bytes" if place == 3 else ""
-            yield Figure(f"{name}: {what} at the end", seen[-1], unit)
-            yield Figure(
+            yield Measurement(f"{name}: {what} at the end", seen[-1], unit)
+            yield Measurement(
                 f"{name}: {what}, last / first after the windows were full",
                 seen[-1] / max(1, seen[0]),
                 "x",

@@ -36,7 +36,7 @@ _TIMES_MORPH: Final = {"jsonl": 5.0, "csv": 5.0, "xml": 3.0}
 
 @final
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReportLine:
     """One figure of the report."""
 
     name: str
@@ -68,7 +68,7 @@ class _Bench:
     on_step: Callable[[str], None]
     morph: Path | None = None
     """The Python that has Morph-KGC."""
-    lines: list[Line] = field(default_factory=list)
+    lines: list[ReportLine] = field(default_factory=list)
     same: dict[str, bool | str] = field(default_factory=dict)
     rates: dict[str, int] = field(default_factory=dict)
 
@@ -160,7 +160,7 @@ class _Bench:
         for name, timing in timings.items():
             self.rates[name] = round(TRIPLES * self.records / timing.best)
         ratio = self.rates[title] / self.rates[f"{title} by hand"]
-        self.lines.append(Line(f"{title}, of by hand", round(ratio, 2), 0.8))
+        self.lines.append(ReportLine(f"{title}, of by hand", round(ratio, 2), 0.8))
         self.compare(title, ours, by_hand())
 
     def many_maps(self) -> None:
@@ -178,8 +178,10 @@ class _Bench:
         ten = timings["ten maps"].best
         same = ten / timings["one map of as many triples"].best
         self.lines += [
-            Line("ten maps, times one map", round(ten / timings["one map"].best, 2), 2.0, False),
-            Line("ten maps, times one map of as many triples", round(same, 2), 2.0, False),
+            ReportLine(
+                "ten maps, times one map", round(ten / timings["one map"].best, 2), 2.0, False
+            ),
+            ReportLine("ten maps, times one map of as many triples", round(same, 2), 2.0, False),
         ]
 
     def join(self) -> None:
@@ -198,7 +200,9 @@ class _Bench:
             self.rates[name] = round(count / timing.best)
         ratio = timings["join"].best / timings["join by hand"].best
         self.lines.append(
-            Line(f"join of {count:,} with {count:,}, times by hand", round(ratio, 2), 1.5, False)
+            ReportLine(
+                f"join of {count:,} with {count:,}, times by hand", round(ratio, 2), 1.5, False
+            )
         )
         self.compare("join", ours, by_hand())
 
@@ -214,10 +218,10 @@ class _Bench:
                 mapping.write_text(roadsensors.mapping_text(form), encoding="utf-8")
                 command = [sys.executable, "-c", _MAIN, "map", mapping.name, "-o", "memory.nq"]
                 found.append(peak_mib(command, self.folder, heap_mib=_HEAP_MIB))
-                self.lines.append(Line(name, found[-1]))
+                self.lines.append(ReportLine(name, found[-1]))
             grown = round(found[1] / found[0], 2)
             self.lines.append(
-                Line(f"{_TITLES[form]}, memory for four times the input", grown, 1.25, False)
+                ReportLine(f"{_TITLES[form]}, memory for four times the input", grown, 1.25, False)
             )
 
     def _beside_morph(self, form: str) -> None:
@@ -237,7 +241,7 @@ class _Bench:
         self.rates[f"{title} by Morph-KGC, {count:,} records"] = rate
         for name in _XML if form == "xml" else (title,):
             times, wanted = self.rates[name] / rate, _TIMES_MORPH[form] if name == title else None
-            self.lines.append(Line(f"{name}, times Morph-KGC", round(times, 1), wanted))
+            self.lines.append(ReportLine(f"{name}, times Morph-KGC", round(times, 1), wanted))
         self.on_step(f"comparing the triples of {title}")
         self.ours(roadsensors.mapping_text(known), folder)()
         mine = set((self.folder / "ours.nq").read_bytes().splitlines())
@@ -301,7 +305,7 @@ def report(result: dict[str, Any]) -> list[str]:
     """The lines to print for a result: rates, then each figure beside its target.
 
     >>> report({"input": {"records": 5}, "machine": {"cores": 2}, "triples_per_second": {"CSV": 9},
-    ...     "figures": [Line("CSV, of by hand", 0.9, 0.8).as_dict()], "same_output": {"CSV": True}})
+    ...     "figures": [ReportLine("CSV, of by hand", 0.9, 0.8).as_dict()], "same_output": {"CSV": True}})
     ... # doctest: +NORMALIZE_WHITESPACE
     ['mapping: records 5', 'cores 2', '  CSV  9 triples/s',
      '  CSV, of by hand  0.9  wanted >= 0.8  reached', '  same output: CSV  yes']

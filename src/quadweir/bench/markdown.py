@@ -9,10 +9,20 @@ from pathlib import Path
 from typing import assert_never
 
 from quadweir.bench.charts import standalone
-from quadweir.bench.page import Cell, Figure, Note, Part, Published, Report, Table, Verdict, as_text
+from quadweir.bench.page import (
+    Cell,
+    Figure,
+    Note,
+    PageTable,
+    Part,
+    Published,
+    ReportPage,
+    TargetResult,
+    as_text,
+)
 
 
-def write_markdown(report: Report, page: Path) -> list[Path]:
+def write_markdown(report: ReportPage, page: Path) -> list[Path]:
     """Write a page, and its charts into a folder of the same name; gives what was written."""
     charts = page.with_suffix("")
     charts.mkdir(parents=True, exist_ok=True)
@@ -46,7 +56,7 @@ def _part(part: Part) -> list[str]:
     match part:
         case Note():
             return [part.text]
-        case Table():
+        case PageTable():
             rows = [[_cell(cell) for cell in row] for row in part.rows]
             note = ["", part.note] if part.note else []
             return [f"{part.title}:", "", *_rows(part.heading, rows), *note]
@@ -69,7 +79,7 @@ def _cell(cell: Cell) -> str:
     match cell:
         case Published(value=value):
             return f"*{as_text(value)}*"
-        case Verdict(value=value, reached=reached):
+        case TargetResult(value=value, reached=reached):
             return f"{as_text(value)} {'(reached)' if reached else '**(missed)**'}"
         case _:
             return as_text(cell)

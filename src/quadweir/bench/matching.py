@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.live import drain
 from quadweir.bench.measure import in_turns, take_turns
-from quadweir.bench.socialstream import STREAM, Network, write_streams
+from quadweir.bench.socialstream import STREAM, SocialNetworkSize, write_streams
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ _LEAST: Final = 0.8
 
 def compare_matching(
     spark: SparkSession, folder: Path, *, triples: int, rounds: int
-) -> Iterator[Figure]:
+) -> Iterator[Measurement]:
     """Match so many triples of posts in turns, each way, and compare.
 
     By hand, rows end in partitions of Spark's. Beside the driver they end in the shards' processes, cut
@@ -40,7 +40,7 @@ def compare_matching(
     from quadweir.runtime.wire.pack import BLOB_SCHEMA, SHARD_KEY, shard_keys
     from quadweir.sinks.gate import Gate
 
-    count = write_streams(Network(), ["posts"], folder, batches=1, triples=triples)
+    count = write_streams(SocialNetworkSize(), ["posts"], folder, batches=1, triples=triples)
     statements = spark.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "posts"))
     statements.count()
     engine = Engine(spark)
@@ -74,7 +74,7 @@ def compare_matching(
     finally:
         workers.close()
     for name, timing in timings.items():
-        yield Figure(name, count / timing.median, "triples/s")
+        yield Measurement(name, count / timing.median, "triples/s")
     hand, ours, executors, hand_python, executors_python = ways
     for name, base, least in (
         (ours, hand, _LEAST),
@@ -83,7 +83,7 @@ def compare_matching(
         (executors_python, hand_python, None),
     ):
         one, other = timings[base], timings[name]
-        yield Figure(
+        yield Measurement(
             f"{name} / {base.removeprefix(f'{what}, ')}",
             in_turns(one, other),
             "x",

@@ -20,7 +20,7 @@ from quadweir.bench import workloads
 from quadweir.bench.live import engine_over
 from quadweir.bench.mismatch import compare
 from quadweir.bench.peers import Peer, Quadweir
-from quadweir.bench.suite import Piece, Workbench
+from quadweir.bench.suite import Benchmark, Workbench
 from quadweir.bench.tables import as_elements, as_quads, at_rate, head, write_batches, write_static
 from quadweir.bench.workloads import STATIC_GRAPH, Data, Question
 from quadweir.kernel.shard import Shard
@@ -73,7 +73,7 @@ QUICK: Final = Effort(
 # --- functionality ----------------------------------------------------------------------------
 
 
-def functionality(effort: Effort) -> Iterator[Piece]:
+def functionality(effort: Effort) -> Iterator[Benchmark]:
     """Every query in every dialect, by the kernel alone, against the oracle."""
 
     def work(question: Question, dialect: str) -> Callable[[Workbench], Any]:
@@ -91,7 +91,7 @@ def functionality(effort: Effort) -> Iterator[Piece]:
     for dialect in workloads.DIALECTS:
         for name, question in workloads.lsbench(dialect).items():
             inputs = {"query": question.text, "effort": asdict(effort)["steps"]}
-            yield Piece("functionality", f"{name} {dialect}", inputs, work(question, dialect))
+            yield Benchmark("functionality", f"{name} {dialect}", inputs, work(question, dialect))
 
 
 @cache
@@ -133,24 +133,24 @@ def _kernel(question: Question, given: Data, step: int) -> list[Answer]:
 # --- correctness ------------------------------------------------------------------------------
 
 
-def correctness(effort: Effort) -> Iterator[Piece]:
+def correctness(effort: Effort) -> Iterator[Benchmark]:
     """Every query at several rates and batch sizes against the oracle."""
     for name, question in workloads.lsbench().items():
-        yield Piece(
+        yield Benchmark(
             "correctness",
             f"LSBench {name}",
             inputs_of(question, effort),
             _check(question, effort, _small),
         )
     for name, question in workloads.srbench().items():
-        yield Piece(
+        yield Benchmark(
             "correctness",
             f"SRBench {name}",
             inputs_of(question, effort),
             _check(question, effort, lambda: workloads.srbench_data(25, 3), own_times=True),
         )
     question = workloads.taxi()
-    yield Piece(
+    yield Benchmark(
         "correctness",
         "taxi",
         inputs_of(question, effort),

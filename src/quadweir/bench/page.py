@@ -1,6 +1,6 @@
 """A report as one HTML page that needs nothing but itself, and its figures as JSON beside it.
 
-A `Report` is sections of tables, charts and notes; `render` writes it, `write` puts page and JSON
+A `ReportPage` is sections of tables, charts and notes; `render` writes it, `write` puts page and JSON
 into a folder. Whatever is text in a report stays text in the page.
 """
 
@@ -38,19 +38,19 @@ class Published:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TargetResult:
     """A figure with a target, reached or not."""
 
     value: str | float
     reached: bool
 
 
-Cell = str | int | float | bool | None | Published | Verdict
+Cell = str | int | float | bool | None | Published | TargetResult
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class PageTable:
     """Rows under a heading; a column whose cells are all numbers is set to the right."""
 
     title: str
@@ -76,7 +76,7 @@ class Note:
     text: str
 
 
-Part = Table | Figure | Note
+Part = PageTable | Figure | Note
 
 
 @final
@@ -90,7 +90,7 @@ class Section:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ReportPage:
     """A whole page.
 
     Attributes:
@@ -108,7 +108,9 @@ class Report:
     commands: Sequence[Sequence[str]] = field(default=())
 
 
-def write(report: Report, result: Mapping[str, Any], folder: Path, stem: str) -> tuple[Path, Path]:
+def write(
+    report: ReportPage, result: Mapping[str, Any], folder: Path, stem: str
+) -> tuple[Path, Path]:
     """Write `stem.html` and `stem.json` into a folder, which is made if need be."""
     folder.mkdir(parents=True, exist_ok=True)
     page, data = folder / f"{stem}.html", folder / f"{stem}.json"
@@ -118,7 +120,7 @@ def write(report: Report, result: Mapping[str, Any], folder: Path, stem: str) ->
     return page, data
 
 
-def render(report: Report) -> str:
+def render(report: ReportPage) -> str:
     """Write a report as HTML, with the template `report.html.j2`."""
 
     def cleaned(value: object) -> object:
@@ -150,7 +152,7 @@ def _sides(heading: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[bool]
 
 
 def _is_number(cell: Cell) -> bool:
-    if isinstance(cell, Published | Verdict):
+    if isinstance(cell, Published | TargetResult):
         cell = cell.value
     return isinstance(cell, int | float) and not isinstance(cell, bool)
 

@@ -11,10 +11,20 @@ from quadweir.bench import method, scaling, workloads
 from quadweir.bench.beside import peers
 from quadweir.bench.charts import BarChart, Bars, Box, BoxChart, LineChart, Series, ecdf
 from quadweir.bench.measure import machine
-from quadweir.bench.page import Cell, Figure, Note, Part, Published, Report, Section, Table, Verdict
+from quadweir.bench.page import (
+    Cell,
+    Figure,
+    Note,
+    PageTable,
+    Part,
+    Published,
+    ReportPage,
+    Section,
+    TargetResult,
+)
 from quadweir.bench.peers import Peer
 from quadweir.bench.speed import latency, performance
-from quadweir.bench.suite import FAILED, Piece, Workbench, run
+from quadweir.bench.suite import FAILED, Benchmark, Workbench, run
 from quadweir.bench.workloads import C_SPARQL, CQELS_2012, CQELS_2016, JTALIS
 
 SECTIONS: Final = (
@@ -44,10 +54,10 @@ class Plan:
 
 def all_pieces(
     plan: Plan, sections: Sequence[str] = SECTIONS, *, more: Sequence[Peer] = ()
-) -> list[Piece]:
+) -> list[Benchmark]:
     """What is to be measured, in the order in which it is."""
 
-    def made() -> Iterator[Piece]:
+    def made() -> Iterator[Benchmark]:
         yield from method.functionality(plan.effort)
         yield from method.correctness(plan.effort)
         yield from performance(plan.effort)
@@ -64,7 +74,7 @@ def measure(
     sections: Sequence[str] = SECTIONS,
     *,
     more: Sequence[Peer] = (),
-    on_piece: Callable[[Piece, bool], None] = lambda _piece, _known: None,
+    on_piece: Callable[[Benchmark, bool], None] = lambda _piece, _known: None,
 ) -> dict[str, Any]:
     """Measure what has not been measured yet; gives the whole result.
 
@@ -101,7 +111,7 @@ def wrong(result: Mapping[str, Any]) -> list[str]:
     return names
 
 
-def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = ()) -> Report:
+def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = ()) -> ReportPage:
     """Put a result into words, tables and charts."""
     found: Found = result["sections"]
     makers: dict[str, Callable[[Found], list[Part]]] = {
@@ -123,7 +133,7 @@ def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = (
         for title, make in makers.items()
         if (parts := make(found))
     ]
-    return Report(
+    return ReportPage(
         title="Quadweir: LSBench and its kin",
         summary=_summary(found),
         sections=sections,
@@ -137,7 +147,7 @@ def _failed(found: Found) -> list[Part]:
     if not failed:
         return []
     rows: list[list[Cell]] = [[name, why] for name, why in failed]
-    return [Table(title="Could not be measured", heading=["what", "why"], rows=rows)]
+    return [PageTable(title="Could not be measured", heading=["what", "why"], rows=rows)]
 
 
 def _told(given: Mapping[str, Any]) -> str:
@@ -200,7 +210,7 @@ def _functionality(found: Found) -> list[Part]:
                 cells.append(None)
             else:
                 is_right = result["answers"] > 0 and result["mismatch"] == 0
-                cells.append(Verdict(f"{result['answers']:,} answers", is_right))
+                cells.append(TargetResult(f"{result['answers']:,} answers", is_right))
         cells += [Published(fails.get(name, "runs")) for fails in workloads.RUNS_ELSEWHERE.values()]
         rows.append(cells)
     heading = ["query", "asks", "RSP-QL", "C-SPARQL", "CQELS-QL", *workloads.RUNS_ELSEWHERE]
@@ -208,7 +218,7 @@ def _functionality(found: Found) -> list[Part]:
         "The twelve queries of LSBench in each dialect, over some hundred triples at 100 a second, by "
         "the kernel alone; reached means that there are answers and all are the oracle's."
     )
-    return [Table(title="LSBench in three dialects", heading=heading, rows=rows, note=note)]
+    return [PageTable(title="LSBench in three dialects", heading=heading, rows=rows, note=note)]
 
 
 # Table 2 of paper 002: mismatch between engines at 100 elements a second, the larger of both ways.
@@ -233,7 +243,7 @@ def _correctness(found: Found) -> list[Part]:
         others: list[Cell] = [None if value is None else Published(value) for value in published]
         is_right = worst == 0 and all(row["size"] == row["other_size"] > 0 for row in rows)
         answers = sum(row["size"] for row in rows)
-        total.append([name, len(rows), answers, Verdict(f"{worst:.2f} %", is_right), *others])
+        total.append([name, len(rows), answers, TargetResult(f"{worst:.2f} %", is_right), *others])
         for rate in dict.fromkeys(row["rate"] for row in rows):
             here = [row for row in rows if row["rate"] == rate]
             detail.append(
@@ -259,7 +269,7 @@ def _correctness(found: Found) -> list[Part]:
             "blocks are single answers, periodic ones all answers of a report. Answers are equal "
             "if report instant, sign and solution are."
         ),
-        Table(
+        PageTable(
             title="Mismatch between Quadweir and the oracle, the largest of all runs",
             heading=["query", "runs", "answers", "mismatch",
                      *(f"{pair.rstrip(')')})" for pair in between)],
@@ -267,7 +277,7 @@ def _correctness(found: Found) -> list[Part]:
             note="Each run is one of: " + "; ".join(ways) + ". Published: mismatch in per cent "
             "between other engines at 100 elements a second, the larger of both ways.",
         ),
-        Table(
+        PageTable(
             title="Output sizes, and mismatch in per cent both ways: "
             "Quadweir against the oracle, and back",
             heading=["query", "rate", "triples", "oracle", "Quadweir", "eager", "eager, back",
@@ -307,7 +317,7 @@ def _throughput(found: Found) -> list[Part]:
                 [
                     name,
                     question.asks,
-                    rate if target is None else Verdict(rate, rate >= target),
+                    rate if target is None else TargetResult(rate, rate >= target),
                     result["least"],
                     result["most"],
                     target,
@@ -323,7 +333,9 @@ def _throughput(found: Found) -> list[Part]:
             parts.append(
                 Figure(chart=_speed_chart(workload, here, others), caption=_SPEED[workload])
             )
-        parts.append(Table(title=f"{workload}: input triples a second", heading=heading, rows=rows))
+        parts.append(
+            PageTable(title=f"{workload}: input triples a second", heading=heading, rows=rows)
+        )
     return parts
 
 
@@ -388,7 +400,7 @@ def _time_split(found: Found) -> list[Part]:
     return [
         Figure(chart=chart, caption="Of the run in the middle; shards work side by side, and the "
                "slowest counts."),
-        Table(
+        PageTable(
             title="Milliseconds of a batch, by what Spark says it did",
             heading=["query", "batch", "in shards", *phases],
             rows=rows,
@@ -537,7 +549,7 @@ def _queries(found: Found) -> list[Part]:
             "all engines fall linearly with the number of queries; in paper 004 ten times the "
             "queries halve the throughput.",
         ),
-        Table(
+        PageTable(
             title="Queries that differ in one constant",
             heading=["template", "queries", "triples/s", "one by one", "answers", "shards",
                      "seconds to make"],
@@ -583,7 +595,7 @@ def _peers(found: Found) -> list[Part]:
             "that this took more. What a query costs at all, from its start to its last answer over "
             "the small input, is in the table, in seconds.",
         ),
-        Table(
+        PageTable(
             title="Throughput, output size, and mismatch against Quadweir in the same dialect",
             heading=["query", "peer", "dialect", "seconds at first", "triples/s beyond", "least",
                      "most", "answers", "mismatch"],

@@ -27,7 +27,7 @@ from quadweir.bench.lsbench.parameters import STREAM_IRI
 from quadweir.bench.lsbench.tables import static_table
 from quadweir.bench.method import Effort, inputs_of
 from quadweir.bench.speed import lsbench_input, measured, of_users, runs_of, summary
-from quadweir.bench.suite import Piece, Workbench
+from quadweir.bench.suite import Benchmark, Workbench
 from quadweir.bench.tables import as_quads, at_rate, head
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.group import Group
@@ -75,7 +75,7 @@ QUICK: Final = Range(
 )
 
 
-def scaling(effort: Effort, span: Range) -> Iterator[Piece]:
+def scaling(effort: Effort, span: Range) -> Iterator[Benchmark]:
     """All of them."""
     yield from static_data(effort, span)
     yield from many_queries(span)
@@ -83,7 +83,7 @@ def scaling(effort: Effort, span: Range) -> Iterator[Piece]:
     yield from some_cores(effort, span)
 
 
-def static_data(effort: Effort, span: Range) -> Iterator[Piece]:
+def static_data(effort: Effort, span: Range) -> Iterator[Benchmark]:
     """The same queries over the streams and the static data of more and more users."""
     for name in span.asked:
         question = workloads.lsbench()[name]
@@ -94,10 +94,10 @@ def static_data(effort: Effort, span: Range) -> Iterator[Piece]:
 
             work = measured(question, effort, given)
             inputs = inputs_of(question, effort) | {"users": users}
-            yield Piece("static data", f"{name}, {users} users", inputs, work)
+            yield Benchmark("static data", f"{name}, {users} users", inputs, work)
 
 
-def window_sizes(effort: Effort, span: Range) -> Iterator[Piece]:
+def window_sizes(effort: Effort, span: Range) -> Iterator[Benchmark]:
     """Queries with longer and longer windows."""
     for name in ("Q4", "Q10"):
         for seconds in span.windows:
@@ -105,19 +105,19 @@ def window_sizes(effort: Effort, span: Range) -> Iterator[Piece]:
             question = replace(question, text=question.text.replace("15s", f"{seconds}s"))
             inputs = inputs_of(question, effort) | {"window": seconds}
             work = measured(question, effort, lsbench_input)
-            yield Piece("window size", f"{name}, {seconds} s", inputs, work)
+            yield Benchmark("window size", f"{name}, {seconds} s", inputs, work)
 
 
 # --- cores ------------------------------------------------------------------------------------
 
 
-def some_cores(effort: Effort, span: Range) -> Iterator[Piece]:
+def some_cores(effort: Effort, span: Range) -> Iterator[Benchmark]:
     """A join-heavy query on few cores, each in processes of its own that may use no others."""
     question = workloads.lsbench()["Q4"]
     for cores in span.cores:
         inputs = inputs_of(question, effort) | {"cores": cores}
         work = _on_cores(question.name, effort, cores)
-        yield Piece("cores", f"{question.name}, {cores}", inputs, work)
+        yield Benchmark("cores", f"{question.name}, {cores}", inputs, work)
 
 
 def _on_cores(name: str, effort: Effort, cores: int) -> Callable[[Workbench], Any]:
@@ -162,7 +162,7 @@ _PERSON: Final = "http://www.ins.cwi.nl/sib/person/p{}"
 _ASKED: Final = 984
 
 
-def many_queries(span: Range) -> Iterator[Piece]:
+def many_queries(span: Range) -> Iterator[Benchmark]:
     """Instances of one template that differ in a constant, in one group of the kernel, on one core."""
     templates = {
         "Q1, of one user": _ONE_USER,
@@ -171,7 +171,7 @@ def many_queries(span: Range) -> Iterator[Piece]:
     for name, text in templates.items():
         for count in span.queries:
             inputs = {"query": text, "count": count, "span": asdict(span)}
-            yield Piece("queries", f"{name}, {count}", inputs, _grouped(text, count, span))
+            yield Benchmark("queries", f"{name}, {count}", inputs, _grouped(text, count, span))
 
 
 def _grouped(text: str, count: int, span: Range) -> Callable[[Workbench], Any]:

@@ -41,7 +41,7 @@ PHOTO_TRIPLES: Final = 8
 
 @final
 @dataclass(frozen=True, slots=True)
-class Network:
+class SocialNetworkSize:
     """How large it is and how fast time goes in it.
 
     Attributes:
@@ -152,7 +152,7 @@ class Network:
 
 
 def write_streams(
-    network: Network, streams: Sequence[str], folder: Path, *, batches: int, triples: int
+    network: SocialNetworkSize, streams: Sequence[str], folder: Path, *, batches: int, triples: int
 ) -> int:
     """Write the streams of a query, `FILES` of each for every batch; gives the triples in a batch.
 

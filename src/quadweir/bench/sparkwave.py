@@ -19,7 +19,7 @@ from statistics import geometric_mean, median
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.bench.bsbm import LARGE, OFFER_TRIPLES, SMALL, STREAM, Shop, pattern
-from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.live import WARM_BATCHES, Throughput, measure_query
 from quadweir.bench.measure import machine
 from quadweir.errors import InternalError
@@ -39,7 +39,7 @@ _WINDOW: Final = 5
 
 @final
 @dataclass(frozen=True, slots=True)
-class Size:
+class SparkwaveSize:
     """How much is measured.
 
     Attributes:
@@ -57,7 +57,7 @@ class Size:
     static: tuple[int, ...] = (0, 20_000, 100_000, 1_000_000)
 
 
-QUICK: Final = Size(offers=5_000, batches=1, rounds=1, windows=(1, 5), static=(0, 20_000))
+QUICK: Final = SparkwaveSize(offers=5_000, batches=1, rounds=1, windows=(1, 5), static=(0, 20_000))
 
 
 @final
@@ -127,7 +127,7 @@ class Measured:
         self,
         spark: SparkSession,
         folder: Path,
-        size: Size,
+        size: SparkwaveSize,
         on_step: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._spark = spark
@@ -232,12 +232,12 @@ class Measured:
 # --- sections -----------------------------------------------------------------------------------
 
 
-def windows(size: Size) -> list[Case]:
+def windows(size: SparkwaveSize) -> list[Case]:
     """Pattern 1 over windows of growing length: the paper's Figures 7 and 8."""
     return [Case(shop=Shop(SMALL), seconds=seconds) for seconds in size.windows]
 
 
-def patterns(size: Size) -> list[Case]:
+def patterns(size: SparkwaveSize) -> list[Case]:
     """Patterns 2 and 3 over the shortest and the longest window."""
     return [
         Case(number=number, shop=Shop(SMALL), seconds=seconds)
@@ -246,7 +246,7 @@ def patterns(size: Size) -> list[Case]:
     ]
 
 
-def schemas(_size: Size) -> list[Case]:
+def schemas(_size: SparkwaveSize) -> list[Case]:
     """Pattern 1 for classes with none to all of a small and a large schema below them."""
     return [
         Case(shop=shop, level=level, seconds=_WINDOW, ways=(ENTAILED, IN_PLACE))
@@ -255,7 +255,7 @@ def schemas(_size: Size) -> list[Case]:
     ]
 
 
-def static_data(size: Size) -> list[Case]:
+def static_data(size: SparkwaveSize) -> list[Case]:
     """Patterns 2 and 3 with growing static data: the paper's Figure 9."""
     return [
         Case(number=number, shop=Shop(SMALL), seconds=1, static=triples, ways=(ENTAILED, IN_PLACE))
@@ -264,7 +264,7 @@ def static_data(size: Size) -> list[Case]:
     ]
 
 
-def flatness(size: Size) -> list[Case]:
+def flatness(size: SparkwaveSize) -> list[Case]:
     """The ends of schemas and static data alone, with entailment alone, side by side."""
     ways = (ENTAILED,)
     trees = [Case(shop=Shop(tree), level=0, seconds=_WINDOW, ways=ways) for tree in (SMALL, LARGE)]
@@ -275,7 +275,7 @@ def flatness(size: Size) -> list[Case]:
     ]
 
 
-SECTIONS: Final[dict[str, Callable[[Size], list[Case]]]] = {
+SECTIONS: Final[dict[str, Callable[[SparkwaveSize], list[Case]]]] = {
     "windows": windows,
     "patterns": patterns,
     "schemas": schemas,
@@ -287,13 +287,13 @@ SECTIONS: Final[dict[str, Callable[[Size], list[Case]]]] = {
 def run(
     sections: Sequence[str] = tuple(SECTIONS),
     *,
-    size: Size | None = None,
+    size: SparkwaveSize | None = None,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Measure sections; `merged` sets what comes out beside its targets."""
     from quadweir.runtime.spark.session import build
 
-    size, about = size or Size(), machine()
+    size, about = size or SparkwaveSize(), machine()
     found: list[Point] = []
     on_step("starting Spark")
     spark = build(app_name="quadweir-bench", master="local[2]", shards=2)
@@ -342,22 +342,22 @@ def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _figures(points: Sequence[Point]) -> dict[str, list[Figure]]:
+def _figures(points: Sequence[Point]) -> dict[str, list[Measurement]]:
     """Set what was measured beside its targets."""
-    found: dict[str, list[Figure]] = {}
+    found: dict[str, list[Measurement]] = {}
     for each in points:
         own = found.setdefault(each.section, [])
         note = f"{each.answers:,} answers, {each.memory_mib[ENTAILED]:,} MiB"
         rate = each.rates[ENTAILED]
-        own.append(Figure(each.name, rate, "triples/s", at_least=_LEAST, note=note))
+        own.append(Measurement(each.name, rate, "triples/s", at_least=_LEAST, note=note))
         if IN_PLACE in each.rates:
             cost = rate / each.rates[IN_PLACE]
-            own.append(Figure(f"  beside {IN_PLACE}", cost, "x", at_least=_RATIO))
+            own.append(Measurement(f"  beside {IN_PLACE}", cost, "x", at_least=_RATIO))
         if IN_STREAM in each.rates:
             ratio = each.offers[ENTAILED] / each.offers[IN_STREAM]
             note = f"by triples {rate / each.rates[IN_STREAM]:.2f}"
             name = f"  beside {IN_STREAM}, by offers"
-            own.append(Figure(name, ratio, "x", at_least=_RATIO, note=note))
+            own.append(Measurement(name, ratio, "x", at_least=_RATIO, note=note))
     for name, own in found.items():
         costs = [
             each.rates[ENTAILED] / each.rates[IN_PLACE]
@@ -368,7 +368,7 @@ def _figures(points: Sequence[Point]) -> dict[str, list[Figure]]:
             # One by one they differ by more than entailment costs.
             note = f"{min(costs):.2f} to {max(costs):.2f}"
             told = f"all {len(costs)} beside {IN_PLACE}, geometric mean"
-            own.append(Figure(told, geometric_mean(costs), "x", at_least=_RATIO, note=note))
+            own.append(Measurement(told, geometric_mean(costs), "x", at_least=_RATIO, note=note))
     ends = [each for each in points if each.section == "flatness"]
     for number in sorted({each.pattern for each in ends}):
         few, *_, many = (each for each in ends if each.pattern == number)
@@ -377,7 +377,7 @@ def _figures(points: Sequence[Point]) -> dict[str, list[Figure]]:
         else:
             name = f"pattern {number}, {many.static:,} / {few.static:,} static"
         ratio = many.rates[ENTAILED] / few.rates[ENTAILED]
-        found["flatness"].append(Figure(name, ratio, "x", at_least=_RATIO))
+        found["flatness"].append(Measurement(name, ratio, "x", at_least=_RATIO))
     return found
 
 
@@ -387,9 +387,9 @@ def sized(
     offers: int | None = None,
     rounds: int | None = None,
     windows: Sequence[int] = (),
-) -> Size:
+) -> SparkwaveSize:
     """The size that was asked for."""
-    size = QUICK if quick else Size()
+    size = QUICK if quick else SparkwaveSize()
     if offers is not None:
         size = replace(size, offers=offers)
     if windows:

@@ -22,13 +22,13 @@ from quadweir.bench.lsbench.parameters import Parameters
 from quadweir.bench.lsbench.tables import static_table
 from quadweir.bench.method import Effort, inputs_of
 from quadweir.bench.peers import Quadweir
-from quadweir.bench.suite import Piece, Workbench
+from quadweir.bench.suite import Benchmark, Workbench
 from quadweir.bench.tables import at_rate, head, write_batches, write_static
 from quadweir.bench.waits import ANSWERED, PASSED, waits_of
 from quadweir.bench.workloads import Question
 
 
-def performance(effort: Effort) -> Iterator[Piece]:
+def performance(effort: Effort) -> Iterator[Benchmark]:
     """Comparable maximum execution throughput: input over time, as fast as it goes."""
     for workload, questions, given in (
         ("LSBench", workloads.lsbench(), lsbench_input),
@@ -37,9 +37,11 @@ def performance(effort: Effort) -> Iterator[Piece]:
         for name, question in questions.items():
             if name in effort.measured:
                 work = measured(question, effort, given)
-                yield Piece("performance", f"{workload} {name}", inputs_of(question, effort), work)
+                yield Benchmark(
+                    "performance", f"{workload} {name}", inputs_of(question, effort), work
+                )
     question = workloads.taxi()
-    yield Piece(
+    yield Benchmark(
         "performance", "taxi", inputs_of(question, effort), _measured_whole(question, effort)
     )
 
@@ -189,7 +191,7 @@ def _measured_whole(question: Question, effort: Effort) -> Callable[[Workbench],
     return run
 
 
-def latency(seconds: int) -> Iterator[Piece]:
+def latency(seconds: int) -> Iterator[Benchmark]:
     """From an element's arrival in a folder to its answer in a file, on the live path."""
 
     def run(bench: Workbench) -> dict[str, list[float]]:
@@ -200,4 +202,4 @@ def latency(seconds: int) -> Iterator[Piece]:
             }
         return {name: [round(each, 2) for each in waits] for name, waits in found.items()}
 
-    yield Piece("latency", "arrival to answer", {"seconds": seconds}, run)
+    yield Benchmark("latency", "arrival to answer", {"seconds": seconds}, run)

@@ -82,7 +82,7 @@ class Workbench:
         done.touch()
 
 
-class Work(Protocol):
+class BenchmarkFunction(Protocol):
     """What a piece does."""
 
     def __call__(self, bench: Workbench, /) -> Any:
@@ -92,7 +92,7 @@ class Work(Protocol):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Benchmark:
     """Something to measure.
 
     Attributes:
@@ -105,7 +105,7 @@ class Piece:
     section: str
     name: str
     inputs: Mapping[str, Any]
-    work: Work
+    work: BenchmarkFunction
 
     @property
     def key(self) -> str:
@@ -128,11 +128,11 @@ def fingerprint(*about: Any) -> str:
 
 
 def run(
-    pieces: Iterable[Piece],
+    pieces: Iterable[Benchmark],
     folder: Path,
     bench: Workbench,
     *,
-    on_piece: Callable[[Piece, bool], None] = lambda _piece, _known: None,
+    on_piece: Callable[[Benchmark, bool], None] = lambda _piece, _known: None,
 ) -> dict[str, list[dict[str, Any]]]:
     """Do the pieces that have not been done; gives the results by section.
 

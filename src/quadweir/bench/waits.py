@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.kernel_pipeline import Measurement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +31,7 @@ ANSWERED: Final = "eager query"
 IN_EXECUTORS: Final = "eager query in executors"
 
 
-def compare_waits(spark: SparkSession, folder: Path, seconds: int) -> Iterator[Figure]:
+def compare_waits(spark: SparkSession, folder: Path, seconds: int) -> Iterator[Measurement]:
     """Compare how long elements wait, with batches at once and with one every so often."""
     for trigger, every in _TRIGGERS.items():
         medians = {}
@@ -39,14 +39,14 @@ def compare_waits(spark: SparkSession, folder: Path, seconds: int) -> Iterator[F
             waits = waits_of(name, spark, folder / trigger, seconds, every=every)
             medians[name] = waits[len(waits) // 2]
             within = f"95 % within {waits[len(waits) * 95 // 100]:,.0f} ms"
-            yield Figure(
+            yield Measurement(
                 f"{name}, {trigger}, median latency",
                 medians[name],
                 "ms",
                 note=f"{len(waits):,} elements, {within}",
             )
         for name, most in ((ANSWERED, 2.0), (IN_EXECUTORS, None)):
-            yield Figure(
+            yield Measurement(
                 f"{name} / {PASSED}, {trigger}, median latency",
                 medians[name] / medians[PASSED],
                 "x",

@@ -10,7 +10,7 @@ from typing import Final, final
 import pyarrow as pa
 
 from quadweir.bench import taxis, weather
-from quadweir.bench.lsbench.network import Network, make_network
+from quadweir.bench.lsbench.network import FriendNetwork, make_network
 from quadweir.bench.lsbench.parameters import STREAM_IRI, Parameters
 from quadweir.bench.lsbench.tables import make_tables, static_table
 
@@ -149,7 +149,7 @@ def lsbench_data(parameters: Parameters, *questions: Question) -> Data:
     return Data(lsbench_streams(network, *questions), static_table(network))
 
 
-def lsbench_streams(network: Network, *questions: Question) -> dict[str, pa.Table]:
+def lsbench_streams(network: FriendNetwork, *questions: Question) -> dict[str, pa.Table]:
     """The streams that questions read, by their IRIs."""
     read = {iri.removeprefix(STREAM_IRI) for question in questions for iri in question.streams}
     return {STREAM_IRI + name: table for name, table in make_tables(network, sorted(read)).items()}

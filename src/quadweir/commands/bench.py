@@ -314,7 +314,7 @@ def ndw(
     from dataclasses import replace
 
     from quadweir.bench.kernel import as_text
-    from quadweir.bench.ndw.bench import QUICK, SECTIONS, Size, run
+    from quadweir.bench.ndw.bench import QUICK, SECTIONS, NdwSize, run
     from quadweir.bench.ndw.report import build as build_report
     from quadweir.bench.page import write
     from quadweir.kafkaclient import check_broker
@@ -327,7 +327,8 @@ def ndw(
         check_broker(kafka)
     given = {"seconds": seconds, "live_seconds": live_seconds, "every_ms": trigger_ms}
     size = replace(
-        QUICK if quick else Size(), **{key: each for key, each in given.items() if each is not None}
+        QUICK if quick else NdwSize(),
+        **{key: each for key, each in given.items() if each is not None},
     )
     console = stderr_console()
     with console.status("starting Spark") as status:

@@ -15,7 +15,7 @@ from quadweir.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from quadweir.bench.peer_process import ProcessPeer
-    from quadweir.bench.suite import Piece
+    from quadweir.bench.suite import Benchmark
 
 
 def report(
@@ -74,7 +74,7 @@ def report(
         task = progress.add_task("", total=len(all_pieces(plan, chosen, more=more)))
         begun = 0
 
-        def tell(piece: Piece, known: bool) -> None:
+        def tell(piece: Benchmark, known: bool) -> None:
             nonlocal begun
             words = f"{piece.section}: {piece.name}"
             progress.update(task, completed=begun, description=words)

@@ -53,7 +53,7 @@ class Conversion:
 
 @final
 @dataclass(slots=True)
-class Outcome:
+class ConversionOutcome:
     """What became of a file: how many quads were written, and what could not be read."""
 
     quads: int = 0
@@ -66,7 +66,7 @@ def convert(
     *,
     on_bad: Callable[[BadQuad], None] = lambda _: None,
     on_bytes: Callable[[int], None] = lambda _: None,
-) -> Outcome:
+) -> ConversionOutcome:
     """Convert a file; the target appears only when it is complete.
 
     Args:
@@ -80,7 +80,7 @@ def convert(
     """
     if job.target is not None and job.target.resolve() == job.source.resolve():
         raise UsageError("source and target are the same file")
-    outcome = Outcome()
+    outcome = ConversionOutcome()
 
     def bad(item: BadQuad) -> None:
         outcome.bad += 1
@@ -112,7 +112,7 @@ def _chained(first: ox.Quad, rest: Iterator[ox.Quad]) -> Iterator[ox.Quad]:
     yield from rest
 
 
-def _counted(quads: Iterator[ox.Quad], outcome: Outcome) -> Iterator[ox.Quad]:
+def _counted(quads: Iterator[ox.Quad], outcome: ConversionOutcome) -> Iterator[ox.Quad]:
     for quad in quads:
         outcome.quads += 1
         yield quad

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-METRICS: Final = "quadweir"
+DEMO_METRICS: Final = "quadweir"
 """The name under which a query observes `triples`, and `used`, the number of records that it could
 use (see `DataFrame.observe`)."""
 
@@ -30,10 +30,10 @@ _NO_WATERMARK: Final = "1970-01-01T00:00:00.000Z"
 
 @final
 @dataclass(slots=True)
-class Meter:
+class ProgressMeter:
     """Adds up what Spark reports of each batch.
 
-    >>> meter = Meter(names=("flow",))
+    >>> meter = ProgressMeter(names=("flow",))
     >>> meter.add({"batchId": 0, "durationMs": {"triggerExecution": 90},
     ...            "sources": [{"numInputRows": 20}], "eventTime": {},
     ...            "observedMetrics": {"quadweir": {"triples": 95, "used": 19}}}, 1.0)
@@ -69,7 +69,7 @@ class Meter:
         self.batch_ms.append(progress["durationMs"]["triggerExecution"])
         for name, count in zip(self.names, rows, strict=True):
             self.records[name] += count
-        observed = progress.get("observedMetrics", {}).get(METRICS) or {}
+        observed = progress.get("observedMetrics", {}).get(DEMO_METRICS) or {}
         self.triples += observed.get("triples") or 0
         # A batch of which nothing could be used observes nothing, rather than zero.
         self.bad += sum(rows) - (observed.get("used") or 0)
@@ -115,7 +115,7 @@ class Dashboard:
         prefixes: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.meter = Meter(names=tuple(names))
+        self.meter = ProgressMeter(names=tuple(names))
         self._title = title
         self._prefixes = dict(prefixes or {})
         self._clock = clock

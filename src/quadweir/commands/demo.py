@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from quadweir.commands.dashboard import Dashboard, Meter
-    from quadweir.commands.demoquery import Question
+    from quadweir.commands.dashboard import Dashboard, ProgressMeter
+    from quadweir.commands.demoquery import JamQuery
 
 BASE: Final = "http://example.org/motorway/"
 QUANTITIES: Final = ("flow", "speed")
@@ -185,11 +185,11 @@ def _warm_up(spark: SparkSession, folder: Path, interrupts: Interrupts) -> None:
         shutil.rmtree(folder)
 
 
-def _question(spark: SparkSession, output: Path) -> Question:
+def _question(spark: SparkSession, output: Path) -> JamQuery:
     """Ask about the stream whose files are in a folder."""
-    from quadweir.commands.demoquery import Question
+    from quadweir.commands.demoquery import JamQuery
 
-    return Question(
+    return JamQuery(
         spark,
         BASE + QUANTITIES[-1],
         output / _RDF / QUANTITIES[-1],
@@ -205,7 +205,7 @@ def _start(
     from pyspark.sql import functions as F
 
     from quadweir import rows
-    from quadweir.commands.dashboard import METRICS
+    from quadweir.commands.dashboard import DEMO_METRICS
     from quadweir.sinks.files import FileSink
     from quadweir.sinks.lines import LineFormat
     from quadweir.sinks.start import Split, start
@@ -216,7 +216,7 @@ def _start(
     )
     statements = observe_streams(flow, speed)
     watched = statements.observe(
-        METRICS,
+        DEMO_METRICS,
         F.count(F.lit(1)).alias("triples"),
         # Each reading that could be used has one type.
         F.count_if(F.col(rows.PREDICATE) == f"<{RDF.type}>").alias("used"),
@@ -294,7 +294,7 @@ def _latest(folder: Path) -> str:
 def _watch(
     query: StreamingQuery,
     dashboard: Dashboard,
-    question: Question,
+    question: JamQuery,
     total: int,
     output: Path,
     interrupts: Interrupts,
@@ -351,7 +351,7 @@ def _count_lines(path: Path) -> int:
 
 
 def _summarise(
-    meter: Meter, seconds: float, output: Path, question: Question, complete: bool
+    meter: ProgressMeter, seconds: float, output: Path, question: JamQuery, complete: bool
 ) -> Summary:
     return Summary(
         records=meter.records,

@@ -24,7 +24,7 @@ _MOST_SHOWN: Final = 5
 
 @final
 @dataclass
-class Question:
+class JamQuery:
     """Where cars crawl: `bench/queries/jams.rq`, over the stream of speeds as it is written.
 
     Attributes:

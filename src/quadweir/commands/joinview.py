@@ -13,7 +13,7 @@ from quadweir.times import format_time
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-METRICS: Final = "quadweir_join_"
+JOIN_METRICS: Final = "quadweir_join_"
 """As in `runtime.joins`, which brings Spark along."""
 _MOST_KEYS: Final = 10
 # As in the kernel: nothing is known yet.
@@ -60,11 +60,11 @@ def read_reports(progress: Mapping[str, Any]) -> list[JoinReport]:
     found = []
     for name, told in sorted(progress.get("observedMetrics", {}).items()):
         # A batch without rows observes nothing.
-        if name.startswith(METRICS) and told.get("held") is not None:
+        if name.startswith(JOIN_METRICS) and told.get("held") is not None:
             windows = [one for text in told.get("windows") or () for one in json.loads(text)]
             windows.sort(key=lambda one: -(one["child_records"] + one["parent_records"]))
             totals = {key: value for key, value in told.items() if isinstance(value, int)}
-            found.append(JoinReport(name.removeprefix(METRICS), totals, windows))
+            found.append(JoinReport(name.removeprefix(JOIN_METRICS), totals, windows))
     return found
 
 

@@ -13,7 +13,7 @@ from quadweir.errors import UsageError
 
 if TYPE_CHECKING:
     from quadweir.bench.lsbench.parameters import Parameters
-    from quadweir.commands.outlets import Outlet
+    from quadweir.commands.replayoutputs import ReplayOutput
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The social network of LSBench."
@@ -155,37 +155,37 @@ def _play(folder: Path, rate: float, to: str) -> None:
     from quadweir.bench.lsbench.play import play
     from quadweir.sources.clock import SystemClock
 
-    outlets = {stream: _outlet(to, number, stream) for number, stream in enumerate(STREAMS)}
+    outputs = {stream: _output(to, number, stream) for number, stream in enumerate(STREAMS)}
     clock = SystemClock()
     console = stderr_console()
     try:
-        for stream, outlet in outlets.items():
+        for stream, output in outputs.items():
             console.print(f"{stream}: {_target(to, STREAMS.index(stream), stream)}")
-            outlet.open()
+            output.open()
         begun = clock.now_ms()
         sent = play(
             folder,
             rate,
-            {stream: outlet.send for stream, outlet in outlets.items()},
+            {stream: output.send for stream, output in outputs.items()},
             now_ms=clock.now_ms,
             wait_until=clock.wait_until,
-            tick_ms=max(outlet.tick_ms for outlet in outlets.values()),
+            tick_ms=max(output.tick_ms for output in outputs.values()),
         )
     finally:
-        for outlet in outlets.values():
-            outlet.close()
+        for output in outputs.values():
+            output.close()
     console.print(f"played {sent:,} triples in {(clock.now_ms() - begun) / 1000:.1f} s")
 
 
-def _outlet(to: str, number: int, stream: str) -> Outlet:
-    from quadweir.commands.outlets import outlet_for
+def _output(to: str, number: int, stream: str) -> ReplayOutput:
+    from quadweir.commands.replayoutputs import output_for
 
     if to == "-":
         raise UsageError(
             "standard output cannot take five streams",
             hint="Name a folder, a first TCP port or a prefix of Kafka topics.",
         )
-    return outlet_for(_target(to, number, stream), ".stream")
+    return output_for(_target(to, number, stream), ".stream")
 
 
 def _target(to: str, number: int, stream: str) -> str:

@@ -161,7 +161,7 @@ def begin(
         streams,
         base=options.base,
         host=joins,
-        elements=Elements(lambda _: "") if is_timed else None,
+        elements=ElementRule(lambda _: "") if is_timed else None,
         run=str(checkpoint.absolute()),
     )
     if options.explain:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.sources.streamfiles import DeadLetter, Element
     from quadweir.terms import Quad
-    from quadweir.testing import Answer, Oracle, Run
+    from quadweir.testing import Answer, Oracle, OracleRun
 
 # How many bad records and late elements are named one by one.
 _MOST_NAMED = 5
@@ -530,7 +530,7 @@ def _oracle(asked: _Asked, *, tell: bool) -> Oracle:
 
 def _run_oracle(
     asked: _Asked, bad: list[DeadLetter] | None, engine: Engine | None, *, tell: bool
-) -> Run:
+) -> OracleRun:
     feed = asked.elements(bad, engine)
     return _oracle(asked, tell=tell).run(_with_doubts(feed) if tell else feed)
 

@@ -76,7 +76,7 @@ def run(asked: LiveQuery) -> None:
     from quadweir.runtime.query import ANSWERS
     from quadweir.runtime.spark.session import build
     from quadweir.sinks.start import wait
-    from quadweir.testing.recorded import Recorded, reach_ms
+    from quadweir.testing.recorded import RecordedElements, reach_ms
     from quadweir.testing.sampling import Sampled, SampledSink
 
     with ExitStack() as stack:
@@ -126,7 +126,7 @@ def run(asked: LiveQuery) -> None:
             sink = SampledSink(sink, sampled, through)
         elif asked.reasons is not None and record is not None:
             reach = reach_ms(registered.query)
-            sink = WhySink(sink, asked.reasons, Recorded(record), reach, through)
+            sink = WhySink(sink, asked.reasons, RecordedElements(record), reach, through)
         registered.start(
             sink,
             checkpoint=checkpoint,

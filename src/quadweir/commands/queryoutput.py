@@ -135,10 +135,12 @@ class Target:
         return FileSink(Path(self.output), self.line_format)
 
 
-def write_bounded(target: Target, registered: RegisteredQuery, *, answers: DataFrame) -> Written:
+def write_bounded(
+    target: Target, registered: RegisteredQuery, *, answers: DataFrame
+) -> PendingAnswers:
     """Compute the answers of a bounded run and write them down beside the output.
 
-    They are put in place by `Written.publish`, so that a run that fails leaves no half of them.
+    They are put in place by `PendingAnswers.publish`, so that a run that fails leaves no half of them.
     """
     from quadweir import rows
     from quadweir.sinks.answerlines import header
@@ -158,7 +160,7 @@ def write_bounded(target: Target, registered: RegisteredQuery, *, answers: DataF
         sink = target.kafka(registered.query.name or "query")
         sink.prepare()
         sink.write(frame, Batch(0, ""))
-        return Written(target, None, None)
+        return PendingAnswers(target, None, None)
     scratch = Path(tempfile.mkdtemp(prefix="quadweir-query-"))
     lines = with_line(frame, target.line_format).select(*order).repartition(1)
     if not is_ordered(registered.query):
@@ -166,12 +168,12 @@ def write_bounded(target: Target, registered: RegisteredQuery, *, answers: DataF
         lines = lines.sortWithinPartitions(*order)
     lines.select(rows.LINE).write.mode("overwrite").text(str(scratch / "lines"))
     first = header(frame, tabs=target.form == "tsv") if target.form in ("csv", "tsv") else None
-    return Written(target, scratch, first)
+    return PendingAnswers(target, scratch, first)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Written:
+class PendingAnswers:
     """Answers that were computed and wait to be put in place."""
 
     target: Target

@@ -16,7 +16,7 @@ from quadweir.errors import UsageError
 from quadweir.private import make_folder
 from quadweir.sinks.base import Sink
 from quadweir.testing.frames import answers_from_rows
-from quadweir.testing.recorded import Recorded
+from quadweir.testing.recorded import RecordedElements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,7 +67,7 @@ class WhySink(Sink):
 
     sink: Sink
     reasons: Reasons
-    recorded: Recorded
+    recorded: RecordedElements
     reach_ms: int
     through: Callable[[], int | None]
 

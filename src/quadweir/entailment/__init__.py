@@ -5,7 +5,7 @@ down to what the patterns can use, and for each pattern the kinds of statements 
 Read `schema.py` first, then `table.py`.
 """
 
-from quadweir.entailment.schema import Axiom, Kind, Schema, SchemaWarning
+from quadweir.entailment.schema import Axiom, AxiomKind, Schema, SchemaWarning
 from quadweir.entailment.table import Derived, End, Table
 
-__all__ = ["Axiom", "Derived", "End", "Kind", "Schema", "SchemaWarning", "Table"]
+__all__ = ["Axiom", "Derived", "End", "AxiomKind", "Schema", "SchemaWarning", "Table"]

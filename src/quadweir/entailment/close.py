@@ -12,7 +12,7 @@ from typing import TypeAlias, final
 
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.entailment.needs import Needs, needs_of_static, needs_of_windows
-from quadweir.entailment.schema import TYPE, Kind, Schema
+from quadweir.entailment.schema import TYPE, AxiomKind, Schema
 from quadweir.entailment.table import Derived, End, Table, closure
 from quadweir.errors import UnsupportedError
 from quadweir.terms import IRI, Quad, Resource, Term
@@ -34,7 +34,7 @@ def refuse_transitive(schema: Schema, query: ContinuousQuery) -> None:
             span = next(
                 axiom.span
                 for axiom in schema.axioms
-                if axiom.subject == each and axiom.kind is Kind.TRANSITIVE
+                if axiom.subject == each and axiom.kind is AxiomKind.TRANSITIVE
             )
             raise UnsupportedError(
                 f"the schema makes {each} transitive{through} and the query asks for {asked} in a "
@@ -92,8 +92,8 @@ def static_closure(schema: Schema, query: ContinuousQuery) -> StaticClosure | No
 def close(quads: Iterable[Quad], table: Table, transitive: Collection[IRI] = ()) -> Iterator[Quad]:
     """Give quads and what follows from them, in the same graph; a triple may come twice.
 
-    >>> from quadweir.entailment.schema import Axiom, Kind
-    >>> table = Table.of(Schema((Axiom(Kind.SYMMETRIC, IRI("urn:p"), IRI("urn:p")),)))
+    >>> from quadweir.entailment.schema import Axiom, AxiomKind
+    >>> table = Table.of(Schema((Axiom(AxiomKind.SYMMETRIC, IRI("urn:p"), IRI("urn:p")),)))
     >>> [str(quad) for quad in close([Quad(IRI("urn:a"), IRI("urn:p"), IRI("urn:b"))], table)]
     ['<urn:a> <urn:p> <urn:b> .', '<urn:b> <urn:p> <urn:a> .']
     """

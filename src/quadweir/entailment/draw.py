@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-from quadweir.entailment.network import EpsilonNetwork, Link, NetworkNode
+from quadweir.entailment.network import EpsilonNetwork, NetworkLink, NetworkNode
 from quadweir.errors import LimitError
 
 _PREFIXES: Final = {
@@ -181,13 +181,15 @@ def _drawing(network: EpsilonNetwork, names: Names, top: int) -> tuple[list[str]
 
 
 def _distinct(
-    links: Iterable[Link], place_of: dict[NetworkNode, int]
+    links: Iterable[NetworkLink], place_of: dict[NetworkNode, int]
 ) -> list[tuple[int, str, int]]:
     found = ((place_of[link.source], link.kind, place_of[link.target]) for link in links)
     return list(dict.fromkeys(found))
 
 
-def _levels(count: int, place_of: dict[NetworkNode, int], links: Iterable[Link]) -> list[int]:
+def _levels(
+    count: int, place_of: dict[NetworkNode, int], links: Iterable[NetworkLink]
+) -> list[int]:
     """Put every node to the right of those that lead to it, as far as there are no cycles."""
     levels = [0] * count
     # Inverses lead to each other; which of them stands further left does not matter.

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
-from quadweir.entailment.schema import TYPE, Class, Kind, Schema
+from quadweir.entailment.schema import TYPE, AxiomKind, Class, Schema
 from quadweir.entailment.table import Derived, End, Table
 
 
@@ -28,7 +28,7 @@ class NetworkNode:
 
 @final
 @dataclass(frozen=True, slots=True, order=True)
-class Link:
+class NetworkLink:
     """What is handed from one node to another: S, O, SO or OS."""
 
     source: NetworkNode
@@ -42,7 +42,7 @@ class EpsilonNetwork:
     """Nodes and links, each once, in order."""
 
     nodes: tuple[NetworkNode, ...]
-    links: tuple[Link, ...]
+    links: tuple[NetworkLink, ...]
 
     @staticmethod
     def full(schema: Schema) -> EpsilonNetwork:
@@ -77,7 +77,9 @@ class EpsilonNetwork:
         )
 
 
-def _network(nodes: list[NetworkNode], links: Iterator[Link] | list[Link]) -> EpsilonNetwork:
+def _network(
+    nodes: list[NetworkNode], links: Iterator[NetworkLink] | list[NetworkLink]
+) -> EpsilonNetwork:
     return EpsilonNetwork(tuple(sorted(set(nodes))), tuple(sorted(set(links))))
 
 
@@ -89,25 +91,25 @@ def _class(each: object) -> NetworkNode:
     return NetworkNode(True, str(each))
 
 
-def _axiom_links(schema: Schema) -> Iterator[Link]:
+def _axiom_links(schema: Schema) -> Iterator[NetworkLink]:
     for each in schema.axioms:
         match each.kind:
-            case Kind.SUBCLASS:
-                yield Link(_class(each.subject), "S", _class(each.object))
-            case Kind.DOMAIN:
-                yield Link(_property(each.subject), "S", _class(each.object))
-            case Kind.RANGE:
-                yield Link(_property(each.subject), "O", _class(each.object))
-            case Kind.SUBPROPERTY:
-                yield Link(_property(each.subject), "SO", _property(each.object))
-            case Kind.INVERSE | Kind.SYMMETRIC:
-                yield Link(_property(each.subject), "OS", _property(each.object))
-                yield Link(_property(each.object), "OS", _property(each.subject))
-            case Kind.TRANSITIVE:
+            case AxiomKind.SUBCLASS:
+                yield NetworkLink(_class(each.subject), "S", _class(each.object))
+            case AxiomKind.DOMAIN:
+                yield NetworkLink(_property(each.subject), "S", _class(each.object))
+            case AxiomKind.RANGE:
+                yield NetworkLink(_property(each.subject), "O", _class(each.object))
+            case AxiomKind.SUBPROPERTY:
+                yield NetworkLink(_property(each.subject), "SO", _property(each.object))
+            case AxiomKind.INVERSE | AxiomKind.SYMMETRIC:
+                yield NetworkLink(_property(each.subject), "OS", _property(each.object))
+                yield NetworkLink(_property(each.object), "OS", _property(each.subject))
+            case AxiomKind.TRANSITIVE:
                 pass  # no link: nothing follows from one statement
 
 
-def _table_links(table: Table) -> Iterator[Link]:
+def _table_links(table: Table) -> Iterator[NetworkLink]:
     for predicate, found in table.predicates.items():
         for derived in found:
             yield from _derived_links(_property(predicate), derived)
@@ -116,18 +118,18 @@ def _table_links(table: Table) -> Iterator[Link]:
             yield from _derived_links(_class(one), derived)
 
 
-def _derived_links(source: NetworkNode, derived: Derived) -> Iterator[Link]:
+def _derived_links(source: NetworkNode, derived: Derived) -> Iterator[NetworkLink]:
     ends = (derived.subject, derived.object)
     if derived.predicate == TYPE and not isinstance(derived.object, End):
         if isinstance(derived.subject, End):
-            yield Link(source, _letter(derived.subject), _class(derived.object))
+            yield NetworkLink(source, _letter(derived.subject), _class(derived.object))
         return
     if all(isinstance(each, End) for each in ends):
-        yield Link(source, "".join(map(_letter, ends)), _property(derived.predicate))
+        yield NetworkLink(source, "".join(map(_letter, ends)), _property(derived.predicate))
     elif isinstance(derived.subject, End):
-        yield Link(source, _letter(derived.subject), _property(derived.predicate))
+        yield NetworkLink(source, _letter(derived.subject), _property(derived.predicate))
     elif isinstance(derived.object, End):
-        yield Link(source, _letter(derived.object), _property(derived.predicate))
+        yield NetworkLink(source, _letter(derived.object), _property(derived.predicate))
 
 
 def _letter(atom: End | Class) -> str:

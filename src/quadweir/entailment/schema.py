@@ -23,7 +23,7 @@ Class: TypeAlias = IRI | BlankNode
 TYPE: Final = IRI(RDF.type)
 
 
-class Kind(StrEnum):
+class AxiomKind(StrEnum):
     """What an axiom says of its subject."""
 
     SUBCLASS = "rdfs:subClassOf"
@@ -40,17 +40,17 @@ class Kind(StrEnum):
 class Axiom:
     """One statement of a schema; symmetric and transitive properties stand on both sides.
 
-    >>> str(Axiom(Kind.SUBCLASS, IRI("urn:cat"), IRI("urn:animal")))
+    >>> str(Axiom(AxiomKind.SUBCLASS, IRI("urn:cat"), IRI("urn:animal")))
     '<urn:cat> rdfs:subClassOf <urn:animal>'
     """
 
-    kind: Kind
+    kind: AxiomKind
     subject: Class
     object: Class
     span: Span | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        if self.kind in (Kind.SYMMETRIC, Kind.TRANSITIVE):
+        if self.kind in (AxiomKind.SYMMETRIC, AxiomKind.TRANSITIVE):
             return f"{self.subject} a {self.kind}"
         return f"{self.subject} {self.kind} {self.object}"
 
@@ -105,52 +105,59 @@ class Schema:
     @cached_property
     def superclasses(self) -> Mapping[Class, tuple[Class, ...]]:
         """For each class the classes said to be above it."""
-        return _by_subject(each for each in self.axioms if each.kind is Kind.SUBCLASS)
+        return _by_subject(each for each in self.axioms if each.kind is AxiomKind.SUBCLASS)
 
     @cached_property
     def superproperties(self) -> Mapping[IRI, tuple[IRI, ...]]:
         """For each property the properties said to be above it."""
-        return _properties(each for each in self.axioms if each.kind is Kind.SUBPROPERTY)
+        return _properties(each for each in self.axioms if each.kind is AxiomKind.SUBPROPERTY)
 
     @cached_property
     def inverses(self) -> Mapping[IRI, tuple[IRI, ...]]:
         """For each property those that hold the other way round, itself if it is symmetric."""
         found = []
         for each in self.axioms:
-            if each.kind is Kind.SYMMETRIC:
+            if each.kind is AxiomKind.SYMMETRIC:
                 found.append(each)
-            elif each.kind is Kind.INVERSE:
-                found += [each, Axiom(Kind.INVERSE, each.object, each.subject)]
+            elif each.kind is AxiomKind.INVERSE:
+                found += [each, Axiom(AxiomKind.INVERSE, each.object, each.subject)]
         return _properties(found)
 
     @cached_property
     def domains(self) -> Mapping[IRI, tuple[Class, ...]]:
         """For each property the classes of its subjects."""
-        return _classes(each for each in self.axioms if each.kind is Kind.DOMAIN)
+        return _classes(each for each in self.axioms if each.kind is AxiomKind.DOMAIN)
 
     @cached_property
     def ranges(self) -> Mapping[IRI, tuple[Class, ...]]:
         """For each property the classes of its objects."""
-        return _classes(each for each in self.axioms if each.kind is Kind.RANGE)
+        return _classes(each for each in self.axioms if each.kind is AxiomKind.RANGE)
 
     @cached_property
     def transitive(self) -> frozenset[IRI]:
         """The transitive properties."""
-        return frozenset(_properties(each for each in self.axioms if each.kind is Kind.TRANSITIVE))
+        return frozenset(
+            _properties(each for each in self.axioms if each.kind is AxiomKind.TRANSITIVE)
+        )
 
     @cached_property
     def properties(self) -> tuple[IRI, ...]:
         """All properties that axioms name, in order of their IRIs."""
-        kinds = (Kind.SUBPROPERTY, Kind.INVERSE, Kind.SYMMETRIC, Kind.TRANSITIVE)
-        found = {each.subject for each in self.axioms if each.kind is not Kind.SUBCLASS}
+        kinds = (
+            AxiomKind.SUBPROPERTY,
+            AxiomKind.INVERSE,
+            AxiomKind.SYMMETRIC,
+            AxiomKind.TRANSITIVE,
+        )
+        found = {each.subject for each in self.axioms if each.kind is not AxiomKind.SUBCLASS}
         found |= {each.object for each in self.axioms if each.kind in kinds}
         return tuple(sorted(each for each in found if isinstance(each, IRI)))
 
     @cached_property
     def classes(self) -> tuple[Class, ...]:
         """All classes that axioms name, in order of their spelling."""
-        found = {each.subject for each in self.axioms if each.kind is Kind.SUBCLASS}
-        kinds = (Kind.SUBCLASS, Kind.DOMAIN, Kind.RANGE)
+        found = {each.subject for each in self.axioms if each.kind is AxiomKind.SUBCLASS}
+        kinds = (AxiomKind.SUBCLASS, AxiomKind.DOMAIN, AxiomKind.RANGE)
         found |= {each.object for each in self.axioms if each.kind in kinds}
         return tuple(sorted(found, key=str))
 

@@ -63,9 +63,9 @@ NO_WAYS: Final = Ways(())
 def ways_of(pattern: TriplePattern, table: Table) -> Ways:
     """Find the ways to match a pattern.
 
-    >>> from quadweir.entailment.schema import TYPE, Axiom, Kind, Schema
+    >>> from quadweir.entailment.schema import TYPE, Axiom, AxiomKind, Schema
     >>> cat, animal = IRI("urn:cat"), IRI("urn:animal")
-    >>> table = Table.of(Schema((Axiom(Kind.SUBCLASS, cat, animal),)))
+    >>> table = Table.of(Schema((Axiom(AxiomKind.SUBCLASS, cat, animal),)))
     >>> asked = TriplePattern(subject=Variable("x"), predicate=TYPE, object=animal)
     >>> [sorted(way.classes) for way in ways_of(asked, table).listed]
     [[IRI(value='urn:cat')]]

@@ -10,9 +10,9 @@ from pyspark.sql.types import IntegralType
 from quadweir import rows
 from quadweir.errors import UsageError
 from quadweir.mapping.compile import Compiled, compile_mapping
-from quadweir.mapping.elements import Elements
+from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.frames import from_frame
-from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.joins import Host, StreamTime
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.records import Records, describe
@@ -28,7 +28,7 @@ def apply(
     *,
     base: str | None = None,
     time: str | Mapping[str, str] | None = None,
-    registry: Registry = FUNCTIONS,
+    registry: MappingFunctions = FUNCTIONS,
     host: Host | None = None,
 ) -> DataFrame:
     """Map records to quads (`rows.QUAD_SCHEMA`); what cannot be mapped is left out.
@@ -77,7 +77,7 @@ def compile_frames(
     frames: DataFrame | Mapping[str, DataFrame],
     *,
     base: str | None = None,
-    registry: Registry = FUNCTIONS,
+    registry: MappingFunctions = FUNCTIONS,
     host: Host | None = None,
     timed: bool = False,
     time: str | Mapping[str, str] | None = None,
@@ -110,5 +110,5 @@ def compile_frames(
         registry=registry,
         host=host,
         stream_time=time_of,
-        elements=Elements(describe) if timed else None,
+        elements=ElementRule(describe) if timed else None,
     )

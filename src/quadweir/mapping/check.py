@@ -19,14 +19,14 @@ from quadweir.errors import MappingError, QuadweirError
 from quadweir.mapping.findings import Finding, Level
 from quadweir.mapping.formats.xmlfile import known_names
 from quadweir.mapping.formats.xpaths import compile_xpath
-from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.joins import time_reference, window_of
 from quadweir.mapping.jsonpath import check_path
 from quadweir.mapping.model import (
-    Constant,
+    ConstantTerm,
     Expression,
     FunctionExecution,
-    JoinWindow,
+    JoinWindowMap,
     Mapping,
     Reference,
     RefObjectMap,
@@ -50,7 +50,7 @@ _WITH_GRAPHS: Final = ("N-Quads", "TriG", "JSON-LD")
 _BAD_IRI_TEXT: Final = re.compile(r'[\x00-\x20<>"|^`\x7f]')
 
 
-def check_mapping(mapping: Mapping, registry: Registry = FUNCTIONS) -> None:
+def check_mapping(mapping: Mapping, registry: MappingFunctions = FUNCTIONS) -> None:
     """Raise a `MappingError` if the mapping cannot run, whatever its data."""
     for triples_map in mapping.triples_maps:
         for error in _errors(triples_map, mapping, registry):
@@ -60,7 +60,7 @@ def check_mapping(mapping: Mapping, registry: Registry = FUNCTIONS) -> None:
 def lint(
     mapping: Mapping,
     samples: Samples[LogicalSource, Sequence[str]] | Matches | None = None,
-    registry: Registry = FUNCTIONS,
+    registry: MappingFunctions = FUNCTIONS,
 ) -> list[Finding]:
     """List everything that is wrong or doubtful in a mapping, in the order of the text.
 
@@ -106,7 +106,7 @@ def _told_once(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _errors(
-    triples_map: TriplesMap, mapping: Mapping, registry: Registry
+    triples_map: TriplesMap, mapping: Mapping, registry: MappingFunctions
 ) -> Iterator[QuadweirError]:
     for execution in _executions(triples_map):
         try:
@@ -140,7 +140,7 @@ def _errors(
 
 
 def _window_errors(
-    triples_map: TriplesMap, mapping: Mapping, item: RefObjectMap, window: JoinWindow
+    triples_map: TriplesMap, mapping: Mapping, item: RefObjectMap, window: JoinWindowMap
 ) -> Iterator[QuadweirError]:
     """A window that cannot be, or whose times are read from a path that is none."""
     try:
@@ -339,7 +339,7 @@ def _doubtful(triples_map: TriplesMap) -> Iterator[Finding]:
                     )
                     break
         if (
-            isinstance(expression, Constant)
+            isinstance(expression, ConstantTerm)
             and isinstance(expression.term, Literal)
             and expression.term.language is None
             and "{" in expression.term.lexical
@@ -352,7 +352,7 @@ def _doubtful(triples_map: TriplesMap) -> Iterator[Finding]:
                 "Write rml:template if its braces are references.",
                 term,
             )
-        if isinstance(expression, Constant) and isinstance(expression.term, BlankNode):
+        if isinstance(expression, ConstantTerm) and isinstance(expression.term, BlankNode):
             yield _warn(
                 triples_map,
                 "blank-constant",
@@ -379,7 +379,7 @@ def _wrong_formulation(
         )
 
 
-def _chance(triples_map: TriplesMap, registry: Registry) -> Iterator[Finding]:
+def _chance(triples_map: TriplesMap, registry: MappingFunctions) -> Iterator[Finding]:
     for execution in _executions(triples_map):
         function = registry.get(execution.function)
         if function is not None and not function.deterministic:

@@ -16,15 +16,15 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.mapping.elements import (
-    Elements,
+    ElementRule,
     has_several_graphs,
     no_time,
     tell_sources_apart,
     with_element,
 )
-from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.generate import needs_type
-from quadweir.mapping.groups import BAD, GOOD, Group, nothing, prepared, tagged_element
+from quadweir.mapping.groups import BAD, GOOD, SourceGroup, nothing, prepared, tagged_element
 from quadweir.mapping.joins import Host, StreamTime, time_reference
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.model import (
@@ -58,7 +58,7 @@ Open: TypeAlias = Callable[[LogicalSource, Mapping[str, bool]], Records]
 class Compiled:
     """What a mapping becomes."""
 
-    groups: list[Group]
+    groups: list[SourceGroup]
     joins: list[StaticJoin | WindowJoin]
     targets: tuple[LogicalTarget, ...]
 
@@ -209,10 +209,10 @@ def compile_mapping(
     open_source: Open,
     *,
     base: str | None = None,
-    registry: Registry = FUNCTIONS,
+    registry: MappingFunctions = FUNCTIONS,
     host: Host | None = None,
     stream_time: StreamTimes = lambda _: StreamTime(),
-    elements: Elements | None = None,
+    elements: ElementRule | None = None,
     run: str = "",
 ) -> Compiled:
     """Compile a mapping.
@@ -234,14 +234,14 @@ def compile_mapping(
     """
     targets = mapping.targets()
     base = base if base is not None else mapping.base_iri
-    groups: dict[LogicalSource, Group] = {}
+    groups: dict[LogicalSource, SourceGroup] = {}
     for logical, triples_maps in _by_source(mapping).items():
         wanted = _references(mapping, logical, triples_maps, stream_time)
         timed = elements if _needs_time(mapping, logical, triples_maps) else None
         known = stream_time(logical)
         if timed is not None and known.reference is not None:
             wanted.setdefault(known.reference, False)
-        groups[logical] = Group(
+        groups[logical] = SourceGroup(
             prepared(_by_rules(open_source(logical, wanted), logical)),
             logical,
             base,
@@ -283,7 +283,7 @@ def _needs_time(
     )
 
 
-def _time(group: Group, known: StreamTime, elements: Elements, number: int) -> None:
+def _time(group: SourceGroup, known: StreamTime, elements: ElementRule, number: int) -> None:
     """Make the records of a source elements, if something says their times."""
     stream = elements.stream(group.logical)
     found = with_element(group.records, known, stream, times_inside=elements.times_inside)
@@ -298,7 +298,7 @@ def _time(group: Group, known: StreamTime, elements: Elements, number: int) -> N
 
 
 def _tell_graphs(
-    group: Group, triples_maps: Iterable[TriplesMap], joins: Iterable[StaticJoin | WindowJoin]
+    group: SourceGroup, triples_maps: Iterable[TriplesMap], joins: Iterable[StaticJoin | WindowJoin]
 ) -> None:
     """Note whether a record can make quads in several graphs, alone or in joins."""
     mine = [join for join in joins if join.child.logical == group.logical]
@@ -308,7 +308,7 @@ def _tell_graphs(
         each.has_several_graphs = many or has_several_graphs(triples_maps)
 
 
-def _check_times(groups: Iterable[Group], joins: Iterable[StaticJoin | WindowJoin]) -> None:
+def _check_times(groups: Iterable[SourceGroup], joins: Iterable[StaticJoin | WindowJoin]) -> None:
     for group in groups:
         if group.entries and not group.is_timed:
             raise no_time(group.records.shown, group.logical)

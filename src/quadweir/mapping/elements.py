@@ -32,7 +32,7 @@ _TEXTS_READ_IN_PYTHON: Final = "_place"
 
 @final
 @dataclass(frozen=True, slots=True)
-class Elements:
+class ElementRule:
     """How the records of a mapping become elements.
 
     Attributes:

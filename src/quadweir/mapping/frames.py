@@ -39,7 +39,7 @@ from quadweir.mapping.records import (
     with_position,
 )
 from quadweir.mapping.sources import FormulationKind, LogicalSource
-from quadweir.mapping.values import TYPED, Form, Value
+from quadweir.mapping.values import TYPED, ColumnForm, Value
 from quadweir.vocab import XSD
 
 if TYPE_CHECKING:
@@ -145,15 +145,15 @@ def _columns(frame: DataFrame, logical: LogicalSource, references: Mapping[str, 
 
 def _column_value(column: Column, kind: DataType, nulls: tuple[str, ...]) -> Value:
     if isinstance(kind, ArrayType):
-        return Value(column.cast("array<string>"), Form.TEXTS, nulls)
+        return Value(column.cast("array<string>"), ColumnForm.TEXTS, nulls)
     if isinstance(kind, TimestampType | TimestampNTZType):
         text = F.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
         # The canonical form drops zeros at the end of the fraction, and an empty one.
         text = F.regexp_replace(text, "\\.?0+$", "")
         if isinstance(kind, TimestampType):
             text = F.concat(text, F.date_format(column, "XXX"))
-        return Value(text, Form.TEXT, nulls, datatype=XSD.dateTime)
-    return Value(column.cast("string"), Form.TEXT, nulls, datatype=_natural(kind))
+        return Value(text, ColumnForm.TEXT, nulls, datatype=XSD.dateTime)
+    return Value(column.cast("string"), ColumnForm.TEXT, nulls, datatype=_natural(kind))
 
 
 def _natural(kind: DataType) -> str | None:
@@ -185,7 +185,11 @@ class _Texts(Enum):
 
 _KINDS: Final = {FormulationKind.JSONPATH: _Texts.JSON, FormulationKind.XPATH: _Texts.XML}
 _TYPES: Final = {_Texts.JSON: TYPED, _Texts.XML: "array<string>", _Texts.CSV: "string"}
-_FORMS: Final = {_Texts.JSON: Form.TYPED, _Texts.XML: Form.TEXTS, _Texts.CSV: Form.TEXT}
+_FORMS: Final = {
+    _Texts.JSON: ColumnForm.TYPED,
+    _Texts.XML: ColumnForm.TEXTS,
+    _Texts.CSV: ColumnForm.TEXT,
+}
 
 
 def _in_python(

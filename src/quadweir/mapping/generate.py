@@ -19,12 +19,16 @@ from pyspark.sql import functions as F
 
 from quadweir.errors import InternalError
 from quadweir.mapping import iris
-from quadweir.mapping.functions.compile import Condition, compile_condition, compile_function
-from quadweir.mapping.functions.compile import Values as FunctionValues
-from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.functions.compile import (
+    CompiledCondition,
+    compile_condition,
+    compile_function,
+)
+from quadweir.mapping.functions.compile import CompiledValues as FunctionValues
+from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.literals import after, double_inside, escape_text, literal
 from quadweir.mapping.model import (
-    Constant,
+    ConstantTerm,
     Expression,
     FunctionExecution,
     PerRecord,
@@ -36,7 +40,7 @@ from quadweir.mapping.model import (
     TextPart,
     expression_references,
 )
-from quadweir.mapping.values import Form, Terms, Value, has_several, put_together
+from quadweir.mapping.values import ColumnForm, Terms, Value, has_several, put_together
 from quadweir.terms import IRI, IRI_FORBIDDEN, BlankNode, Literal, Term, TripleTerm
 from quadweir.vocab import XSD
 
@@ -49,7 +53,7 @@ _TAG: Final = "^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*+\\z"
 _SHOWN: Final = 200
 
 
-class Share(Protocol):
+class SharedColumns(Protocol):
     """Keeps columns that several terms are made of."""
 
     def __call__(self, done: str, to: str, column: Column, *, is_second: bool = False) -> Column:
@@ -96,14 +100,14 @@ class Generator:
     base: str | None
     label: Column
     """What tells a record of the source from all others, as the label of a blank node."""
-    registry: Registry = field(default=FUNCTIONS)
-    share: Share = field(default=_no_share)
+    registry: MappingFunctions = field(default=FUNCTIONS)
+    share: SharedColumns = field(default=_no_share)
     """Keeps what is made of a reference alone, for all terms that need it."""
 
     def term(self, term_map: TermMap) -> Made:
         """Spell the terms of a term map."""
         match term_map.expression:
-            case Constant(term=term):
+            case ConstantTerm(term=term):
                 made = Made(put_together(spell_constant(term)), term=term)
             case PerRecord():
                 made = Made(Terms(F.concat(F.lit("_:"), self.label)))
@@ -115,14 +119,14 @@ class Generator:
         problems = tuple(F.when(condition.holds, problem) for problem in made.problems)
         return Made(made.terms.when(condition.holds), (*condition.problems, *problems))
 
-    def condition(self, execution: FunctionExecution) -> Condition:
+    def condition(self, execution: FunctionExecution) -> CompiledCondition:
         """Compile a condition that belongs to no term map."""
         one = compile_condition(execution, self._resolve, self.registry)
         is_several = self._has_several(execution)
         if is_several is None:
             return one
         many = compile_condition(execution, self._resolve_many, self.registry)
-        return Condition(
+        return CompiledCondition(
             F.when(is_several, many.holds).otherwise(one.holds),
             _either(is_several, many.problems, one.problems),
         )
@@ -150,7 +154,7 @@ class Generator:
     def _iri(self, term_map: TermMap) -> Made:
         """IRIs without their brackets."""
         expression, kind = term_map.expression, term_map.term_type
-        if isinstance(expression, Constant):
+        if isinstance(expression, ConstantTerm):
             return Made(Terms(F.lit(_text_of(expression.term))))
         ascii_only = kind in (TermType.URI, TermType.UNSAFE_URI)
         if kind in (TermType.UNSAFE_IRI, TermType.UNSAFE_URI):
@@ -188,7 +192,7 @@ class Generator:
         if isinstance(expression, Reference):
             value = self.values[expression.reference]
             problems = _nested(value, expression.reference)
-            if value.form is Form.TEXT or (value.is_plain and not value.many):
+            if value.form is ColumnForm.TEXT or (value.is_plain and not value.many):
                 return Made(self._plain_literal(value.text(), expression, value.datatype), problems)
             return Made(value.natural(), problems)
         if isinstance(expression, FunctionExecution):
@@ -200,7 +204,7 @@ class Generator:
 
     def _tagged(self, expression: Expression, language: TermMap) -> Made:
         texts = self._texts(expression, None)
-        if isinstance(language.expression, Constant):
+        if isinstance(language.expression, ConstantTerm):
             tag = _text_of(language.expression.term).lower()
             return Made(self._plain_literal(texts.terms, expression, language=tag), texts.problems)
         tags = self._texts(language.expression, None)
@@ -213,7 +217,7 @@ class Generator:
 
     def _datatyped(self, expression: Expression, datatype: TermMap) -> Made:
         texts = self._texts(expression, None)
-        if isinstance(datatype.expression, Constant):
+        if isinstance(datatype.expression, ConstantTerm):
             iri = _text_of(datatype.expression.term)
             return Made(self._plain_literal(texts.terms, expression, iri), texts.problems)
         if datatype.term_type.is_iri:
@@ -260,7 +264,7 @@ class Generator:
 
     def _texts(self, expression: Expression, encoding: Encoding | None) -> Made:
         match expression:
-            case Constant(term=term):
+            case ConstantTerm(term=term):
                 return Made(Terms(F.lit(_text_of(term))))
             case Reference(reference=reference):
                 value = self.values[reference]

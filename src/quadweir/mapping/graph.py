@@ -13,7 +13,7 @@ from quadweir.errors import LimitError, MappingError, SourceError
 from quadweir.mapping.vocabulary import short_name, shown_name
 from quadweir.spans import Span
 from quadweir.terms import IRI, BlankNode, Literal, Term
-from quadweir.turtleplaces import Place, locate_triples, match_places
+from quadweir.turtleplaces import TriplePlace, locate_triples, match_places
 
 MAX_MAPPING_BYTES: Final = 16 * 1024 * 1024
 MAX_STATEMENTS: Final = 1_000_000
@@ -129,7 +129,7 @@ class MappingGraph:
                 span=span,
             ) from None
         base = parser.base_iri if parser.base_iri != FALLBACK_BASE else None
-        places: dict[int, Place] = {}
+        places: dict[int, TriplePlace] = {}
         if syntax in (ox.RdfFormat.TURTLE, ox.RdfFormat.N_TRIPLES):
             scanned = locate_triples(text, base=FALLBACK_BASE, source=source)
             places = match_places(quads, scanned)
@@ -215,7 +215,7 @@ def to_term(value: Value) -> Term:
 
 
 def _statements(
-    quads: list[ox.Quad], places: dict[int, Place]
+    quads: list[ox.Quad], places: dict[int, TriplePlace]
 ) -> Iterator[tuple[Node, Statement, Span | None]]:
     for index, quad in enumerate(quads):
         place = places.get(index)

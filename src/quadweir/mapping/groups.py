@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.mapping.elements import apart_by_graph
-from quadweir.mapping.functions.registry import Registry
+from quadweir.mapping.functions.registry import MappingFunctions
 from quadweir.mapping.generate import Generator, Made
 from quadweir.mapping.joinframes import (
     OBJECT,
@@ -25,7 +25,7 @@ from quadweir.mapping.joinframes import (
     operands_of,
 )
 from quadweir.mapping.model import (
-    Constant,
+    ConstantTerm,
     FunctionExecution,
     ObjectMap,
     PerRecord,
@@ -41,7 +41,7 @@ from quadweir.mapping.quads import TARGET, Entry, flatten, flatten_elements, joi
 from quadweir.mapping.records import Records
 from quadweir.mapping.sources import LogicalSource, LogicalTarget
 from quadweir.mapping.staticjoins import StaticJoin
-from quadweir.mapping.values import Form, Terms
+from quadweir.mapping.values import ColumnForm, Terms
 from quadweir.mapping.windowjoins import Hosting, WindowJoin
 from quadweir.terms import IRI
 from quadweir.vocab import RDF
@@ -62,13 +62,13 @@ _TYPES: Final = {TARGET: "int", rows.EVENT_TIME: "bigint", rows.POSITION: "bigin
 
 @final
 @dataclass(slots=True)
-class Group:
+class SourceGroup:
     """All that is mapped from one source."""
 
     records: Records
     logical: LogicalSource
     base: str | None
-    registry: Registry
+    registry: MappingFunctions
     target_numbers: Mapping[LogicalTarget, int]
     is_timed: bool = False
     """Whether the records have the columns of `rows.ELEMENT`."""
@@ -130,7 +130,7 @@ class Group:
 
     def term(self, term_map: TermMap, triples_map: TriplesMap) -> Terms:
         """The column of a term map's terms; equal term maps share one."""
-        if isinstance(term_map.expression, Constant) and term_map.condition is None:
+        if isinstance(term_map.expression, ConstantTerm) and term_map.condition is None:
             return self.generator(triples_map).term(term_map).terms
         own = triples_map.name if _has_own_node(term_map) else None
         key = (replace(term_map, targets=()), self._base(triples_map), own)
@@ -183,7 +183,7 @@ class Group:
         self,
         triples_map: TriplesMap,
         mapping: RmlMapping,
-        groups: Mapping[LogicalSource, Group],
+        groups: Mapping[LogicalSource, SourceGroup],
         hosting: Hosting,
     ) -> list[StaticJoin | WindowJoin]:
         """Take in a triples map; give the joins that it needs."""
@@ -263,7 +263,7 @@ class Group:
         pair: PredicateObjectMap,
         item: RefObjectMap,
         mapping: RmlMapping,
-        groups: Mapping[LogicalSource, Group],
+        groups: Mapping[LogicalSource, SourceGroup],
         hosting: Hosting,
     ) -> StaticJoin | WindowJoin:
         parent = mapping.triples_map(item.parent)
@@ -294,9 +294,9 @@ class Group:
             + (f"on {len(keys)} conditions" if keys else "without conditions: every pair"),
         )
 
-    def alone(self) -> Group:
+    def alone(self) -> SourceGroup:
         """A group of the same records with nothing in it."""
-        return Group(
+        return SourceGroup(
             self.records,
             self.logical,
             self.base,
@@ -429,7 +429,7 @@ class Group:
         )
 
 
-def tagged_element(group: Group) -> DataFrame:
+def tagged_element(group: SourceGroup) -> DataFrame:
     """The element of each record as timed lines, and the dead letters; see `Compiled`."""
     frame, reasons, usable = group.with_reasons()
     return flatten_elements(frame, reasons, usable, group.entries, F.lit(group.records.shown))
@@ -471,7 +471,7 @@ def prepared(records: Records) -> Records:
             name = f"{_TEXT}{number}"
             columns[name] = value.text().column
             key = None
-            if value.form is Form.VARIANT:
+            if value.form is ColumnForm.VARIANT:
                 columns[f"{_TYPED}{number}"] = value.keyed().column
                 key = F.col(f"{_TYPED}{number}")
             several = value.several()

@@ -18,7 +18,7 @@ from quadweir.mapping.model import (
     Expression,
     FunctionExecution,
     JoinCondition,
-    JoinWindow,
+    JoinWindowMap,
     Reference,
     RefObjectMap,
 )
@@ -93,7 +93,7 @@ def call_problems(maker: Generator, operands: Iterable[Expression]) -> Iterator[
 
 
 def time_of(
-    records: Records, window: JoinWindow, known: StreamTime, *, is_parent: bool
+    records: Records, window: JoinWindowMap, known: StreamTime, *, is_parent: bool
 ) -> tuple[Column, Column | None]:
     """The event time of each record, and why it has none that can be used, if that may be.
 

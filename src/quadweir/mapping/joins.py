@@ -17,7 +17,7 @@ from quadweir.errors import MappingError, PlanError
 from quadweir.kernel.streamjoin.policies import DEFAULT, Policy, configured, named
 from quadweir.kernel.streamjoin.windows import Dynamic, Interval, JoinTiming, Sliding, Tumbling
 from quadweir.kernel.streamjoin.windows import JoinWindow as Window
-from quadweir.mapping.model import JoinWindow, JoinWindowKind
+from quadweir.mapping.model import JoinWindowKind, JoinWindowMap
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -106,10 +106,10 @@ class StreamTime:
     ahead_ms: int | None = None
 
 
-def window_of(window: JoinWindow) -> Window:
+def window_of(window: JoinWindowMap) -> Window:
     """Give the window that a mapping describes, with defaults for what it leaves out.
 
-    >>> window_of(JoinWindow(kind=JoinWindowKind.TUMBLING, parameters=(("size", "500"),)))
+    >>> window_of(JoinWindowMap(kind=JoinWindowKind.TUMBLING, parameters=(("size", "500"),)))
     Tumbling(size_ms=500)
 
     Raises:
@@ -131,10 +131,10 @@ def window_of(window: JoinWindow) -> Window:
         ) from None
 
 
-def timing_of(window: JoinWindow, child: StreamTime, parent: StreamTime) -> JoinTiming:
+def timing_of(window: JoinWindowMap, child: StreamTime, parent: StreamTime) -> JoinTiming:
     """Give how late the records of both sides may be.
 
-    >>> timing_of(JoinWindow(kind=JoinWindowKind.TUMBLING), StreamTime(), StreamTime("t"))
+    >>> timing_of(JoinWindowMap(kind=JoinWindowKind.TUMBLING), StreamTime(), StreamTime("t"))
     JoinTiming(delay_ms=(1000, 10000), idle_ms=60000)
     """
     given = window.parameter("delay")
@@ -149,7 +149,7 @@ def timing_of(window: JoinWindow, child: StreamTime, parent: StreamTime) -> Join
     )
 
 
-def time_reference(window: JoinWindow, *, is_parent: bool) -> str | None:
+def time_reference(window: JoinWindowMap, *, is_parent: bool) -> str | None:
     """The reference that a window says holds the time of one side's records.
 
     `qw:timestamp` counts for both, unless `qw:parentTimestamp` says otherwise for the parent.
@@ -158,7 +158,7 @@ def time_reference(window: JoinWindow, *, is_parent: bool) -> str | None:
     return own if own is not None else window.parameter("timestamp")
 
 
-def _delay(window: JoinWindow, stream: StreamTime, *, is_parent: bool) -> int:
+def _delay(window: JoinWindowMap, stream: StreamTime, *, is_parent: bool) -> int:
     if stream.delay_ms is not None:
         return stream.delay_ms
     reference = time_reference(window, is_parent=is_parent) or stream.reference
@@ -181,12 +181,12 @@ def shown_key(key: str) -> str:
     return ", ".join(found)
 
 
-def _lengths(window: JoinWindow, **names: str) -> dict[str, int]:
+def _lengths(window: JoinWindowMap, **names: str) -> dict[str, int]:
     found = {field: window.parameter(name) for name, field in names.items()}
     return {field: int(text) for field, text in found.items() if text is not None}
 
 
-def _policy(window: JoinWindow) -> Policy:
+def _policy(window: JoinWindowMap) -> Policy:
     count, variant = window.parameter("count"), window.parameter("variant")
     if variant is not None and variant not in _VARIANTS:
         raise PlanError(

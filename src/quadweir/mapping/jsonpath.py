@@ -40,7 +40,7 @@ _LOOSE: Final = re.compile(r"[^.\[\]'\"()*?@:\\$^]*[\s,][^.\[\]'\"()*?@:\\$^]*")
 
 @final
 @dataclass(frozen=True, slots=True)
-class Member:
+class ObjectMember:
     """The member of an object with this name."""
 
     name: str
@@ -60,7 +60,7 @@ class Every:
     """All elements of an array or all members of an object."""
 
 
-Step: TypeAlias = Member | Position | Every
+Step: TypeAlias = ObjectMember | Position | Every
 
 
 @lru_cache(maxsize=4096)
@@ -106,7 +106,7 @@ def simple_steps(path: str) -> tuple[Step, ...] | None:
     """Read a path that selects by name, position and wildcard only; None if it does more.
 
     >>> simple_steps("$.a[0]['b c'][*]")
-    (Member(name='a'), Position(index=0), Member(name='b c'), Every())
+    (ObjectMember(name='a'), Position(index=0), ObjectMember(name='b c'), Every())
     >>> simple_steps("$..a") is None
     True
     """
@@ -124,7 +124,7 @@ def simple_steps(path: str) -> tuple[Step, ...] | None:
             steps.append(Position(int(match["index"])))
         else:
             names = (match["name"], match["single"], match["double"])
-            steps.append(Member(next(name for name in names if name is not None)))
+            steps.append(ObjectMember(next(name for name in names if name is not None)))
     return tuple(steps)
 
 
@@ -188,7 +188,7 @@ def select(document: Any, path: str) -> list[Any]:
     found = [document]
     for step in steps:
         match step:
-            case Member(name=name):
+            case ObjectMember(name=name):
                 found = [one[name] for one in found if isinstance(one, dict) and name in one]
             case Position(index=index):
                 found = [one[index] for one in found if isinstance(one, list) and index < len(one)]

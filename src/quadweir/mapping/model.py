@@ -57,7 +57,7 @@ class TermType(StrEnum):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constant:
+class ConstantTerm:
     """Always the same term."""
 
     term: Term
@@ -134,7 +134,7 @@ class FunctionExecution:
     span: Span | None = field(default=None, compare=False)
 
 
-Expression: TypeAlias = Constant | Reference | Template | FunctionExecution | PerRecord
+Expression: TypeAlias = ConstantTerm | Reference | Template | FunctionExecution | PerRecord
 
 
 @final
@@ -175,7 +175,7 @@ class TermMap:
                 hint="Give it one of them; only a blank node can do without.",
                 span=self.span,
             )
-        if isinstance(self.expression, Constant):
+        if isinstance(self.expression, ConstantTerm):
             self._check_constant(self.expression.term)
 
     def _check_constant(self, term: Term) -> None:
@@ -199,7 +199,7 @@ class TermMap:
     @property
     def is_default_graph(self) -> bool:
         """Tell whether this graph map names the default graph."""
-        return self.expression == Constant(term=DEFAULT_GRAPH)
+        return self.expression == ConstantTerm(term=DEFAULT_GRAPH)
 
 
 def constant(term: Term, *, span: Span | None = None) -> TermMap:
@@ -215,7 +215,7 @@ def constant(term: Term, *, span: Span | None = None) -> TermMap:
             kind = TermType.BLANK_NODE
         case Literal():
             kind = TermType.LITERAL
-    return TermMap(expression=Constant(term=term), term_type=kind, span=span)
+    return TermMap(expression=ConstantTerm(term=term), term_type=kind, span=span)
 
 
 @final
@@ -245,7 +245,7 @@ class JoinWindowKind(StrEnum):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JoinWindow:
+class JoinWindowMap:
     """A window for a join of two streams; what `parameters` leaves out takes the kind's default.
 
     `parameters` holds what is set in our own namespace, sorted by name, as lexical forms with
@@ -274,7 +274,7 @@ class RefObjectMap:
     parent: str
     """The name of the parent `TriplesMap`."""
     conditions: tuple[JoinCondition, ...] = ()
-    window: JoinWindow | None = None
+    window: JoinWindowMap | None = None
     condition: FunctionExecution | None = None
     targets: tuple[LogicalTarget, ...] = ()
     span: Span | None = field(default=None, compare=False)
@@ -340,7 +340,9 @@ class PredicateObjectMap:
 
 def _refuse_string(term: TermMap, what: str, span: Span | None) -> None:
     """Refuse a constant that is an IRI in quotes."""
-    if not isinstance(term.expression, Constant) or not isinstance(term.expression.term, Literal):
+    if not isinstance(term.expression, ConstantTerm) or not isinstance(
+        term.expression.term, Literal
+    ):
         return
     text = term.expression.term.lexical
     written = f"<{text}>" if "//" in text or text.startswith("urn:") else text
@@ -446,7 +448,7 @@ def expression_references(expression: Expression) -> frozenset[str]:
                 if not isinstance(term.expression, FunctionExecution)
                 for r in expression_references(term.expression)
             )
-        case Constant() | PerRecord():
+        case ConstantTerm() | PerRecord():
             return frozenset()
 
 
@@ -539,12 +541,12 @@ class Mapping:
 
 __all__ = [
     "DEFAULT_GRAPH",
-    "Constant",
+    "ConstantTerm",
     "Expression",
     "FunctionExecution",
     "FunctionInput",
     "JoinCondition",
-    "JoinWindow",
+    "JoinWindowMap",
     "JoinWindowKind",
     "Mapping",
     "ObjectMap",

@@ -15,7 +15,7 @@ from quadweir.mapping.graph import MappingGraph, Node, Statement, Value, read_te
 from quadweir.mapping.model import (
     Expression,
     JoinCondition,
-    JoinWindow,
+    JoinWindowMap,
     Mapping,
     ObjectMap,
     PredicateObjectMap,
@@ -251,7 +251,7 @@ class _Reader:
         self,
         statement: Statement,
         source: LogicalSource,
-        window: JoinWindow | None,
+        window: JoinWindowMap | None,
         other: Node,
     ) -> list[JoinCondition]:
         node = statement.value

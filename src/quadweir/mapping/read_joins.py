@@ -7,7 +7,7 @@ from typing import Final
 
 from quadweir.errors import MappingError
 from quadweir.mapping.graph import MappingGraph, Statement, Value
-from quadweir.mapping.model import JoinWindow, JoinWindowKind
+from quadweir.mapping.model import JoinWindowKind, JoinWindowMap
 from quadweir.mapping.read_terms import TermReader
 from quadweir.mapping.vocabulary import (
     DURATION_PARAMETERS,
@@ -68,7 +68,9 @@ _UNITS: Final = {
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
-def read_window(graph: MappingGraph, terms: TermReader, statement: Statement) -> JoinWindow | None:
+def read_window(
+    graph: MappingGraph, terms: TermReader, statement: Statement
+) -> JoinWindowMap | None:
     """Read the window of a referencing object map, if it says anything about one."""
     node = statement.value
     span = statement.value_span or statement.property_span
@@ -107,7 +109,7 @@ def read_window(graph: MappingGraph, terms: TermReader, statement: Statement) ->
                 hint="It can have " + ", ".join(f"qw:{each}" for each in sorted(known)) + ".",
                 span=places[name],
             )
-    return JoinWindow(
+    return JoinWindowMap(
         kind=kind, parameters=tuple(sorted(parameters.items())), policy=policy, span=span
     )
 

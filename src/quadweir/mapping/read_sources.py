@@ -17,7 +17,6 @@ from quadweir.mapping.sources import (
     CsvDialect,
     DatabaseSource,
     DeclaredStream,
-    FileSource,
     FileStream,
     Formulation,
     FormulationKind,
@@ -25,6 +24,7 @@ from quadweir.mapping.sources import (
     KafkaStream,
     LogicalSource,
     LogicalTarget,
+    MappedFile,
     MqttStream,
     PathRoot,
     Source,
@@ -268,12 +268,12 @@ class SourceReader:
         nodes: tuple[Value, ...],
         span: Span | None,
         dialect: CsvDialect | None = None,
-    ) -> FileSource:
+    ) -> MappedFile:
         if not path:
             raise MappingError("a file's path is empty", span=span)
         if dialect is None and path.lower().split(".")[1:2] == ["tsv"]:
             dialect = CsvDialect(delimiter="\t")
-        return FileSource(
+        return MappedFile(
             path=path,
             root=root,
             encoding=self._encoding(*nodes),
@@ -281,7 +281,7 @@ class SourceReader:
             dialect=dialect,
         )
 
-    def _file_url(self, statement: Statement, nodes: tuple[Value, ...]) -> FileSource:
+    def _file_url(self, statement: Statement, nodes: tuple[Value, ...]) -> MappedFile:
         span = statement.value_span or statement.property_span
         url = _url(statement.value.value, span)
         if url.scheme != "file":
@@ -294,7 +294,7 @@ class SourceReader:
         path = _path_of(statement.value.value)
         return self._file(path, PathRoot.MAPPING_DIRECTORY, nodes, span)
 
-    def _csvw(self, node: Value, owner: Value, span: Span | None) -> FileSource:
+    def _csvw(self, node: Value, owner: Value, span: Span | None) -> MappedFile:
         graph = self._graph
         url = self._needed(node, "csvw:url", "a CSVW table", span)
         found = graph.one(node, "csvw:dialect")

@@ -13,7 +13,7 @@ from quadweir.mapping.graph import FALLBACK_FOLDER, MappingGraph, Statement, Val
 from quadweir.mapping.languages import is_language_tag, unregistered_tag
 from quadweir.mapping.model import (
     DEFAULT_GRAPH,
-    Constant,
+    ConstantTerm,
     Expression,
     FunctionExecution,
     FunctionInput,
@@ -167,7 +167,7 @@ class TermReader:
         if term_type is None:
             if language is not None or datatype is not None:
                 term_type = TermType.LITERAL
-            elif isinstance(expression, Constant):
+            elif isinstance(expression, ConstantTerm):
                 term_type = _type_of(expression.term)
             elif isinstance(expression, Template) and kind not in (
                 "language map",
@@ -177,7 +177,7 @@ class TermReader:
             else:
                 term_type = default
         if (
-            isinstance(expression, Constant)
+            isinstance(expression, ConstantTerm)
             and isinstance(expression.term, Literal)
             and term_type.is_iri
             and IRI(expression.term.lexical).is_valid()
@@ -190,8 +190,8 @@ class TermReader:
                 hint=f"Write <{expression.term.lexical}> instead.",
                 span=span,
             )
-            expression = Constant(term=IRI(expression.term.lexical))
-        if isinstance(expression, Constant) and isinstance(expression.term, Literal):
+            expression = ConstantTerm(term=IRI(expression.term.lexical))
+        if isinstance(expression, ConstantTerm) and isinstance(expression.term, Literal):
             expression = _retype(expression.term, language, datatype)
         condition = graph.one(node, "condition")
         term = TermMap(
@@ -268,7 +268,7 @@ class TermReader:
         where = statement.value_span or statement.property_span or span
         match statement.name:
             case "constant":
-                return Constant(term=self.term(statement.value, where))
+                return ConstantTerm(term=self.term(statement.value, where))
             case "reference":
                 return Reference(reference=self._text(statement))
             case "template":
@@ -293,7 +293,7 @@ class TermReader:
 
     def _constant(self, value: Value, span: Span | None) -> TermMap:
         term = self.term(value, span)
-        return TermMap(expression=Constant(term=term), term_type=_type_of(term), span=span)
+        return TermMap(expression=ConstantTerm(term=term), term_type=_type_of(term), span=span)
 
     def term(self, value: Value, span: Span | None) -> Term:
         """Take a term of the document as one of the output."""
@@ -317,7 +317,7 @@ class TermReader:
         else:
             term = self.shortcut(found)
         span = term.span or found.property_span
-        if isinstance(term.expression, Constant):
+        if isinstance(term.expression, ConstantTerm):
             tag = term.expression.term
             if not isinstance(tag, Literal) or not is_language_tag(tag.lexical):
                 raise MappingError(
@@ -533,20 +533,20 @@ def _type_of(term: Term) -> TermType:
             )
 
 
-def _retype(term: Literal, language: TermMap | None, datatype: TermMap | None) -> Constant:
+def _retype(term: Literal, language: TermMap | None, datatype: TermMap | None) -> ConstantTerm:
     """Drop what a constant literal says of its own type where the term map says it again."""
-    return Constant(term=Literal(term.lexical) if language or datatype else term)
+    return ConstantTerm(term=Literal(term.lexical) if language or datatype else term)
 
 
 def _fold_default_graph(term: TermMap) -> TermMap:
     expression = term.expression
     if (
-        isinstance(expression, Constant)
+        isinstance(expression, ConstantTerm)
         and isinstance(expression.term, IRI)
         and short_name(expression.term.value) == "defaultGraph"
     ):
         return TermMap(
-            expression=Constant(term=DEFAULT_GRAPH),
+            expression=ConstantTerm(term=DEFAULT_GRAPH),
             term_type=TermType.IRI,
             targets=term.targets,
             condition=term.condition,

@@ -59,9 +59,9 @@ class Records:
 def describe(logical: LogicalSource) -> str:
     """Name a source in a few words.
 
-    >>> from quadweir.mapping.sources import FileSource, Formulation, FormulationKind, LogicalSource
+    >>> from quadweir.mapping.sources import MappedFile, Formulation, FormulationKind, LogicalSource
     >>> describe(LogicalSource(
-    ...     source=FileSource(path="a.csv"), formulation=Formulation(kind=FormulationKind.CSV)))
+    ...     source=MappedFile(path="a.csv"), formulation=Formulation(kind=FormulationKind.CSV)))
     'a.csv'
     """
     source = logical.source

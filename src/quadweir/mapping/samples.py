@@ -7,14 +7,14 @@ from typing import Final
 
 from quadweir.errors import QuadweirError
 from quadweir.mapping.files import BROKEN, Folders, open_members, open_text
-from quadweir.mapping.formats.filejob import FileJob, Reading
+from quadweir.mapping.formats.filejob import FileJob, FileReading
 from quadweir.mapping.model import Mapping, expression_references
-from quadweir.mapping.sources import CsvDialect, FileSource, FormulationKind, LogicalSource
+from quadweir.mapping.sources import CsvDialect, FormulationKind, LogicalSource, MappedFile
 
 RECORDS: Final = 200
 _READINGS: Final = {
-    FormulationKind.JSONPATH: Reading.JSON_VALUES,
-    FormulationKind.XPATH: Reading.XML,
+    FormulationKind.JSONPATH: FileReading.JSON_VALUES,
+    FormulationKind.XPATH: FileReading.XML,
 }
 
 
@@ -22,7 +22,7 @@ def sample_matches(mapping: Mapping, folders: Folders) -> dict[LogicalSource, li
     """For each file that can be read, the references (for CSV, the columns) that match something."""
     found: dict[LogicalSource, list[str]] = {}
     for logical, references in _references(mapping).items():
-        if not isinstance(logical.source, FileSource):
+        if not isinstance(logical.source, MappedFile):
             continue
         try:
             matched = _matched(logical, logical.source, sorted(references), folders)
@@ -47,7 +47,7 @@ def _references(mapping: Mapping) -> dict[LogicalSource, set[str]]:
 
 
 def _matched(
-    logical: LogicalSource, source: FileSource, references: list[str], folders: Folders
+    logical: LogicalSource, source: MappedFile, references: list[str], folders: Folders
 ) -> list[str] | None:
     path = folders.resolve(source.path, source.root)
     dialect = source.dialect or CsvDialect()

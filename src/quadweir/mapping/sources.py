@@ -81,7 +81,7 @@ class CsvDialect:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileSource:
+class MappedFile:
     """A file; `path` is as written, `root` what it is relative to (a name or another folder).
 
     `dialect=None` leaves comma-separated values as they usually are.
@@ -184,7 +184,7 @@ class DatabaseSource:
 
 
 Source: TypeAlias = (
-    FileSource
+    MappedFile
     | FileStream
     | KafkaStream
     | TcpStream

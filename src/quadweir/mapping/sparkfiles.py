@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from quadweir.fileformats import Compression
 from quadweir.mapping.files import open_text
-from quadweir.mapping.formats.filejob import FileJob, Reading
+from quadweir.mapping.formats.filejob import FileJob, FileReading
 from quadweir.mapping.formats.prescan import CsvShape, Look, first_line, look_at_csv, look_at_json
 from quadweir.mapping.jsoncolumns import (
     BROKEN,
@@ -27,7 +27,7 @@ from quadweir.mapping.sources import (
     CsvDialect,
     LogicalSource,
 )
-from quadweir.mapping.values import Form, Value
+from quadweir.mapping.values import ColumnForm, Value
 from quadweir.paths import spark_path
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def read_by_spark(
     is_plain = job.compression is Compression.NONE and job.encoding.upper() in ("UTF-8", "UTF8")
     if path is None or not is_plain:
         return None
-    if job.reading is Reading.JSON_TEXTS and _is_json_lines(job.path):
+    if job.reading is FileReading.JSON_TEXTS and _is_json_lines(job.path):
         return _json_lines(spark, path, job, logical, references)
-    if job.reading is Reading.CSV and _is_plain(job.dialect):
+    if job.reading is FileReading.CSV and _is_plain(job.dialect):
         look = look_at_csv(job.path, job.dialect.quote, job.dialect.delimiter)
         match look.shape:
             case CsvShape.PLAIN:
@@ -61,7 +61,7 @@ def read_by_spark(
                 return _plain_csv(spark, path, job, logical)
             case CsvShape.ANY:
                 return None
-    if job.reading is Reading.XML:
+    if job.reading is FileReading.XML:
         return _plain_xml(spark, path, job, logical, references)
     return None
 
@@ -208,7 +208,7 @@ def _split_csv(
     values = {
         reference: Value(
             _cell(F.get(cells, names.index(reference)), logical),
-            Form.TEXT,
+            ColumnForm.TEXT,
             logical.nulls or (),
             is_clean=look.is_clean,
         )
@@ -271,7 +271,9 @@ def _plain_csv(spark: SparkSession, path: str, job: FileJob, logical: LogicalSou
     )
     nulls = logical.nulls or ()
     values = {
-        reference: Value(_field(F.col(f"c{names.index(reference)}"), logical), Form.TEXT, nulls)
+        reference: Value(
+            _field(F.col(f"c{names.index(reference)}"), logical), ColumnForm.TEXT, nulls
+        )
         for reference in job.references
     }
     # It names the first field also because Spark refuses to read nothing but the broken rows.

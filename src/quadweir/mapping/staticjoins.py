@@ -18,7 +18,7 @@ from quadweir.mapping.values import Terms
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from quadweir.mapping.groups import Group
+    from quadweir.mapping.groups import SourceGroup
 
 _GUARD: Final = "_quadweir_guard"
 
@@ -28,14 +28,14 @@ _GUARD: Final = "_quadweir_guard"
 class StaticJoin:
     """Triples whose objects are the subjects of another triples map."""
 
-    child: Group
-    parent: Group
+    child: SourceGroup
+    parent: SourceGroup
     found: Terms
     keys: list[tuple[Terms, Terms]]
     guard: Column | None
     entries: list[Entry]
     how: str
-    telling: tuple[Group, ...] = ()
+    telling: tuple[SourceGroup, ...] = ()
 
     def tagged(self, with_target: bool) -> DataFrame:
         """The quads of all pairs."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quadweir.errors import MappingError, UsageError
-from quadweir.mapping.sources import FileSource, FileStream
+from quadweir.mapping.sources import FileStream, MappedFile
 
 if TYPE_CHECKING:
     from quadweir.mapping.files import Folders
@@ -77,5 +77,5 @@ def _inputs(mapping: Mapping, folders: Folders) -> set[Path]:
     return {
         folders.resolve(logical.source.path, logical.source.root, span=logical.span)
         for logical in sources
-        if isinstance(logical.source, FileSource | FileStream)
+        if isinstance(logical.source, MappedFile | FileStream)
     }

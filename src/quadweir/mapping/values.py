@@ -34,7 +34,7 @@ TYPED: Final = "array<struct<text: string, kind: string>>"
 """How Python gives the values of a JSONPath."""
 
 
-class Form(Enum):
+class ColumnForm(Enum):
     """How the column of a value is typed."""
 
     TEXT = auto()
@@ -118,7 +118,7 @@ class Value:
     """What one reference finds in a record."""
 
     column: Column
-    form: Form
+    form: ColumnForm
     nulls: tuple[str, ...] = ()
     is_nested: Column | None = None
     """For a TEXT of JSON: whether it is the text of an array or object."""
@@ -142,15 +142,15 @@ class Value:
     @property
     def many(self) -> bool:
         """Whether there may be several."""
-        return self.form in (Form.TEXTS, Form.VARIANTS, Form.TYPED)
+        return self.form in (ColumnForm.TEXTS, ColumnForm.VARIANTS, ColumnForm.TYPED)
 
     def as_plain(self) -> Value:
         """The same values without types, and arrays as their elements."""
         match self.form:
-            case Form.VARIANTS:
+            case ColumnForm.VARIANTS:
                 column = F.flatten(F.transform(self.column, _elements_or_self))
                 return replace(self, column=column, is_plain=True)
-            case Form.TYPED:
+            case ColumnForm.TYPED:
                 column = F.flatten(F.transform(self.column, _typed_elements))
                 return replace(self, column=column, is_plain=True)
             case _:
@@ -168,18 +168,18 @@ class Value:
     def _own_elements(self) -> Column | None:
         if not self.is_plain or self.is_scalar:
             return None
-        return _elements(self.column) if self.form is Form.VARIANT else self.elements
+        return _elements(self.column) if self.form is ColumnForm.VARIANT else self.elements
 
     def text(self) -> Terms:
         """The values as plain text."""
         if self.plain is not None:
             return Terms(self.plain, self.many, several=self.several())
         match self.form:
-            case Form.TEXT | Form.TEXTS:
+            case ColumnForm.TEXT | ColumnForm.TEXTS:
                 terms = Terms(self.column, self.many)
-            case Form.VARIANT | Form.VARIANTS:
+            case ColumnForm.VARIANT | ColumnForm.VARIANTS:
                 terms = Terms(self.column, self.many).map(_variant_text)
-            case Form.TYPED:
+            case ColumnForm.TYPED:
                 terms = Terms(F.transform(self.column, _typed_text), many=True)
         return replace(self._without_nulls(terms), several=self.several())
 
@@ -193,15 +193,15 @@ class Value:
         if self.is_plain:
             return self.text().map(lambda text: literal(text))
         match self.form:
-            case Form.TEXT | Form.TEXTS:
+            case ColumnForm.TEXT | ColumnForm.TEXTS:
                 return self.text().map(
                     lambda text: literal(text, datatype=self.datatype, is_escaped=self.is_clean)
                 )
-            case Form.VARIANT | Form.VARIANTS:
+            case ColumnForm.VARIANT | ColumnForm.VARIANTS:
                 terms = Terms(self.column, self.many).map(
                     lambda value: _variant_literal(value, self.plain, self.is_clean)
                 )
-            case Form.TYPED:
+            case ColumnForm.TYPED:
                 terms = Terms(F.transform(self.column, _typed_literal), many=True)
         if not self.nulls:
             return terms
@@ -211,21 +211,21 @@ class Value:
     @property
     def is_typed(self) -> bool:
         """Whether values have types of their own."""
-        return self.datatype is not None or self.form not in (Form.TEXT, Form.TEXTS)
+        return self.datatype is not None or self.form not in (ColumnForm.TEXT, ColumnForm.TEXTS)
 
     def keyed(self) -> Terms:
         """The values as texts that are equal where the values and their types are."""
         if self.key is not None:
             return Terms(self.key, several=self._keyed_elements())
         match self.form:
-            case Form.TEXT | Form.TEXTS:
+            case ColumnForm.TEXT | ColumnForm.TEXTS:
                 return self.text().map(lambda text: _keyed(F.lit(self.datatype is None), text))
-            case Form.VARIANT:
+            case ColumnForm.VARIANT:
                 is_string = F.schema_of_variant(self.column) == "STRING"
                 return Terms(_keyed(is_string, self.text().column), several=self._keyed_elements())
-            case Form.VARIANTS:
+            case ColumnForm.VARIANTS:
                 terms = Terms(self.column, self.many).map(_variant_key)
-            case Form.TYPED:
+            case ColumnForm.TYPED:
                 terms = Terms(
                     F.transform(
                         self.column, lambda one: _keyed(one["kind"] == "string", _typed_text(one))
@@ -247,18 +247,20 @@ class Value:
         An array that stands for its elements is none, unless one of them is.
         """
         match self.form:
-            case Form.TEXT | Form.VARIANT:
-                is_nested = self.is_nested if self.form is Form.TEXT else _is_nested(self.column)
+            case ColumnForm.TEXT | ColumnForm.VARIANT:
+                is_nested = (
+                    self.is_nested if self.form is ColumnForm.TEXT else _is_nested(self.column)
+                )
                 elements = self._own_elements()
                 if elements is None or is_nested is None:
                     return is_nested
                 inner = F.coalesce(F.exists(elements, _is_nested), F.lit(True))
                 return F.when(is_nested, inner)
-            case Form.TEXTS:
+            case ColumnForm.TEXTS:
                 return None
-            case Form.VARIANTS:
+            case ColumnForm.VARIANTS:
                 return F.exists(self.column, _is_nested)
-            case Form.TYPED:
+            case ColumnForm.TYPED:
                 return F.exists(self.column, lambda one: one["kind"].isin("array", "object"))
 
 

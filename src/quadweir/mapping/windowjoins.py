@@ -28,7 +28,7 @@ from quadweir.mapping.joinframes import (
 )
 from quadweir.mapping.joins import Host, JoinInput, StreamTime, timing_of, window_of
 from quadweir.mapping.model import (
-    JoinWindow,
+    JoinWindowMap,
     PredicateObjectMap,
     RefObjectMap,
     TriplesMap,
@@ -41,7 +41,7 @@ from quadweir.mapping.values import Terms
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from quadweir.mapping.groups import Group
+    from quadweir.mapping.groups import SourceGroup
 
 StreamTimes: TypeAlias = Callable[[LogicalSource], StreamTime]
 """Says where the records of a stream have their times."""
@@ -78,8 +78,8 @@ class Hosting:
 
     def join(
         self,
-        child: Group,
-        other: Group,
+        child: SourceGroup,
+        other: SourceGroup,
         triples_map: TriplesMap,
         pair: PredicateObjectMap,
         item: RefObjectMap,
@@ -128,7 +128,7 @@ class Hosting:
         self._count += 1
         return str(self._count)
 
-    def _check(self, triples_map: TriplesMap, item: RefObjectMap) -> JoinWindow:
+    def _check(self, triples_map: TriplesMap, item: RefObjectMap) -> JoinWindowMap:
         """Give the window of a join of streams.
 
         Raises:
@@ -157,18 +157,18 @@ class Hosting:
 class WindowJoin:
     """Triples whose objects are the subjects of another triples map, over two streams."""
 
-    child: Group
-    parent: Group
+    child: SourceGroup
+    parent: SourceGroup
     found: Terms
     keys: list[tuple[Terms, Terms]]
     guard: Column | None
     times: tuple[Column, Column]
-    window: JoinWindow
+    window: JoinWindowMap
     hosting: Hosting
     entries: list[Entry]
     name: str
     how: str
-    telling: tuple[Group, ...] = ()
+    telling: tuple[SourceGroup, ...] = ()
 
     def tagged(self, with_target: bool) -> DataFrame:
         """The quads of all pairs, and the dead letters of the sides that tell of them here."""

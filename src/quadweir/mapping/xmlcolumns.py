@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from quadweir.mapping.formats.xmlfile import asks_text
 from quadweir.mapping.formats.xmlscan import PlainXml
-from quadweir.mapping.values import Form, Value
+from quadweir.mapping.values import ColumnForm, Value
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -38,7 +38,10 @@ def plain_values(
     """What each reference finds in the rows of `read_plain`."""
     return {
         reference: Value(
-            _value(plain, found, asks_text(reference)), Form.TEXT, nulls, is_clean=plain.is_clean
+            _value(plain, found, asks_text(reference)),
+            ColumnForm.TEXT,
+            nulls,
+            is_clean=plain.is_clean,
         )
         for reference, found in zip(references, plain.found, strict=True)
     }

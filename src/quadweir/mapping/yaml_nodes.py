@@ -31,7 +31,7 @@ class Scalar:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class YamlSequence:
     """Items in order."""
 
     items: tuple[YamlNode, ...]
@@ -57,7 +57,7 @@ class Collection:
         return iter(self.entries)
 
 
-YamlNode: TypeAlias = Scalar | Sequence | Collection
+YamlNode: TypeAlias = Scalar | YamlSequence | Collection
 
 
 def parse_yaml(text: str, source: str | None = None) -> YamlNode | None:
@@ -108,7 +108,7 @@ class _Converter:
             return Scalar(node.value, self._span(node), node.style in ("'", '"'))
         if isinstance(node, yaml.SequenceNode):
             items = tuple(self.convert(item, depth + 1) for item in node.value)
-            return Sequence(items, self._span(node))
+            return YamlSequence(items, self._span(node))
         assert isinstance(node, yaml.MappingNode)
         return Collection(tuple(self._entries(node, depth)), self._span(node))
 

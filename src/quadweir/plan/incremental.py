@@ -61,7 +61,7 @@ from quadweir.plan.shapes import (
     waits,
 )
 from quadweir.plan.unfold import is_repeated, unfold
-from quadweir.sharing import Template
+from quadweir.sharing import QueryTemplate
 from quadweir.terms import IRI, Variable
 
 MOST_JOINED: Final = 256
@@ -107,7 +107,7 @@ class IncrementalPlanner:
         facts: StaticFacts,
         *,
         eager: bool,
-        template: Template | None = None,
+        template: QueryTemplate | None = None,
     ) -> None:
         self.query = query
         self.streams = streams

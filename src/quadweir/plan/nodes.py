@@ -32,7 +32,7 @@ GRAPH_NAME: Final = Variable("_:graph")
 """What the name of a triple's graph is bound to, in windows that hold all triples of a stream."""
 
 
-class Node:
+class BaseNode:
     """What all nodes of a plan state of themselves.
 
     Besides, each has `inputs`, the nodes whose rows it reads; `variables`, what its rows may bind; and
@@ -85,7 +85,7 @@ class Match:
 
 @final
 @dataclass(frozen=True)
-class Window(Node):
+class Window(BaseNode):
     """The matches in the scope of a window.
 
     Spec: W1 to W8 of the semantics page.
@@ -118,7 +118,7 @@ class Window(Node):
 
 @final
 @dataclass(frozen=True)
-class StaticRelation(Node):
+class StaticRelation(BaseNode):
     """The solutions of a sub-pattern over static data, or of VALUES.
 
     Attributes:
@@ -148,7 +148,7 @@ class StaticRelation(Node):
 
 @final
 @dataclass(frozen=True)
-class Exchange(Node):
+class Exchange(BaseNode):
     """The changes of a node, sent from the shards of one stage to those of the next.
 
     Attributes:
@@ -177,7 +177,7 @@ class Exchange(Node):
 
 @final
 @dataclass(frozen=True)
-class Filter(Node):
+class Filter(BaseNode):
     """The rows for which a condition is true."""
 
     input: PlanNode
@@ -201,7 +201,7 @@ class Filter(Node):
 
 @final
 @dataclass(frozen=True)
-class Extend(Node):
+class Extend(BaseNode):
     """One more column, computed from the others."""
 
     input: PlanNode
@@ -231,7 +231,7 @@ class Extend(Node):
 
 @final
 @dataclass(frozen=True)
-class Project(Node):
+class Project(BaseNode):
     """Some of the columns, and all times."""
 
     input: PlanNode
@@ -255,7 +255,7 @@ class Project(Node):
 
 @final
 @dataclass(frozen=True)
-class Distinct(Node):
+class Distinct(BaseNode):
     """Each row once, as long as some row of the input is equal to it."""
 
     input: PlanNode
@@ -279,7 +279,7 @@ class Distinct(Node):
 
 @final
 @dataclass(frozen=True)
-class Group(Node):
+class Group(BaseNode):
     """One row for each combination of the keys' values: the keys, and the values of aggregates."""
 
     input: PlanNode
@@ -314,7 +314,7 @@ class Group(Node):
 
 @final
 @dataclass(frozen=True)
-class Closure(Node):
+class Closure(BaseNode):
     """The pairs of nodes that a repeated or skipped path connects in a graph.
 
     Attributes:
@@ -351,7 +351,7 @@ class Closure(Node):
 
 @final
 @dataclass(frozen=True)
-class Union(Node):
+class Union(BaseNode):
     """The rows of all inputs."""
 
     inputs: tuple[PlanNode, ...]
@@ -370,7 +370,7 @@ class Union(Node):
 
 @final
 @dataclass(frozen=True)
-class Join(Node):
+class Join(BaseNode):
     """Every way to put compatible rows of all inputs together that share an instant."""
 
     inputs: tuple[PlanNode, ...]
@@ -390,7 +390,7 @@ class Join(Node):
 
 @final
 @dataclass(frozen=True)
-class LeftJoin(Node):
+class LeftJoin(BaseNode):
     """The pairs of both sides for which the condition is true, and the left rows that are in none."""
 
     left: PlanNode
@@ -416,7 +416,7 @@ class LeftJoin(Node):
 
 @final
 @dataclass(frozen=True)
-class AntiJoin(Node):
+class AntiJoin(BaseNode):
     """The left rows that no right row is paired with; with `negated` False, those that some is.
 
     Attributes:
@@ -466,7 +466,7 @@ class AntiJoin(Node):
 
 @final
 @dataclass(frozen=True)
-class Recompute(Node):
+class Recompute(BaseNode):
     """The solutions of a query, evaluated from scratch at every report.
 
     Attributes:
@@ -505,7 +505,7 @@ class Mode(Enum):
 
 @final
 @dataclass(frozen=True)
-class Report(Node):
+class Report(BaseNode):
     """The answers of a query.
 
     Attributes:

@@ -39,7 +39,7 @@ from quadweir.plan.nodes import (
     walk,
 )
 from quadweir.plan.shapes import answer_variables, is_eager, modifiers_of
-from quadweir.sharing import Template
+from quadweir.sharing import QueryTemplate
 from quadweir.terms import Variable
 
 
@@ -66,7 +66,7 @@ class Program:
     sources: tuple[Source, ...]
     eager: bool = False
     why_not: str | None = None
-    template: Template | None = None
+    template: QueryTemplate | None = None
     instants: tuple[tuple[int, Variable], ...] = ()
     sent: Exchange | None = None
 
@@ -129,7 +129,7 @@ def program_of(
     *,
     streams: Sequence[str] = (),
     facts: StaticFacts = NOTHING_KNOWN,
-    template: Template | None = None,
+    template: QueryTemplate | None = None,
     incremental: bool = True,
 ) -> Program:
     """Decide what is computed for a query.

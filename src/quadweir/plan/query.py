@@ -12,12 +12,12 @@ from quadweir.entailment.table import Table
 from quadweir.entailment.ways import Ways
 from quadweir.plan.bounds import Kept, find_endless, find_kept
 from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
+from quadweir.plan.matchtests import MatchTest, find_match_tests, ways_to
 from quadweir.plan.nodes import Match, Source, StaticRelation
 from quadweir.plan.program import Program, program_of
 from quadweir.plan.pushdown import ValuesOf, find_conditions
 from quadweir.plan.shardkey import IN_ONE_SHARD, Placed, ShardKey, choose_keys, find_static
 from quadweir.plan.stages import Stage, stages_of
-from quadweir.plan.wanted import Wanted, find_wanted, ways_to
 from quadweir.terms import Variable
 
 
@@ -41,7 +41,7 @@ class QueryPlan:
     query: ContinuousQuery
     stages: tuple[Stage, ...]
     elements: frozenset[int]
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[MatchTest, ...]
     kept: tuple[Kept, ...]
     endless: frozenset[int]
     placed: tuple[tuple[StaticRelation, Placed], ...]
@@ -201,7 +201,7 @@ def _planned(
         query=query,
         stages=stages,
         elements=frozenset(elements),
-        wanted=find_wanted(
+        wanted=find_match_tests(
             program.matches,
             program.sources,
             sorted(elements),

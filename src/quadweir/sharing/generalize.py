@@ -61,7 +61,7 @@ _HOLE: Final = IRI("urn:quadweir:constant")
 
 @final
 @dataclass(frozen=True, slots=True)
-class Member:
+class TemplateMember:
     """One query of a template.
 
     Attributes:
@@ -77,7 +77,7 @@ class Member:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Template:
+class QueryTemplate:
     """A query that stands for many.
 
     Attributes:
@@ -90,7 +90,7 @@ class Template:
     query: ContinuousQuery
     parameters: tuple[Variable, ...]
     windows: tuple[int, ...]
-    members: tuple[Member, ...]
+    members: tuple[TemplateMember, ...]
 
     @property
     def is_plain(self) -> bool:
@@ -108,7 +108,7 @@ def generalize(
     queries: Iterable[ContinuousQuery],
     *,
     elastic: Callable[[ContinuousQuery], bool] = lambda _: False,
-) -> tuple[Template, ...]:
+) -> tuple[QueryTemplate, ...]:
     """Find the fewest templates that stand for all queries.
 
     Args:
@@ -148,7 +148,7 @@ def generalize(
 
 def _template(
     shape: ContinuousQuery, members: list[tuple[int, tuple[Fixed, ...], tuple[int, ...]]]
-) -> Template:
+) -> QueryTemplate:
     # Constants that always change together are one parameter.
     parameters: dict[tuple[Fixed, ...], Variable] = {}
     filling: list[PatternTerm] = []
@@ -170,12 +170,12 @@ def _template(
     timed = [place for place, each in enumerate(shape.windows) if _has_range(each.scope)]
     differ = [place for place, each in enumerate(lengths) if len(set(each)) > 1]
     own = list(zip(*parameters, strict=True)) if parameters else [()] * len(members)
-    return Template(
+    return QueryTemplate(
         query,
         tuple(parameters.values()),
         tuple(timed[place] for place in differ),
         tuple(
-            Member(number, constants, tuple(ranges[place] for place in differ))
+            TemplateMember(number, constants, tuple(ranges[place] for place in differ))
             for (number, _, ranges), constants in zip(members, own, strict=True)
         ),
     )

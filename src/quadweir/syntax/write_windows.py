@@ -23,7 +23,7 @@ WINDOW_PREFIX: Final = {"w": "urn:quadweir:window:"}
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class WrittenQuery:
     """A query's text, and what of its meaning the text has lost."""
 
     text: str
@@ -39,12 +39,12 @@ class WindowWriter(SparqlWriter):
     def __init__(self, query: ContinuousQuery, prefixes: Mapping[str, str] | None = None) -> None:
         super().__init__(query, {**WINDOW_PREFIX, **(prefixes or {})})
 
-    def written(self) -> Written:
+    def written(self) -> WrittenQuery:
         """Write the query and compare what is lost."""
         text = self.text()
         if self.query.windows:
             self.check()
-        return Written(text=text, warnings=tuple(self.warnings))
+        return WrittenQuery(text=text, warnings=tuple(self.warnings))
 
     def report(self) -> Report:
         """Say when a query of this dialect with these windows reports."""

@@ -41,7 +41,7 @@ def reach_ms(query: ContinuousQuery) -> int:
 
 
 @final
-class Recorded:
+class RecordedElements:
     """The elements that a query has read (`runtime.recording`), until they are forgotten.
 
     The files are kept as long as their elements are, so that a run that goes on where another

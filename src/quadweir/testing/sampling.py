@@ -13,7 +13,7 @@ from quadweir.sinks.base import Sink
 from quadweir.testing.answers import Answer, diff_answers
 from quadweir.testing.frames import answers_from_rows
 from quadweir.testing.oracle import Oracle
-from quadweir.testing.recorded import Recorded, reach_ms
+from quadweir.testing.recorded import RecordedElements, reach_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ class Sampled:
 
     def __post_init__(self) -> None:
         self._reach = reach_ms(self.oracle.query)
-        self._recorded = Recorded(self.folder)
+        self._recorded = RecordedElements(self.folder)
         self._answers: dict[int, list[Answer]] = defaultdict(list)
         self._checked: int | None = None
         self._lock = threading.Lock()

@@ -17,12 +17,12 @@ Source = TypeVar("Source", bound=Hashable)
 
 @final
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class ArrivedElement:
     """An element together with the instant at which it arrived, in milliseconds on any clock.
 
     >>> from quadweir.terms import IRI, Quad
     >>> quad = Quad(IRI("urn:a"), IRI("urn:p"), IRI("urn:b"))
-    >>> Arrival(Element("urn:s", 5, 0, (quad,)), at_ms=1000).at_ms
+    >>> ArrivedElement(Element("urn:s", 5, 0, (quad,)), at_ms=1000).at_ms
     1000
     """
 

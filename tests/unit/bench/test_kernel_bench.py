@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from command_line import main
 from quadweir.bench.kernel import SECTIONS
-from quadweir.bench.kernel_pipeline import Figure, hash_join
+from quadweir.bench.kernel_pipeline import Measurement, hash_join
 from quadweir.bench.kernel_whole import soak
 
 
@@ -65,11 +65,11 @@ def test_the_join_that_is_measured_against_joins(windows: list[list[int]]) -> No
 @pytest.mark.parametrize(
     ("figure", "met"),
     [
-        (Figure("a", 2.0, "/s", at_least=1), True),
-        (Figure("a", 0.5, "/s", at_least=1), False),
-        (Figure("a", 2.0, "s", at_most=1), False),
-        (Figure("a", 2.0, "s"), None),
+        (Measurement("a", 2.0, "/s", at_least=1), True),
+        (Measurement("a", 0.5, "/s", at_least=1), False),
+        (Measurement("a", 2.0, "s", at_most=1), False),
+        (Measurement("a", 2.0, "s"), None),
     ],
 )
-def test_targets(figure: Figure, met: bool | None) -> None:
+def test_targets(figure: Measurement, met: bool | None) -> None:
     assert figure.met is met

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quadweir.entailment.schema import TYPE, Axiom, Kind, Schema
+from quadweir.entailment.schema import TYPE, Axiom, AxiomKind, Schema
 from quadweir.errors import DataError, LimitError, SourceError, UnsupportedError
 from quadweir.sources import schemafiles
 from quadweir.sources.schemafiles import read_schema
@@ -122,12 +122,12 @@ def test_what_is_no_schema_is_refused_with_its_place(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "axioms",
     [
-        [Axiom(Kind.SYMMETRIC, TYPE, TYPE)],
-        [Axiom(Kind.INVERSE, TYPE, TYPE)],
+        [Axiom(AxiomKind.SYMMETRIC, TYPE, TYPE)],
+        [Axiom(AxiomKind.INVERSE, TYPE, TYPE)],
         [
-            Axiom(Kind.SUBPROPERTY, TYPE, IRI("urn:p")),
-            Axiom(Kind.INVERSE, IRI("urn:q"), IRI("urn:p")),
-            Axiom(Kind.SUBPROPERTY, IRI("urn:q"), TYPE),
+            Axiom(AxiomKind.SUBPROPERTY, TYPE, IRI("urn:p")),
+            Axiom(AxiomKind.INVERSE, IRI("urn:q"), IRI("urn:p")),
+            Axiom(AxiomKind.SUBPROPERTY, IRI("urn:q"), TYPE),
         ],
     ],
 )

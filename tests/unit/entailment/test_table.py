@@ -10,7 +10,7 @@ from quadweir.algebra.patterns import TriplePattern
 from quadweir.entailment import table as tables
 from quadweir.entailment.close import close, refuse_transitive, static_closure
 from quadweir.entailment.needs import Needs, needs_of, needs_of_static, needs_of_windows
-from quadweir.entailment.schema import TYPE, Axiom, Kind, Schema
+from quadweir.entailment.schema import TYPE, Axiom, AxiomKind, Schema
 from quadweir.entailment.steps import steps_to
 from quadweir.entailment.table import Derived, End, Table
 from quadweir.entailment.ways import ways_of
@@ -25,18 +25,18 @@ def iri(name: str) -> IRI:
 
 def below(*names: str) -> list[Axiom]:
     """A chain of classes, each below the next."""
-    return [Axiom(Kind.SUBCLASS, iri(a), iri(b)) for a, b in itertools.pairwise(names)]
+    return [Axiom(AxiomKind.SUBCLASS, iri(a), iri(b)) for a, b in itertools.pairwise(names)]
 
 
 PETS = Schema.of(
     [
         *below("Siamese", "Cat", "Pet", "Animal"),
         *below("Dog", "Pet"),
-        Axiom(Kind.RANGE, iri("feeds"), iri("Pet")),
-        Axiom(Kind.DOMAIN, iri("feeds"), iri("Person")),
-        Axiom(Kind.INVERSE, iri("feeds"), iri("fedBy")),
-        Axiom(Kind.SUBPROPERTY, iri("spoils"), iri("feeds")),
-        Axiom(Kind.SYMMETRIC, iri("near"), iri("near")),
+        Axiom(AxiomKind.RANGE, iri("feeds"), iri("Pet")),
+        Axiom(AxiomKind.DOMAIN, iri("feeds"), iri("Person")),
+        Axiom(AxiomKind.INVERSE, iri("feeds"), iri("fedBy")),
+        Axiom(AxiomKind.SUBPROPERTY, iri("spoils"), iri("feeds")),
+        Axiom(AxiomKind.SYMMETRIC, iri("near"), iri("near")),
     ]
 )
 
@@ -50,8 +50,8 @@ def test_cycles_are_equivalences():
     ring = Schema.of(below("A", "B", "C", "A"))
     assert follows(ring, "x", TYPE, iri("A")) == {"<x> a <B> .", "<x> a <C> ."}
     both = Schema.of(
-        [Axiom(Kind.SUBPROPERTY, iri(a), iri(b)) for a, b in ("pq", "qr", "rp")]
-        + [Axiom(Kind.INVERSE, iri("p"), iri("q"))]
+        [Axiom(AxiomKind.SUBPROPERTY, iri(a), iri(b)) for a, b in ("pq", "qr", "rp")]
+        + [Axiom(AxiomKind.INVERSE, iri("p"), iri("q"))]
     )
     names = {f"<{s}> <{p}> <{o}> ." for p in "pqr" for s, o in ("xy", "yx")}
     assert follows(both, "x", iri("p"), iri("y")) == names - {"<x> <p> <y> ."}
@@ -86,8 +86,8 @@ def test_what_follows_from_types_is_found_through_properties_that_say_types():
     schema = Schema.of(
         [
             *below("Cat", "Pet"),
-            Axiom(Kind.INVERSE, iri("has"), TYPE),
-            Axiom(Kind.SUBPROPERTY, iri("isA"), TYPE),
+            Axiom(AxiomKind.INVERSE, iri("has"), TYPE),
+            Axiom(AxiomKind.SUBPROPERTY, iri("isA"), TYPE),
         ]
     )
     asked = Table.of(schema, Needs(frozenset({iri("has")}), frozenset()))
@@ -152,9 +152,9 @@ def test_needs_of_windows_leave_static_patterns_out():
 def test_transitive_properties_are_followed_in_static_data_alone():
     schema = Schema.of(
         [
-            Axiom(Kind.TRANSITIVE, iri("partOf"), iri("partOf")),
-            Axiom(Kind.SUBPROPERTY, iri("partOf"), iri("in")),
-            Axiom(Kind.SUBPROPERTY, iri("cityOf"), iri("partOf")),
+            Axiom(AxiomKind.TRANSITIVE, iri("partOf"), iri("partOf")),
+            Axiom(AxiomKind.SUBPROPERTY, iri("partOf"), iri("in")),
+            Axiom(AxiomKind.SUBPROPERTY, iri("cityOf"), iri("partOf")),
         ]
     )
     asks = "PREFIX : <urn:> SELECT ?x {{ STREAM <urn:s> [RANGE 1s] {{ ?x :{} ?y }} ?y :in ?z }}"

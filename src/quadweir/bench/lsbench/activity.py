@@ -16,7 +16,7 @@ from quadweir.bench.lsbench.parameters import DAY_MS, HOUR_MS, MINUTE_MS, Parame
 
 if TYPE_CHECKING:
     from quadweir.bench.lsbench.draw import Floats, Ints
-    from quadweir.bench.lsbench.network import Network
+    from quadweir.bench.lsbench.network import FriendNetwork
 
 EVENTS: Final = pa.schema(
     [
@@ -45,7 +45,7 @@ _MOST_WALK: Final = 45
 _UPLOAD_MS: Final = 20_000
 
 
-def user_events(network: Network, users: Ints) -> dict[str, pa.RecordBatch]:
+def user_events(network: FriendNetwork, users: Ints) -> dict[str, pa.RecordBatch]:
     """What becomes of the posts and photos of users, their friends' reactions included."""
     posts, post_likes = _posts(network, users)
     photos, photo_likes = _photos(network, users)
@@ -73,7 +73,9 @@ def _batch(time: Ints, kind: Ints | int, item: Ints, actor: Ints, parent: Ints) 
     return pa.RecordBatch.from_arrays(columns, schema=EVENTS)
 
 
-def _weekly(network: Network, users: Ints, most: int, purpose: str) -> tuple[Ints, Ints, Ints]:
+def _weekly(
+    network: FriendNetwork, users: Ints, most: int, purpose: str
+) -> tuple[Ints, Ints, Ints]:
     """How many each user does in each week: users, weeks and counts, one row for each pair.
 
     Uniform from 0 to `most`, in proportion to the friends; the part after the point is the chance
@@ -101,7 +103,7 @@ def _ordinals(who: Ints, counts: Ints, weeks: int) -> Ints:
     return np.asarray(np.cumsum(table, axis=1) - table).reshape(len(who))
 
 
-def _posts(network: Network, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+def _posts(network: FriendNetwork, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     parameters = network.parameters
     dice = Dice(parameters.seed)
     who, week, counts = _weekly(network, users, parameters.max_posts, "posts")
@@ -133,7 +135,7 @@ def _posts(network: Network, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBatc
     return _joined([posts, comments]), _joined(likes)
 
 
-def _photos(network: Network, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+def _photos(network: FriendNetwork, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     parameters = network.parameters
     dice = Dice(parameters.seed)
     who, week, counts = _weekly(network, users, parameters.max_photos, "photos")
@@ -157,7 +159,7 @@ def _photos(network: Network, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBat
 
 
 def _likes(
-    network: Network, owner: Ints, time: Ints, kind: int, item: Ints, probability: float
+    network: FriendNetwork, owner: Ints, time: Ints, kind: int, item: Ints, probability: float
 ) -> pa.RecordBatch:
     """Likes of items by the friends of their owners, some time later."""
     parameters = network.parameters
@@ -177,7 +179,7 @@ def _reaction(parameters: Parameters, dice: Dice, purpose: str, *keys: Ints) -> 
     return 1 + np.floor(dice.exponential(mean, purpose, *keys)).astype(np.int64)
 
 
-def gathering_events(network: Network, gatherings: Ints) -> pa.RecordBatch:
+def gathering_events(network: FriendNetwork, gatherings: Ints) -> pa.RecordBatch:
     """Where those who attend events are, minute by minute; a window of users by location attends."""
     parameters = network.parameters
     dice = Dice(parameters.seed)
@@ -200,7 +202,7 @@ def gathering_events(network: Network, gatherings: Ints) -> pa.RecordBatch:
     return _batch(time[inside], POSITION, item[inside], actor[inside], event[inside])
 
 
-def _walks(network: Network, users: Ints) -> pa.RecordBatch:
+def _walks(network: FriendNetwork, users: Ints) -> pa.RecordBatch:
     """One walk a day of the users who are tracked on their own."""
     parameters = network.parameters
     dice = Dice(parameters.seed)

@@ -26,7 +26,7 @@ _COUNTRY: Final = np.array([COUNTRIES.index(country) for _, country, _, _ in PLA
 
 @final
 @dataclass(frozen=True, slots=True)
-class Network:
+class FriendNetwork:
     """The users by their places from 0, and their friends.
 
     Attributes:
@@ -57,7 +57,7 @@ class Network:
         return np.asarray(self.friends[self.starts[users] + which])
 
 
-def make_network(parameters: Parameters) -> Network:
+def make_network(parameters: Parameters) -> FriendNetwork:
     """Make users and friendships."""
     dice = Dice(parameters.seed)
     users = np.arange(parameters.users)
@@ -82,7 +82,7 @@ def make_network(parameters: Parameters) -> Network:
     both = np.concatenate((edges, edges[:, ::-1]))
     both = both[np.lexsort((both[:, 1], both[:, 0]))]
     starts = np.searchsorted(both[:, 0], np.arange(parameters.users + 1))
-    return Network(parameters, place, interest, count, starts, both[:, 1].copy(), by_location)
+    return FriendNetwork(parameters, place, interest, count, starts, both[:, 1].copy(), by_location)
 
 
 def _befriend(parameters: Parameters, dice: Dice, wanted: Ints, orders: tuple[Ints, ...]) -> Ints:
@@ -146,12 +146,12 @@ def _contains(ordered: Ints, keys: Ints) -> np.ndarray:
     return np.asarray(ordered[at] == keys)
 
 
-def interests_of(network: Network, users: Ints) -> tuple[Ints, Ints]:
+def interests_of(network: FriendNetwork, users: Ints) -> tuple[Ints, Ints]:
     """All interests of users: which of the users, and the interest."""
     owners, number = repeat_each(network.interests[users])
     return owners, nth_interest(network, users[owners], number)
 
 
-def nth_interest(network: Network, users: Ints, number: Ints) -> Ints:
+def nth_interest(network: FriendNetwork, users: Ints, number: Ints) -> Ints:
     """One interest of each user: steps of 11 from the first, so that all are different."""
     return (network.interest[users] + 11 * number) % len(INTERESTS)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from quadweir.bench.lsbench import words
 from quadweir.bench.lsbench.activity import COMMENT, FIRST_PHOTO, POST
 from quadweir.bench.lsbench.draw import Dice, repeat_each
-from quadweir.bench.lsbench.network import Network, interests_of, nth_interest
+from quadweir.bench.lsbench.network import FriendNetwork, interests_of, nth_interest
 from quadweir.bench.lsbench.parameters import DAY_MS
 from quadweir.vocab import RDF, XSD
 
@@ -43,7 +43,7 @@ _NAMES: Final = pa.array([name for name, _, _, _ in words.PLACES])
 _WHERE: Final = np.array([(latitude, longitude) for _, _, latitude, longitude in words.PLACES])
 
 
-def spell_events(network: Network, stream: str, events: pa.RecordBatch) -> pa.Array:
+def spell_events(network: FriendNetwork, stream: str, events: pa.RecordBatch) -> pa.Array:
     """The timed lines of events, each text ending with a line feed."""
     return _SPELLERS[stream](network, _Columns(network, events))
 
@@ -51,7 +51,7 @@ def spell_events(network: Network, stream: str, events: pa.RecordBatch) -> pa.Ar
 class _Columns:
     """The columns of events, as numbers and as what lines are made of."""
 
-    def __init__(self, network: Network, events: pa.RecordBatch) -> None:
+    def __init__(self, network: FriendNetwork, events: pa.RecordBatch) -> None:
         self.time, self.kind, self.item, self.actor, self.parent = (
             column.to_numpy() for column in events.columns
         )
@@ -59,14 +59,14 @@ class _Columns:
         self.at = _text(self.time)
         self.user = _join(f"<{SIB}user/u", _text(self.actor + first), ">")
 
-    def only(self, network: Network, chosen: Ints) -> _Columns:
+    def only(self, network: FriendNetwork, chosen: Ints) -> _Columns:
         columns = (self.time, self.kind, self.item, self.actor, self.parent)
         arrays = [pa.array(each[chosen]) for each in columns]
         names = ["time", "kind", "item", "actor", "parent"]
         return _Columns(network, pa.RecordBatch.from_arrays(arrays, names))
 
 
-def _posts(network: Network, events: _Columns) -> pa.Array:
+def _posts(network: FriendNetwork, events: _Columns) -> pa.Array:
     is_post = events.kind == POST
     posts = events.only(network, np.flatnonzero(is_post))
     comments = events.only(network, np.flatnonzero(events.kind == COMMENT))
@@ -76,7 +76,7 @@ def _posts(network: Network, events: _Columns) -> pa.Array:
     return texts.take(pa.array(order))
 
 
-def _post(network: Network, events: _Columns) -> pa.Array:
+def _post(network: FriendNetwork, events: _Columns) -> pa.Array:
     parameters = network.parameters
     dice = Dice(parameters.seed)
     item, actor = events.item, events.actor
@@ -109,7 +109,7 @@ def _post(network: Network, events: _Columns) -> pa.Array:
     )
 
 
-def _hashtags(network: Network, dice: Dice, events: _Columns, post: pa.Array) -> pa.Array:
+def _hashtags(network: FriendNetwork, dice: Dice, events: _Columns, post: pa.Array) -> pa.Array:
     """The hashtags of posts, all different: interests of the author, or what is talked about."""
     parameters = network.parameters
     most = min(parameters.max_hashtags, len(words.INTERESTS))
@@ -136,7 +136,7 @@ def _hashtags(network: Network, dice: Dice, events: _Columns, post: pa.Array) ->
     return _grouped(_join(*line), owners, len(events.item))
 
 
-def _comment(network: Network, events: _Columns) -> pa.Array:
+def _comment(network: FriendNetwork, events: _Columns) -> pa.Array:
     dice = Dice(network.parameters.seed)
     comment = _join(f"<{SIB}comment/co", _text(events.item), ">")
     post = _join(f"<{SIB}post/po", _text(events.parent), ">")
@@ -151,20 +151,20 @@ def _comment(network: Network, events: _Columns) -> pa.Array:
     )
 
 
-def _post_likes(network: Network, events: _Columns) -> pa.Array:
+def _post_likes(network: FriendNetwork, events: _Columns) -> pa.Array:
     del network
     kinds = _pick(("post/po", "comment/co"), (events.kind == COMMENT).astype(np.int64))
     item = (f"<{SIB}", kinds, _text(events.item), ">")
     return _lines(events.at, (events.user, f"<{_VOCABULARY}like>", item))
 
 
-def _photo_likes(network: Network, events: _Columns) -> pa.Array:
+def _photo_likes(network: FriendNetwork, events: _Columns) -> pa.Array:
     del network
     photo = (f"<{SIB}photo/ph", _text(events.item), ">")
     return _lines(events.at, (events.user, f"<{_VOCABULARY}like>", photo))
 
 
-def _photos(network: Network, events: _Columns) -> pa.Array:
+def _photos(network: FriendNetwork, events: _Columns) -> pa.Array:
     parameters = network.parameters
     dice = Dice(parameters.seed)
     photo = _join(f"<{SIB}photo/ph", _text(events.item), ">")
@@ -207,7 +207,7 @@ def _photos(network: Network, events: _Columns) -> pa.Array:
     return _join(opening, lines)
 
 
-def _gps(network: Network, events: _Columns) -> pa.Array:
+def _gps(network: FriendNetwork, events: _Columns) -> pa.Array:
     parameters = network.parameters
     dice = Dice(parameters.seed)
     fix = _join(f"<{SIB}gps/g", _text(events.item), ">")
@@ -243,7 +243,7 @@ _SPELLERS: Final = {
 # --- static data ------------------------------------------------------------------------------
 
 
-def spell_users(network: Network, users: Ints) -> pa.Array:
+def spell_users(network: FriendNetwork, users: Ints) -> pa.Array:
     """The static N-Triples of users: persons, accounts, forums, friendships, memberships."""
     parameters = network.parameters
     dice = Dice(parameters.seed)
@@ -294,7 +294,7 @@ def spell_users(network: Network, users: Ints) -> pa.Array:
     )
 
 
-def _interests(network: Network, users: Ints, user: pa.Array) -> pa.Array:
+def _interests(network: FriendNetwork, users: Ints, user: pa.Array) -> pa.Array:
     owners, interest = interests_of(network, users)
     line = _line(
         None,
@@ -305,7 +305,7 @@ def _interests(network: Network, users: Ints, user: pa.Array) -> pa.Array:
     return _grouped(_join(*line), owners, len(users))
 
 
-def _friends(network: Network, users: Ints, user: pa.Array) -> pa.Array:
+def _friends(network: FriendNetwork, users: Ints, user: pa.Array) -> pa.Array:
     """Who a user knows and follows; a friendship itself is told by the lower of the two."""
     parameters = network.parameters
     dice = Dice(parameters.seed)
@@ -337,7 +337,7 @@ def _friends(network: Network, users: Ints, user: pa.Array) -> pa.Array:
     return _grouped(lines, owners, len(users))
 
 
-def _groups(network: Network, dice: Dice, users: Ints, user: pa.Array) -> pa.Array:
+def _groups(network: FriendNetwork, dice: Dice, users: Ints, user: pa.Array) -> pa.Array:
     """Groups of users with an interest; its first user of a dozen founds one and tells of it."""
     interest = network.interest[users]
     first = network.parameters.first_user

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from quadweir._version import __version__
 from quadweir.bench.lsbench.activity import gathering_events, in_order, user_events
-from quadweir.bench.lsbench.network import Network, make_network
+from quadweir.bench.lsbench.network import FriendNetwork, make_network
 from quadweir.bench.lsbench.parameters import DAY_MS, STREAM_IRI, STREAMS, Parameters
 from quadweir.bench.lsbench.spell import spell_events, spell_users
 from quadweir.bench.tables import text_of
@@ -59,7 +59,7 @@ def generate(
     return finish(parameters, folder, counts)
 
 
-def all_events(network: Network) -> Iterator[tuple[str, pa.RecordBatch]]:
+def all_events(network: FriendNetwork) -> Iterator[tuple[str, pa.RecordBatch]]:
     """All events of a network, stream by stream, in pieces that are in no order."""
     for users in ranges(network.parameters.users, USERS_OF_FILE):
         yield from user_events(network, users).items()
@@ -73,7 +73,7 @@ def ranges(count: int, size: int) -> Iterator[Ints]:
         yield np.arange(start, min(count, start + size))
 
 
-def of_day(network: Network, events: pa.RecordBatch, day: int) -> pa.RecordBatch:
+def of_day(network: FriendNetwork, events: pa.RecordBatch, day: int) -> pa.RecordBatch:
     """Those of ordered events that are of one day."""
     start = network.parameters.start + day * DAY_MS
     times = events.column("time").to_numpy()
@@ -97,13 +97,15 @@ def prepare(folder: Path) -> None:
         raise SourceError(f"cannot write to {folder}: {error.strerror or error}") from error
 
 
-def write_static(network: Network, folder: Path, users: Ints) -> int:
+def write_static(network: FriendNetwork, folder: Path, users: Ints) -> int:
     """Write the static data of a range of users; gives how many triples."""
     number = int(users[0]) // USERS_OF_FILE
     return _write(folder / "static" / f"users-{number:05}.nt", spell_users(network, users))
 
 
-def write_day(network: Network, folder: Path, stream: str, day: int, events: pa.RecordBatch) -> int:
+def write_day(
+    network: FriendNetwork, folder: Path, stream: str, day: int, events: pa.RecordBatch
+) -> int:
     """Write the events of a stream and a day, which are in order; gives how many triples."""
     return _write(folder / stream / f"day-{day:05}.stream", spell_events(network, stream, events))
 

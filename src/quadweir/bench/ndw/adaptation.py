@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quadweir.bench.ndw.publisher import Longs, Play
+from quadweir.bench.ndw.publisher import Longs, SendSchedule
 from quadweir.kernel.streamjoin.clock import JoinTiming
 from quadweir.kernel.streamjoin.join import Arrivals, StreamJoin
 from quadweir.kernel.streamjoin.windows import JoinWindow
@@ -63,7 +63,7 @@ class Course:
         }
 
 
-def follow(window: JoinWindow, records: Play, *, with_time: bool = True) -> Course:
+def follow(window: JoinWindow, records: SendSchedule, *, with_time: bool = True) -> Course:
     """Join a play step by step, and note after each what its windows are like."""
     numbers, texts = _keys(records, with_time=with_time)
     join = StreamJoin(window, JoinTiming())
@@ -110,7 +110,7 @@ def _spread(values: npt.NDArray[Any]) -> tuple[float, float, float]:
     return float(values.min()), float(np.median(values)), float(values.max())
 
 
-def _keys(records: Play, *, with_time: bool) -> tuple[Longs, pa.Array]:
+def _keys(records: SendSchedule, *, with_time: bool) -> tuple[Longs, pa.Array]:
     """Number the keys, and give their texts."""
     found, numbers = np.unique(records.keys(with_time=with_time), return_inverse=True)
     return numbers.astype(np.int64), pa.array([f"key {each}" for each in found.tolist()])

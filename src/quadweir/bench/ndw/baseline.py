@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from quadweir import rows
-from quadweir.bench.ndw.publisher import FLOW, SPEED, Side
+from quadweir.bench.ndw.publisher import FLOW, SPEED, PublishedStream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,7 @@ def spark_parsing(frames: Mapping[str, DataFrame]) -> DataFrame:
     return child.unionByName(parent)
 
 
-def _parsed(frame: DataFrame, side: Side) -> DataFrame:
+def _parsed(frame: DataFrame, side: PublishedStream) -> DataFrame:
     body = frame.select(F.from_json(rows.VALUE, _BODY).alias("body")).select("body.*")
     iri = F.concat(
         F.lit(f"<http://example.com/{side.reading}/"), "number", F.lit("/"), "sent", F.lit(">")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
-from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.measure import machine
 from quadweir.bench.ndw import model, runs
 from quadweir.bench.ndw.adaptation import Course, follow
-from quadweir.bench.ndw.feeds import Feed, FileFeed, LiveFiles, LiveKafka
-from quadweir.bench.ndw.publisher import LANES, Recording, Rhythm, Workload, load, play
+from quadweir.bench.ndw.feeds import FileFeed, LiveFiles, LiveKafka, LiveStreams
+from quadweir.bench.ndw.publisher import LANES, LaneReadings, Rhythm, Workload, load, play
 from quadweir.bench.ndw.windows import (
     COUNT,
     PAPER,
@@ -48,7 +48,7 @@ _WARM_BATCHES: Final = 4
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class NdwSize:
     """How much is measured.
 
     Attributes:
@@ -70,7 +70,7 @@ class Size:
     adapt_seconds: int = 60
 
 
-QUICK: Final = Size(
+QUICK: Final = NdwSize(
     seconds=20,
     live_seconds=6,
     warm_seconds=8,
@@ -86,11 +86,11 @@ class Bench:
     """The sections, over one session and one recording."""
 
     spark: SparkSession
-    recording: Recording
-    size: Size
+    recording: LaneReadings
+    size: NdwSize
     kafka: str | None
     on_step: Callable[[str], None]
-    figures: dict[str, list[Figure]] = field(default_factory=dict)
+    figures: dict[str, list[Measurement]] = field(default_factory=dict)
 
     # -- completeness ----------------------------------------------------------------------------
 
@@ -207,7 +207,7 @@ class Bench:
             yield FileFeed(Path(name))
 
     @contextmanager
-    def _live_feed(self) -> Iterator[Feed]:
+    def _live_feed(self) -> Iterator[LiveStreams]:
         if self.kafka is None:
             with self._feed() as files:
                 yield LiveFiles(files)
@@ -231,7 +231,7 @@ def run(
     spark: SparkSession,
     sections: Sequence[str] = tuple(SECTIONS),
     *,
-    size: Size | None = None,
+    size: NdwSize | None = None,
     kafka: str | None = None,
     data: Path | None = None,
     on_step: Callable[[str], None] = lambda _: None,
@@ -248,7 +248,7 @@ def run(
     """
     about = machine()
     recording = load(data)
-    size = size or Size()
+    size = size or NdwSize()
     bench = Bench(spark, recording, size, kafka, on_step)
     found = {name: SECTIONS[name](bench) for name in sections}
     return {
@@ -268,69 +268,73 @@ def run(
     }
 
 
-def _completeness_figures(found: dict[str, Any]) -> Iterator[Figure]:
+def _completeness_figures(found: dict[str, Any]) -> Iterator[Measurement]:
     constant, periodic = (found[rhythm]["windows"] for rhythm in Rhythm)
     modelled = found[Rhythm.CONSTANT]["model"]
     name = "constant: tumbling, distance from the paper's 0.749"
     distance = abs(constant[TUMBLING]["iou"] - 0.749)
-    yield Figure(name, round(distance, 4), "", at_most=0.005)
+    yield Measurement(name, round(distance, 4), "", at_most=0.005)
     wrong = abs(constant[TUMBLING]["generated"] - modelled[TUMBLING])
-    yield Figure("constant: tumbling, results beside the model's", wrong, "", at_most=0)
+    yield Measurement("constant: tumbling, results beside the model's", wrong, "", at_most=0)
     wrong = abs(constant[TUMBLING]["expected"] - modelled["bounded"])
-    yield Figure("constant: bounded join, results beside the model's", wrong, "", at_most=0)
+    yield Measurement("constant: bounded join, results beside the model's", wrong, "", at_most=0)
     for window in (PAPER, SAFE):
-        yield Figure(f"constant: {window}", constant[window]["iou"], "IOU", at_least=1.0)
-    yield Figure(f"periodic: {PAPER}", periodic[PAPER]["iou"], "IOU", at_least=0.982)
-    yield Figure(f"periodic: {SAFE}", periodic[SAFE]["iou"], "IOU", at_least=0.999)
+        yield Measurement(f"constant: {window}", constant[window]["iou"], "IOU", at_least=1.0)
+    yield Measurement(f"periodic: {PAPER}", periodic[PAPER]["iou"], "IOU", at_least=0.982)
+    yield Measurement(f"periodic: {SAFE}", periodic[SAFE]["iou"], "IOU", at_least=0.999)
     # Below the dynamic one, as in the paper.
     below = periodic[SAFE]["iou"] - periodic[TUMBLING]["iou"]
-    yield Figure("periodic: tumbling, how far below boundary-safe", round(below, 4), "IOU", 0.001)
+    yield Measurement(
+        "periodic: tumbling, how far below boundary-safe", round(below, 4), "IOU", 0.001
+    )
     doubled = sum(each["doubled"] for table in (constant, periodic) for each in table.values())
-    yield Figure("results given twice, all windows", doubled, "", at_most=0)
+    yield Measurement("results given twice, all windows", doubled, "", at_most=0)
 
 
-def _throughput_figures(scene: str, told: dict[str, Any]) -> Iterator[Figure]:
+def _throughput_figures(scene: str, told: dict[str, Any]) -> Iterator[Measurement]:
     rates = {name: each["records_per_second"] for name, each in told.items()}
     for name, rate in rates.items():
         wanted = THROUGHPUT if name == SAFE else None
-        yield Figure(f"{scene}: {name}", rate, "records/s", at_least=wanted)
+        yield Measurement(f"{scene}: {name}", rate, "records/s", at_least=wanted)
     wrong = sum(abs(each["results"] - each["expected_results"]) for each in told.values())
-    yield Figure(f"{scene}: results missing or too many", wrong, "", at_most=0)
+    yield Measurement(f"{scene}: results missing or too many", wrong, "", at_most=0)
     for name in (runs.SPARK_JOIN, runs.PARSING):
         ratio = round(rates[SAFE] / rates[name], 3)
-        yield Figure(f"{scene}: dynamic join, times {name}", ratio, "times")
+        yield Measurement(f"{scene}: dynamic join, times {name}", ratio, "times")
 
 
 def _adaptation_figures(
     scene: str, courses: Iterable[dict[str, Any]], workload: Workload
-) -> Iterator[Figure]:
+) -> Iterator[Measurement]:
     told = list(courses)
     lost = sum(each["keys_sent"] - each["keys_met"] for each in told)
-    yield Figure(f"{scene}: keys without a result", lost, "keys", at_most=0)
+    yield Measurement(f"{scene}: keys without a result", lost, "keys", at_most=0)
     changed = min(each["greatest_limit"] - each["least_limit"] for each in told)
-    yield Figure(f"{scene}: limits change by, at least", changed, "records", at_least=1)
+    yield Measurement(f"{scene}: limits change by, at least", changed, "records", at_least=1)
     # A window of 5 s and one as long carried over, and the wait for the watermark; with bursts two
     # or three of them fall into that.
     most = 11 * workload.a_second
     if workload.rhythm is Rhythm.PERIODIC:
         most += 3 * workload.copies * workload.a_second
     held = max(each["most_held"] for each in told)
-    yield Figure(f"{scene}: most records held", held, "records", at_most=most)
+    yield Measurement(f"{scene}: most records held", held, "records", at_most=most)
 
 
-def _latency_figures(found: dict[str, Any], every_ms: int) -> Iterator[Figure]:
+def _latency_figures(found: dict[str, Any], every_ms: int) -> Iterator[Measurement]:
     constant = found[Rhythm.CONSTANT]
     empty = constant[runs.PASS_THROUGH]
     for key in ("median_ms", "p99_ms"):
-        yield Figure(f"{runs.PASS_THROUGH}, {key[:-3]}", empty[key], "ms")
+        yield Measurement(f"{runs.PASS_THROUGH}, {key[:-3]}", empty[key], "ms")
         for window in (TUMBLING, PAPER, SAFE):
             value = constant[window][key]
-            yield Figure(f"{window}, {key[:-3]}", value, "ms")
+            yield Measurement(f"{window}, {key[:-3]}", value, "ms")
             ratio = round(value / empty[key], 3)
-            yield Figure(f"{window}, {key[:-3]}, times pass-through", ratio, "times", at_most=2)
+            yield Measurement(
+                f"{window}, {key[:-3]}, times pass-through", ratio, "times", at_most=2
+            )
     for window in (PAPER, SAFE):
         added = constant[window]["median_ms"] - empty["median_ms"]
-        yield Figure(f"{window}, median added", round(added, 1), "ms", at_most=every_ms)
+        yield Measurement(f"{window}, median added", round(added, 1), "ms", at_most=every_ms)
 
 
 def _course(course: Course) -> dict[str, Any]:

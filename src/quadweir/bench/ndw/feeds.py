@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quadweir import rows
-from quadweir.bench.ndw.publisher import SIDES, Play, Recording
+from quadweir.bench.ndw.publisher import SIDES, LaneReadings, SendSchedule
 from quadweir.sources.kafka import read_kafka
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _RECORDS: Final = pa.schema(
 )
 
 
-def write_bounded(folder: Path, recording: Recording, records: Play) -> None:
+def write_bounded(folder: Path, recording: LaneReadings, records: SendSchedule) -> None:
     """Write all records of a play as JSON Lines, one file for each stream."""
     for side, one in enumerate(SIDES):
         chosen = np.flatnonzero(records.side == side)
@@ -61,7 +61,7 @@ class FileFeed:
         for side in SIDES:
             (self.folder / side.name).mkdir(parents=True, exist_ok=True)
 
-    def write(self, recording: Recording, records: Play, every_ms: int) -> int:
+    def write(self, recording: LaneReadings, records: SendSchedule, every_ms: int) -> int:
         """Write a whole play, a file for each `every_ms` of it; gives the number of files."""
         piece = (records.sent_ms - records.sent_ms[0]) // every_ms
         edges = np.searchsorted(piece, np.arange(int(piece[-1]) + 2))
@@ -70,7 +70,11 @@ class FileFeed:
         return len(edges) - 1
 
     def add(
-        self, number: int, recording: Recording, records: Play, chosen: npt.NDArray[np.intp]
+        self,
+        number: int,
+        recording: LaneReadings,
+        records: SendSchedule,
+        chosen: npt.NDArray[np.intp],
     ) -> None:
         """Write one file of each stream; it appears whole."""
         for side, one in enumerate(SIDES):
@@ -96,7 +100,7 @@ class FileFeed:
 
 
 def _table(
-    name: str, recording: Recording, records: Play, chosen: npt.NDArray[np.intp]
+    name: str, recording: LaneReadings, records: SendSchedule, chosen: npt.NDArray[np.intp]
 ) -> pa.Table:
     count = len(chosen)
     sent, number = pa.array(records.sent_ms[chosen]), pa.array(chosen)
@@ -114,7 +118,7 @@ def _table(
     )
 
 
-class Feed(Protocol):
+class LiveStreams(Protocol):
     """Two streams that somebody feeds now.
 
     Attributes:
@@ -129,7 +133,11 @@ class Feed(Protocol):
         ...
 
     def send(
-        self, number: int, recording: Recording, records: Play, chosen: npt.NDArray[np.intp]
+        self,
+        number: int,
+        recording: LaneReadings,
+        records: SendSchedule,
+        chosen: npt.NDArray[np.intp],
     ) -> None:
         """Send some records of a play."""
         ...
@@ -154,7 +162,11 @@ class LiveFiles:
         return self.feed.frames(spark, files_per_batch=None)
 
     def send(
-        self, number: int, recording: Recording, records: Play, chosen: npt.NDArray[np.intp]
+        self,
+        number: int,
+        recording: LaneReadings,
+        records: SendSchedule,
+        chosen: npt.NDArray[np.intp],
     ) -> None:
         self.feed.add(number, recording, records, chosen)
 
@@ -193,8 +205,8 @@ class LiveKafka:
     def send(
         self,
         number: int,  # noqa: ARG002 - files have one, messages need none
-        recording: Recording,
-        records: Play,
+        recording: LaneReadings,
+        records: SendSchedule,
         chosen: npt.NDArray[np.intp],
     ) -> None:
         record = self._jvm.org.apache.kafka.clients.producer.ProducerRecord
@@ -226,9 +238,9 @@ class Publisher:
         behind_ms: how late the last record of a slot was sent, at most.
     """
 
-    feed: Feed
-    recording: Recording
-    records: Play
+    feed: LiveStreams
+    recording: LaneReadings
+    records: SendSchedule
     behind_ms: float = 0.0
     failure: BaseException | None = None
     _over: threading.Event = field(default_factory=threading.Event)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from quadweir.bench.ndw.publisher import Longs, Play
+from quadweir.bench.ndw.publisher import Longs, SendSchedule
 
 
-def bounded(records: Play) -> int:
+def bounded(records: SendSchedule) -> int:
     """How many pairs the join of all records has.
 
     >>> from quadweir.bench.ndw.publisher import Workload, play
@@ -21,7 +21,7 @@ def bounded(records: Play) -> int:
     return _products(records, records.keys())
 
 
-def tumbling(records: Play, size_ms: int = 2_000, *, last: bool = True) -> int:
+def tumbling(records: SendSchedule, size_ms: int = 2_000, *, last: bool = True) -> int:
     """How many of them fall into one tumbling window; if `last` is false, the last never closes.
 
     >>> from quadweir.bench.ndw.publisher import Workload, play
@@ -36,7 +36,7 @@ def tumbling(records: Play, size_ms: int = 2_000, *, last: bool = True) -> int:
     return _products(records, keys, kept=window < window.max())
 
 
-def interval(records: Play, most_ms: int) -> int:
+def interval(records: SendSchedule, most_ms: int) -> int:
     """How many of them are of records not more than `most_ms` apart."""
     keys = records.keys()
     order = np.lexsort((records.sent_ms, keys))
@@ -49,7 +49,7 @@ def interval(records: Play, most_ms: int) -> int:
     return int((after - first).sum())
 
 
-def _products(records: Play, keys: Longs, kept: npt.NDArray[np.bool_] | None = None) -> int:
+def _products(records: SendSchedule, keys: Longs, kept: npt.NDArray[np.bool_] | None = None) -> int:
     side = records.side
     if kept is not None:
         keys, side = keys[kept], side[kept]

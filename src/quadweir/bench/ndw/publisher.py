@@ -38,15 +38,15 @@ MINUTES: Final = 1_800
 """How long the recording is."""
 
 
-class Side(NamedTuple):
+class PublishedStream(NamedTuple):
     """One of the two streams."""
 
     name: str
     reading: str
 
 
-SPEED: Final = Side("ndwspeed", "speed")
-FLOW: Final = Side("ndwflow", "flow")
+SPEED: Final = PublishedStream("ndwspeed", "speed")
+FLOW: Final = PublishedStream("ndwflow", "flow")
 SIDES: Final = (SPEED, FLOW)
 """Child and parent, as in the paper's mapping."""
 
@@ -96,7 +96,7 @@ class Workload:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Play:
+class SendSchedule:
     """The records of a workload in order of sending, as columns.
 
     Attributes:
@@ -126,7 +126,7 @@ class Play:
         return self.lane + (self.stamp - START_MS // 1000) * (int(self.lane.max()) + 1)
 
 
-def play(workload: Workload, start_ms: int = START_MS) -> Play:
+def play(workload: Workload, start_ms: int = START_MS) -> SendSchedule:
     """Give the records of a workload.
 
     >>> records = play(Workload(seconds=2))
@@ -140,7 +140,7 @@ def play(workload: Workload, start_ms: int = START_MS) -> Play:
     seconds = [parts[int(burst)] for burst in bursts]
     number = np.repeat(np.arange(workload.seconds), [each.shape[1] for each in seconds])
     offset, lane, side = np.concatenate(seconds, axis=1)
-    return Play(start_ms + 1000 * number + offset, side, lane, number % MINUTES)
+    return SendSchedule(start_ms + 1000 * number + offset, side, lane, number % MINUTES)
 
 
 def _second(workload: Workload, copies: int, *, burst: bool) -> Longs:
@@ -157,7 +157,7 @@ def _second(workload: Workload, copies: int, *, burst: bool) -> Longs:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Recording:
+class LaneReadings:
     """Readings by minute and lane: what a record holds besides its time.
 
     Attributes:
@@ -170,7 +170,7 @@ class Recording:
     places: tuple[tuple[str, float, float, int], ...]
     readings: tuple[Longs, Longs]
 
-    def texts(self, records: Play, chosen: npt.NDArray[np.intp]) -> Iterator[str]:
+    def texts(self, records: SendSchedule, chosen: npt.NDArray[np.intp]) -> Iterator[str]:
         """The bodies of some records, as JSON.
 
         A body has what the paper's have, and besides the record's number in the play and the
@@ -216,7 +216,7 @@ def data_folder() -> Path:
     return Path(os.environ.get("QUADWEIR_DATA", Path.cwd().parent / "shared" / "data"))
 
 
-def load(folder: Path | None = None) -> Recording:
+def load(folder: Path | None = None) -> LaneReadings:
     """Read the real recording if it is there; else make one up, of the same size.
 
     Raises:
@@ -226,7 +226,7 @@ def load(folder: Path | None = None) -> Recording:
     return read_recording(found) if found.is_dir() else made_up()
 
 
-def read_recording(folder: Path) -> Recording:
+def read_recording(folder: Path) -> LaneReadings:
     """Read the recording of the Open Stream Processing Benchmark.
 
     Raises:
@@ -265,10 +265,10 @@ def read_recording(folder: Path) -> Recording:
     sides = {one.reading: side for side, one in enumerate(SIDES)}
     for (minute, lane, reading), value in found.items():
         readings[sides[reading], minute, lane] = value
-    return Recording(str(folder), tuple(places), (readings[0], readings[1]))
+    return LaneReadings(str(folder), tuple(places), (readings[0], readings[1]))
 
 
-def made_up(minutes: int = MINUTES) -> Recording:
+def made_up(minutes: int = MINUTES) -> LaneReadings:
     """Make readings up, by the motorway of the demo."""
     road = Motorway(points=7, lanes=3)
     names = road.sensors[:LANES]
@@ -282,4 +282,4 @@ def made_up(minutes: int = MINUTES) -> Recording:
             one = found()
             if lane < LANES:
                 readings[:, minute, lane] = one.speed, one.flow
-    return Recording("made up", places, (readings[0], readings[1]))
+    return LaneReadings("made up", places, (readings[0], readings[1]))

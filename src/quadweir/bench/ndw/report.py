@@ -13,7 +13,16 @@ from quadweir.bench.ndw.bench import PUBLISHED_IOU, THROUGHPUT
 from quadweir.bench.ndw.publisher import Rhythm
 from quadweir.bench.ndw.runs import PASS_THROUGH, SPARK_JOIN
 from quadweir.bench.ndw.windows import PAPER, SAFE, TUMBLING
-from quadweir.bench.page import Figure, Note, Part, Published, Report, Section, Table, Verdict
+from quadweir.bench.page import (
+    Figure,
+    Note,
+    PageTable,
+    Part,
+    Published,
+    ReportPage,
+    Section,
+    TargetResult,
+)
 
 _LATENCY: Final[dict[Rhythm, dict[str, tuple[float, float | None, float]]]] = {
     Rhythm.CONSTANT: {TUMBLING: (1081.0, 1915.0, 2624.0), PAPER: (39.0, 57.0, 120.0)},
@@ -28,7 +37,9 @@ _PUBLISHED_COUNTS: Final = {
 }
 
 
-def build(result: dict[str, Any], command: Sequence[str] = ("quadweir", "bench", "ndw")) -> Report:
+def build(
+    result: dict[str, Any], command: Sequence[str] = ("quadweir", "bench", "ndw")
+) -> ReportPage:
     """Make the page of a result."""
     found, given = result["found"], result["input"]
     makers = {
@@ -51,7 +62,7 @@ def build(result: dict[str, Any], command: Sequence[str] = ("quadweir", "bench",
         f"Of {len(judged)} targets {len(judged) - len(missed)} were reached"
         + (f" and {len(missed)} missed." if missed else ".")
     )
-    return Report(
+    return ReportPage(
         title="Joins of road sensor streams in windows",
         summary=summary,
         sections=[
@@ -79,14 +90,14 @@ def _targets(sections: dict[str, list[dict[str, Any]]]) -> Section:
             if "met" not in each:
                 continue
             sign, value = ("≥", each["at_least"]) if "at_least" in each else ("≤", each["at_most"])
-            shown = Verdict(each["value"], each["met"])
+            shown = TargetResult(each["value"], each["met"])
             rows.append(
                 [group, each["name"], shown, f"{sign} {value:,.10g} {each['unit']}".strip()]
             )
     heading = ["section", "what", "measured", "wanted"]
     return Section(
         title="Targets",
-        parts=[Table(title="Each figure with a target", heading=heading, rows=rows)],
+        parts=[PageTable(title="Each figure with a target", heading=heading, rows=rows)],
     )
 
 
@@ -107,7 +118,7 @@ def _completeness(found: dict[str, Any]) -> Iterator[Part]:
             shown = None if published is None else Published(published)
             row = [each[key] for key in ("generated", "expected", "common", "doubled")]
             rows.append([window, *row, f"{each['iou']:.4f}", shown])
-        yield Table(
+        yield PageTable(
             title=f"{rhythm.capitalize()} rhythm",
             heading=["window", "generated", "expected", "common", "doubled", "IOU", "paper's IOU"],
             rows=rows,
@@ -118,7 +129,7 @@ def _completeness(found: dict[str, Any]) -> Iterator[Part]:
         [rhythm, window, *map(Published, counts), Published(round(counts[0] / counts[1], 3))]
         for (rhythm, window), counts in _PUBLISHED_COUNTS.items()
     ]
-    yield Table(
+    yield PageTable(
         title="The paper's own counts, over 1,800 s",
         heading=["rhythm", "window", "generated", "expected", "IOU"],
         rows=rows,
@@ -190,7 +201,7 @@ def _live_rhythm(rhythm: Rhythm, runs: dict[str, Any]) -> Iterator[Part]:
         rate = Published(_RATE[window]) if rhythm is Rhythm.CONSTANT else None
         rows.append([f"{window}, in the paper", *told, rate, None, None, None, None, None])
     title = rhythm.capitalize()
-    yield Table(title=f"{title} rhythm", heading=["query", *keys.values()], rows=rows)
+    yield PageTable(title=f"{title} rhythm", heading=["query", *keys.values()], rows=rows)
     marks = [Mark(name="paper: dynamic, median 57 ms (published)", value=57)]
     marks.append(Mark(name="paper: tumbling, median 1915 ms (published)", value=1915))
     yield Figure(
@@ -353,7 +364,7 @@ def _throughput(found: dict[str, Any]) -> Iterator[Part]:
         "batch_records": "records in a batch",
     }
     for scene, told in found.items():
-        yield Table(
+        yield PageTable(
             title=f"Records that are all there from the beginning: {scene}",
             heading=["join", *keys.values()],
             rows=[[name, *(each[key] for key in keys)] for name, each in told.items()],
@@ -385,7 +396,7 @@ def _adaptation(found: dict[str, Any]) -> Iterator[Part]:
     )
     for scene, windows in found.items():
         keys = ("pairs", "evictions", "most_held", "most_keys", "keys_sent", "keys_met")
-        yield Table(
+        yield PageTable(
             title=scene,
             heading=["window", *(key.replace("_", " ") for key in keys)],
             rows=[[name, *(each[key] for key in keys)] for name, each in windows.items()],

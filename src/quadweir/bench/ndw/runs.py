@@ -16,8 +16,8 @@ import numpy as np
 
 from quadweir import rows
 from quadweir.bench.ndw.baseline import spark_interval_join, spark_parsing
-from quadweir.bench.ndw.feeds import Feed, FileFeed, Publisher, write_bounded
-from quadweir.bench.ndw.publisher import Longs, Play, Recording, Workload, play
+from quadweir.bench.ndw.feeds import FileFeed, LiveStreams, Publisher, write_bounded
+from quadweir.bench.ndw.publisher import LaneReadings, Longs, SendSchedule, Workload, play
 from quadweir.bench.ndw.sinks import CountSink, LatencySink, PairSink, pair_codes
 from quadweir.bench.ndw.windows import (
     INTERVAL_MS,
@@ -106,7 +106,7 @@ class Completeness:
         }
 
 
-def bounded_join(spark: SparkSession, recording: Recording, records: Play) -> Longs:
+def bounded_join(spark: SparkSession, recording: LaneReadings, records: SendSchedule) -> Longs:
     """The whole join by a bounded run of the mapping over files."""
     with _scratch() as folder:
         write_bounded(folder, recording, records)
@@ -139,7 +139,7 @@ def windowed_join(spark: SparkSession, feed: FileFeed, window: str) -> Longs:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Throughput:
+class JoinThroughput:
     """How fast a join went through a play that was all there.
 
     Attributes:
@@ -181,7 +181,9 @@ class Throughput:
         }
 
 
-def throughput(spark: SparkSession, feed: FileFeed, name: str, *, warm_batches: int) -> Throughput:
+def throughput(
+    spark: SparkSession, feed: FileFeed, name: str, *, warm_batches: int
+) -> JoinThroughput:
     """Go through a play as fast as it goes: in a window of ours, or by what Spark has."""
     with _scratch() as folder:
         sink, frames = CountSink(), feed.frames(spark)
@@ -198,7 +200,7 @@ def throughput(spark: SparkSession, feed: FileFeed, name: str, *, warm_batches: 
         batches = told[warm_batches:]
         spent = [each.batchDuration for each in batches]
         names = batches[-1].durationMs
-        return Throughput(
+        return JoinThroughput(
             records=sum(each.numInputRows for each in batches),
             seconds=sum(spent) / 1000,
             results=sink.count,
@@ -242,8 +244,8 @@ class Live:
 
 def live(
     spark: SparkSession,
-    feed: Feed,
-    recording: Recording,
+    feed: LiveStreams,
+    recording: LaneReadings,
     workload: Workload,
     name: str,
     *,
@@ -299,7 +301,7 @@ def live(
     )
 
 
-def _wanted(records: Play, name: str) -> Callable[[LatencySink], bool]:
+def _wanted(records: SendSchedule, name: str) -> Callable[[LatencySink], bool]:
     """When all that can come has come: a result of the last record that is sent."""
     last = int(records.sent_ms[-1])
     if name == PASS_THROUGH:

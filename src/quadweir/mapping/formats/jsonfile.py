@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 from quadweir.errors import LimitError
 from quadweir.mapping.files import is_broken
 from quadweir.mapping.formats.batches import MAX_RECORD_CHARACTERS, Row, bad_row
-from quadweir.mapping.jsonpath import Every, Member, Step, select, simple_steps
+from quadweir.mapping.jsonpath import Every, ObjectMember, Step, select, simple_steps
 
 _CHUNK: Final = 2**18
 _BLANK: Final = " \t\n\r"
@@ -123,7 +123,7 @@ def streamable(steps: Sequence[Step]) -> int | None:
     for number, step in enumerate(steps):
         if isinstance(step, Every):
             return number
-        if not isinstance(step, Member):
+        if not isinstance(step, ObjectMember):
             return None
     return None
 
@@ -258,7 +258,7 @@ def _elements(
     """Cut the elements out of the array (or object) that the first `depth` steps lead to."""
     opened = 0
     for step in steps[:depth]:
-        if not _enter(cursor, step.name if isinstance(step, Member) else ""):
+        if not _enter(cursor, step.name if isinstance(step, ObjectMember) else ""):
             _leave(cursor, opened)
             return
         opened += 1
@@ -280,7 +280,7 @@ def _follow(value: Any, steps: Sequence[Step]) -> list[Any]:
         "[*]"
         if isinstance(step, Every)
         else f"['{step.name}']"
-        if isinstance(step, Member)
+        if isinstance(step, ObjectMember)
         else f"[{step.index}]"
         for step in steps
     )

@@ -25,7 +25,7 @@ _SHOWN: Final = 200
 
 @final
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedColumn:
     """The values of an expression: a column of a kind, or with `many` one of arrays of it.
 
     Each of `problems` is a nullable string that says why a record has no value.
@@ -72,7 +72,7 @@ def shown(column: Column, kind: Kind) -> Column:
     return F.substring(text_of(column, kind), 1, _SHOWN)
 
 
-def as_list(values: list[Typed]) -> Column:
+def as_list(values: list[TypedColumn]) -> Column:
     """All values as one array."""
     arrays = []
     for value in values:

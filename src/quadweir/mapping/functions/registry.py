@@ -17,28 +17,28 @@ from quadweir.functions import (
     Kind,
     Output,
     Parameter,
+    Registry,
     normalize,
     register,
 )
-from quadweir.functions import Registry as UserRegistry
 from quadweir.mapping.functions.dateformats import is_date_format
-from quadweir.mapping.model import Constant, FunctionExecution, FunctionInput
+from quadweir.mapping.model import ConstantTerm, FunctionExecution, FunctionInput
 from quadweir.mapping.vocabulary import GREL, IDLAB, suggest
 from quadweir.terms import Literal
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
-class Registry(UserRegistry):
+class MappingFunctions(Registry):
     """Functions by IRI, and whether a mapping calls them as they are.
 
     >>> FUNCTIONS.get(GREL.toUpperCase).parameters[0].name
     'value'
     """
 
-    def copy(self) -> Registry:
+    def copy(self) -> MappingFunctions:
         """Make a registry of its own with the same functions."""
-        return Registry(self)
+        return MappingFunctions(self)
 
     def check(self, execution: FunctionExecution) -> Function:
         """Give the function that is executed, or say what is wrong with the call."""
@@ -105,7 +105,7 @@ class Registry(UserRegistry):
 def _check_constant(function: Function, parameter: Parameter, item: FunctionInput) -> None:
     """Raise a MappingError for a constant that the parameter cannot take."""
     expression = item.value.expression
-    if not isinstance(expression, Constant) or not isinstance(expression.term, Literal):
+    if not isinstance(expression, ConstantTerm) or not isinstance(expression.term, Literal):
         return
     text = expression.term.lexical
     match parameter.kind:
@@ -141,7 +141,7 @@ def _is_number(text: str) -> bool:
     return "_" not in text
 
 
-class _SharedRegistry(Registry):
+class _SharedRegistry(MappingFunctions):
     """What users registered in this process, and the built-in functions, made on first use."""
 
     def __init__(self) -> None:
@@ -165,7 +165,7 @@ class _SharedRegistry(Registry):
         return iter({**self._built_ins(), **self._functions}.values())
 
 
-FUNCTIONS: Final[Registry] = _SharedRegistry()
+FUNCTIONS: Final[MappingFunctions] = _SharedRegistry()
 """The functions that all mappings share: the built-ins and what `register` added."""
 
 __all__ = [
@@ -176,7 +176,7 @@ __all__ = [
     "Kind",
     "Output",
     "Parameter",
-    "Registry",
+    "MappingFunctions",
     "normalize",
     "register",
 ]

@@ -17,14 +17,14 @@ from quadweir import rows
 from quadweir.errors import DataError, UsageError
 from quadweir.fileformats import Compression
 from quadweir.mapping.compile import Compiled, Open, compile_mapping
-from quadweir.mapping.elements import Elements
+from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders
 from quadweir.mapping.functions.registry import FUNCTIONS, Registry
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.quads import TARGET
 from quadweir.mapping.readfile import DRIVER_CHARACTERS, read_file
 from quadweir.mapping.records import Records
-from quadweir.mapping.sources import FileSource, LogicalSource, LogicalTarget
+from quadweir.mapping.sources import LogicalSource, LogicalTarget, MappedFile
 from quadweir.mapping.targets import target_paths
 from quadweir.private import make_folder
 from quadweir.runtime.mappings.streams import Streams
@@ -44,7 +44,7 @@ _OWN: Final = -1
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class MappingOutcome:
     """What a bounded run did."""
 
     records: int
@@ -82,7 +82,7 @@ class MappingJob:
     strict: bool = False
     dead_letters: Path | None = None
     driver_characters: int = DRIVER_CHARACTERS
-    registry: Registry = field(default=FUNCTIONS)
+    registry: MappingFunctions = field(default=FUNCTIONS)
     declarations: Mapping[str, StreamDeclaration] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
     is_timed: bool = False
@@ -118,7 +118,7 @@ def open_bounded(spark: SparkSession, job: MappingJob) -> Open:
     streams = bounded_streams(spark, job)
 
     def open_source(logical: LogicalSource, references: Mapping[str, bool]) -> Records:
-        if not isinstance(logical.source, FileSource):
+        if not isinstance(logical.source, MappedFile):
             return streams.open(logical, references)
         limit = job.driver_characters
         return read_file(spark, logical, references, job.folders, driver_characters=limit)
@@ -144,7 +144,7 @@ def run_bounded(
         base=job.base,
         registry=job.registry,
         stream_time=bounded_streams(spark, job).time_of,
-        elements=Elements(lambda _: "") if job.is_timed else None,
+        elements=ElementRule(lambda _: "") if job.is_timed else None,
     )
     observations = compiled.observations()
     if job.is_timed:
@@ -167,7 +167,7 @@ def run_bounded(
             _tell(compiled, job, bad, records)
         # Written here, while the parts are still there.
         outputs = tuple(_write(pieces, targets, paths, job, out))
-    return Outcome(
+    return MappingOutcome(
         records=records,
         bad_records=bad,
         outputs=outputs,

@@ -22,11 +22,11 @@ from quadweir.addresses import Address, is_allowed, read_addresses
 from quadweir.errors import MappingError, NotImplementedYetError, UnsupportedError, UsageError
 from quadweir.kafkaclient import check_broker
 from quadweir.mapping.compile import Compiled, compile_mapping
-from quadweir.mapping.elements import Elements
+from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders, missing
 from quadweir.mapping.frames import from_frame
 from quadweir.mapping.functions.compile import uses_python
-from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.joins import Host, StreamTime
 from quadweir.mapping.model import FunctionExecution, TriplesMap
 from quadweir.mapping.model import Mapping as RmlMapping
@@ -35,12 +35,12 @@ from quadweir.mapping.records import Records, describe
 from quadweir.mapping.sources import (
     DatabaseSource,
     DeclaredStream,
-    FileSource,
     FileStream,
     FormulationKind,
     FrameSource,
     KafkaStream,
     LogicalSource,
+    MappedFile,
     MqttStream,
     TcpStream,
     WebSocketStream,
@@ -115,7 +115,7 @@ class Streams:
 
     def open(self, logical: LogicalSource, references: Mapping[str, bool]) -> Records:
         """Open a source for `compile_mapping`."""
-        if isinstance(logical.source, FileSource):
+        if isinstance(logical.source, MappedFile):
             return read_file(self.spark, logical, references, self.folders)
         return from_frame(self._frame(logical), logical, references)
 
@@ -128,11 +128,11 @@ class Streams:
             declared = self.declarations.get(source.iri)
         if declared is None:
             # What a live run reads once, at its start, is no stream.
-            is_lookup = isinstance(source, FileSource) and not self.bounded
+            is_lookup = isinstance(source, MappedFile) and not self.bounded
             reference = named or (None if is_lookup else self.times.get(""))
             return StreamTime(
                 reference,
-                is_told=not isinstance(source, FileSource | FileStream),
+                is_told=not isinstance(source, MappedFile | FileStream),
                 ahead_ms=None if self.bounded else self.ahead_ms,
             )
         match declared.time:
@@ -206,7 +206,7 @@ class Streams:
                     hint="Export the table to CSV, or pass it as a DataFrame.",
                     span=span,
                 )
-            case FileSource():
+            case MappedFile():
                 raise AssertionError("files are read elsewhere")
 
     def _declared(self, logical: LogicalSource, source: DeclaredStream) -> DataFrame:
@@ -382,7 +382,7 @@ def check_sources(
     """
     for logical in dict.fromkeys(each.source for each in mapping.triples_maps):
         match logical.source:
-            case FileSource() as file:
+            case MappedFile() as file:
                 find_file(logical, file, folders)
             case FileStream() as files:
                 _existing(logical, files, folders)
@@ -459,9 +459,9 @@ def compile_live(
     streams: Streams,
     *,
     base: str | None = None,
-    registry: Registry = FUNCTIONS,
+    registry: MappingFunctions = FUNCTIONS,
     host: Host | None = None,
-    elements: Elements | None = None,
+    elements: ElementRule | None = None,
     run: str = "",
 ) -> Compiled:
     """Compile a mapping over the streams that it names.
@@ -604,7 +604,7 @@ def check_realtime(
 
 def _kind(logical: LogicalSource) -> str:
     return {
-        "FileSource": "a file",
+        "MappedFile": "a file",
         "FileStream": "a folder",
         "TcpStream": "a TCP server",
         "MqttStream": "an MQTT broker",

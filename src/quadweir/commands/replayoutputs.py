@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FILE_DIGITS: Final = 8
 
 
-class Outlet(ABC):
+class ReplayOutput(ABC):
     """Takes units of text, each of one or more lines, as they become due.
 
     Attributes:
@@ -28,26 +28,26 @@ class Outlet(ABC):
 
     tick_ms = 50
 
-    def open(self) -> None:  # noqa: B027 - most outlets need none
+    def open(self) -> None:  # noqa: B027 - most outputs need none
         """Get ready; the play starts when this returns."""
 
     @abstractmethod
     def send(self, units: list[str]) -> None:
         """Send units."""
 
-    def close(self) -> None:  # noqa: B027 - most outlets need none
+    def close(self) -> None:  # noqa: B027 - most outputs need none
         """Finish."""
 
 
-def outlet_for(target: str, suffix: str) -> Outlet:
+def output_for(target: str, suffix: str) -> ReplayOutput:
     """Understand `--to`: `-`, `tcp:HOST:PORT`, `kafka:BROKERS/TOPIC`, or a folder.
 
     Args:
         target: what the user wrote.
         suffix: how the files of a folder are to end.
 
-    >>> type(outlet_for("tcp:127.0.0.1:9999", "")).__name__
-    'TcpOutlet'
+    >>> type(output_for("tcp:127.0.0.1:9999", "")).__name__
+    'TcpOutput'
 
     Raises:
         UsageError: it is none of these.
@@ -59,16 +59,16 @@ def outlet_for(target: str, suffix: str) -> Outlet:
         host, _, port = rest.rpartition(":")
         if not port.isdecimal() or int(port) > 65535:
             raise UsageError(f"not a TCP address: {rest}", hint="Write tcp:127.0.0.1:9999.")
-        return TcpOutlet(host or "127.0.0.1", int(port))
+        return TcpOutput(host or "127.0.0.1", int(port))
     if kind == "kafka":
         servers, _, topic = rest.rpartition("/")
         if not servers or not topic:
             raise UsageError(f"not a Kafka topic: {rest}", hint="Write kafka:localhost:9092/topic.")
-        return KafkaOutlet(servers, topic)
-    return FolderOutlet(Path(target), suffix)
+        return KafkaOutput(servers, topic)
+    return FolderOutput(Path(target), suffix)
 
 
-class StandardOutput(Outlet):
+class StandardOutput(ReplayOutput):
     """Lines on standard output."""
 
     def send(self, units: list[str]) -> None:
@@ -76,7 +76,7 @@ class StandardOutput(Outlet):
         sys.stdout.flush()
 
 
-class TcpOutlet(Outlet):
+class TcpOutput(ReplayOutput):
     """Lines to whoever connects; the play starts with the first client and waits for another one
     when the last is gone.
     """
@@ -141,7 +141,7 @@ class TcpOutlet(Outlet):
             self._server.close()
 
 
-class FolderOutlet(Outlet):
+class FolderOutput(ReplayOutput):
     """A file for each tick, renamed into place when it is whole, for readers that watch."""
 
     tick_ms = 1000
@@ -173,7 +173,7 @@ class FolderOutlet(Outlet):
         self._number += 1
 
 
-class KafkaOutlet(Outlet):
+class KafkaOutput(ReplayOutput):
     """A message for each unit, through Spark's Kafka connector."""
 
     tick_ms = 1000

@@ -29,7 +29,7 @@ _ENDS: Final = {End.SUBJECT: 0, End.OBJECT: 2}
 
 @final
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MatchTest:
     """A test of statements.
 
     Attributes:
@@ -65,14 +65,14 @@ class Wanted:
         parts = [part for _, parts in self.leaves for part in parts]
         return frozenset(part for part in (*parts, self.key) if isinstance(part, int))
 
-    def for_shards(self) -> Wanted:
+    def for_shards(self) -> MatchTest:
         """Leave out what only matching looks at."""
         way = self.way
         if way is not None:
             way = replace(way, predicates=frozenset(), classes=None)
         return replace(self, way=way, conditions=())
 
-    def resolved(self, values_of: ValuesOf) -> Wanted:
+    def resolved(self, values_of: ValuesOf) -> MatchTest:
         """Look up the values of static relations that conditions speak of, where they are few."""
         known = tuple((bound, each.resolved(values_of)) for bound, each in self.conditions)
         # A condition that is always true makes all of them so.
@@ -95,14 +95,14 @@ def ways_to(leaf: Match, table: Table | None) -> Ways:
     return ways_of(leaf.pattern, table)
 
 
-def find_wanted(
+def find_match_tests(
     leaves: Sequence[Match],
     sources: Sequence[Source],
     elements: Sequence[int],
     keys: Mapping[int, Variable],
     conditions: Mapping[int, Sequence[Condition]],
     table: Table | None,
-) -> tuple[Wanted, ...]:
+) -> tuple[MatchTest, ...]:
     """List the tests of a query.
 
     Args:
@@ -113,7 +113,7 @@ def find_wanted(
         conditions: what matches of a leaf have to fulfil one of to be of use, if there is any.
         table: what follows from statements, if there is a schema.
     """
-    found: dict[Wanted, list[tuple[int, tuple[Part, ...]]]] = {}
+    found: dict[MatchTest, list[tuple[int, tuple[Part, ...]]]] = {}
     for number, leaf in enumerate(leaves):
         if leaf.pattern is None:
             continue
@@ -122,7 +122,7 @@ def find_wanted(
         constants = tuple(None if isinstance(term, Variable) else term for term in terms)
         ways = ways_to(leaf, table)
         for view, way in ((ITSELF, None), *((_view(way), way) for way in ways.listed)):
-            test = Wanted(
+            test = MatchTest(
                 leaf.source.stream,
                 constants,
                 equal,
@@ -143,7 +143,8 @@ def find_wanted(
         heard.setdefault(sources[place].stream, []).append(place)
     nothing = (None,) * TERMS
     tests += [
-        Wanted(stream, nothing, (), None, elements=tuple(which)) for stream, which in heard.items()
+        MatchTest(stream, nothing, (), None, elements=tuple(which))
+        for stream, which in heard.items()
     ]
     return tuple(tests)
 
