@@ -1,8 +1,8 @@
-"""Continuous queries on Spark: how many triples a second, how soon, and beside what.
+"""Continuous queries on Spark: throughput and latency, compared with plain Spark.
 
-Throughput is measured on the live path with large batches: everything is there, Spark takes a batch
-of it after the other, and the first batches, in which workers start and functions are loaded, do not
-count. Every ratio is of two things measured in one run.
+Throughput is measured on the live path with large batches. All input is there from the start, and
+Spark takes one batch after the other. The first batches do not count, because workers start and
+functions are loaded in them. Both sides of a ratio are measured in one run.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FAST: Final = ("q01", "q02", "q03")
 _LEAST: Final = 300_000
 _LEAST_FAST: Final = 500_000
 _JOIN_HEAVY: Final = ("q04", "q06")
-"""Of the first, half of the matches have to go to every shard; the second has one key throughout."""
+"""The first sends half of its matches to every shard; the second has one key throughout."""
 _WITH_STATIC: Final = "q05"
 
 
@@ -60,7 +60,7 @@ class QueriesSize:
         triples: triples in a batch.
         users: persons in the static data.
         many_users: persons where static data is large.
-        rounds: how often contenders take turns.
+        rounds: how often each contender runs.
         seconds: how long latency is watched.
     """
 
@@ -92,7 +92,7 @@ def measure(
     static: Sequence[Path],
     shards: int | None = None,
 ) -> Throughput:
-    """Answer an LSBench query over the streams of a folder and see how fast that goes."""
+    """The throughput of an LSBench query over the streams of a folder."""
     streams = {f"{STREAM}{each}": folder / each for each in SHAPES[name]}
     return measure_query(spark, query_text(name), streams, static=static, shards=shards)
 
@@ -101,8 +101,10 @@ def measure(
 
 
 def matching(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
-    """Patterns matched and rows handed to shards, beside a filter and a shuffle by hand."""
-    # What a batch costs whatever its size weighs less in a large one, and is watched by `latency`.
+    """Matching patterns and handing rows to shards, compared with a hand-written filter and
+    shuffle.
+    """
+    # Large batches hide the fixed cost of a batch. `latency` measures that cost.
     for times in (1, size.batches):
         yield from compare_matching(
             spark, folder / str(times), triples=times * size.triples, rounds=size.rounds
@@ -110,7 +112,9 @@ def matching(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[M
 
 
 def latency(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
-    """From an element's arrival to its answer in a file, beside a pass-through of the same rows."""
+    """From an element's arrival to its answer in a file, compared with a pass-through of the same
+    rows.
+    """
     return compare_waits(spark, folder, size.seconds)
 
 
@@ -131,19 +135,21 @@ def shapes(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[Mea
             found.triples_per_second,
             "triples/s",
             at_least=_LEAST_FAST if name in _FAST else _LEAST,
-            note=_told(found),
+            note=_described(found),
         )
 
 
-def _told(found: Throughput) -> str:
+def _described(found: Throughput) -> str:
     return (
         f"{found.answers:,} answers, {found.memory_mib:,} MiB, batch {found.batch_ms:,.0f} ms, "
-        f"of which in shards {found.kernel_ms:,.0f} ms"
+        f"in shards {found.kernel_ms:,.0f} ms"
     )
 
 
 def static_data(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
-    """The same query over few and over many static persons; of many, fewer are friends."""
+    """The same query over few and over many static persons; with many, a smaller share are
+    friends.
+    """
     found: dict[int, list[Throughput]] = {}
     counts = {}
     for users in (size.users, size.many_users):
@@ -153,12 +159,12 @@ def static_data(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterato
             network,
             SHAPES[_WITH_STATIC],
             own,
-            # Twice as many: they differ among themselves by more than what is to be seen.
+            # Twice as many rounds: runs differ from each other by more than the effect we look for.
             batches=WARM_BATCHES + 2 * size.batches,
             triples=size.triples,
         )
-    # Java goes on compiling, and the later of two would be the faster: so few come before and after many,
-    # and once before all that counts.
+    # Java keeps compiling, which favours the later run. So the small data runs before and after the
+    # large data, and once more before anything counts.
     few = folder / f"static-{size.users}"
     measure(spark, _WITH_STATIC, folder=few, static=[few / "static"])
     for users in (size.users, size.many_users, size.users):
@@ -169,7 +175,7 @@ def static_data(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterato
             f"{_WITH_STATIC} with {users:,} static persons",
             one.triples_per_second,
             "triples/s",
-            note=f"{counts[users]:,} static triples; {_told(one)}",
+            note=f"{counts[users]:,} static triples; {_described(one)}",
         )
         if users == size.many_users:
             shutil.rmtree(own)
@@ -184,7 +190,7 @@ def static_data(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterato
 
 
 def cores(_spark: SparkSession | None, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
-    """Join-heavy queries on one core and on two, each in processes of its own."""
+    """Join-heavy queries on one core and on two, each in its own processes."""
     available = sorted(os.sched_getaffinity(0))
     if len(available) < 2:
         return

@@ -31,7 +31,7 @@ AVERAGED: Final = 3e6
 
 
 def _best(run: Callable[[], object], rounds: int) -> float:
-    """The least time of the core that a run takes."""
+    """The least CPU time of several runs."""
     least = float("inf")
     for _ in range(rounds):
         start = time.process_time()
@@ -78,7 +78,7 @@ def _ring_rates(size: int, keys: int) -> tuple[float, float, float]:
     rows = np.arange(size, dtype=np.int64)
     index = RingIndex((2,), ring=3, linked=False)
     index.attach(cells)
-    # Warm: the entries have the size that they will have, and the memory was touched.
+    # Warm up: tables reach their final size, and all memory has been touched.
     index.insert(rows)
 
     def again() -> None:
@@ -102,7 +102,9 @@ def _ring_rates(size: int, keys: int) -> tuple[float, float, float]:
 
 
 def join(*, quick: bool) -> Iterator[Measurement]:
-    """Three windows joined by one value, beside evaluation of the whole windows (figure 13a)."""
+    """Three windows joined by one value, compared with re-evaluation of the whole windows (figure
+    13a).
+    """
     gains = []
     for window in (1_000, 10_000) if quick else (10_000, 100_000, 1_000_000):
         inputs = 100_000 if quick else 1_000_000
@@ -112,7 +114,7 @@ def join(*, quick: bool) -> Iterator[Measurement]:
             pipeline = Pipeline(window, columns, joined(eager=eager), eager=eager)
             pipeline.fill()
             pipeline.run(inputs)
-            how = "answers leave at once" if eager else "results kept and taken back"
+            how = "answers leave at once" if eager else "results kept and retracted"
             yield Measurement(
                 f"3-way join, windows of {window:,}, 1 match a probe, {how}",
                 pipeline.taken / pipeline.spent,
@@ -122,7 +124,7 @@ def join(*, quick: bool) -> Iterator[Measurement]:
             )
         gains.append((yield from _anew(pipeline, window, values)))
     yield Measurement(
-        "  incremental / anew at every instant: least growth from one window to the next",
+        "  incremental / re-evaluated at every instant: least growth from one window to the next",
         min(after / before for before, after in pairwise(gains)),
         "x",
         at_least=1.0,
@@ -131,7 +133,7 @@ def join(*, quick: bool) -> Iterator[Measurement]:
 
 
 def _anew(pipeline: Pipeline, window: int, values: int) -> Generator[Measurement, None, float]:
-    """Evaluate the windows that a pipeline holds anew; gives what doing so at instants loses."""
+    """Re-evaluate the windows of a pipeline; return the incremental rate divided by this one."""
     held = []
     for leaf in pipeline.leaves:
         table = leaf.table
@@ -139,25 +141,29 @@ def _anew(pipeline: Pipeline, window: int, values: int) -> Generator[Measurement
         held.append(table.cells[table.places(rows), 2] - 2**62)
     found = hash_join(held, values)
     if found != pipeline.join.held():
-        raise AssertionError(f"evaluated anew {found}, kept {pipeline.join.held()}")
+        raise AssertionError(f"re-evaluated {found}, kept {pipeline.join.held()}")
     spent = _best(lambda: hash_join(held, values), 3 if window <= 100_000 else 1)
     ours = pipeline.taken / pipeline.spent
     per_tick = len(held) / spent
     now_and_then = per_tick * window / 100
     yield Measurement(
-        f"  the same evaluated anew at every instant, windows of {window:,}", per_tick, "mappings/s"
+        f"  the same re-evaluated at every instant, windows of {window:,}", per_tick, "mappings/s"
     )
     yield Measurement(
-        f"  incremental / anew at every instant, windows of {window:,}", ours / per_tick, "x"
+        f"  incremental / re-evaluated at every instant, windows of {window:,}",
+        ours / per_tick,
+        "x",
     )
     yield Measurement(
-        f"  incremental / anew 100 times a window, windows of {window:,}", ours / now_and_then, "x"
+        f"  incremental / re-evaluated 100 times a window, windows of {window:,}",
+        ours / now_and_then,
+        "x",
     )
     return ours / per_tick
 
 
 def _many_answers(*, quick: bool) -> Iterator[Measurement]:
-    """The paper's 10,000 values in larger windows: what counts then is answers."""
+    """The paper's 10,000 values in larger windows: the number of answers decides the speed."""
     for window in (20_000,) if quick else (100_000, 1_000_000):
         values = 10_000
         columns = [{"k": values} for _ in range(3)]
@@ -224,7 +230,7 @@ def aggregates(*, quick: bool) -> Iterator[Measurement]:
             2 * pipeline.taken / pipeline.spent,
             "updates/s",
             at_least=AVERAGED,
-            note="what comes and what goes; every instant is told",
+            note="additions and removals; every instant is reported",
         )
     for name, make in (
         ("MIN", _aggregate("MIN", "x", ("g",))),

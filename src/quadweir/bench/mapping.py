@@ -1,7 +1,7 @@
-"""How fast records become triples, beside Spark jobs written by hand and beside Morph-KGC.
+"""How fast records become triples, compared with hand-written Spark jobs and with Morph-KGC.
 
-Every comparison is of one run: contenders take turns, and the best time of each counts. What two
-contenders write is compared as well, as bags of lines by their hashes, or as sets.
+Every comparison is made in one run: contenders take turns, and the best time of each counts. The
+outputs of two contenders are compared as well, as bags of lines by their hashes, or as sets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MORPH_RECORDS: Final = {"jsonl": 100_000, "csv": 200_000, "xml": 20_000}
 the same records as one JSON document."""
 _TITLES: Final = {"jsonl": "JSON Lines", "csv": "CSV", "xml": "XML"}
 _XML: Final = {"XML": "xml", "XML with comments, by lxml": "comments.xml"}
-"""The second is not plain enough for Spark to cut, and has no target of its own."""
+"""Spark cannot split the second kind of XML, so it has no target."""
 _HEAP_MIB: Final = 1024
 _TIMES_MORPH: Final = {"jsonl": 5.0, "csv": 5.0, "xml": 3.0}
 
@@ -88,7 +88,9 @@ class _Bench:
         return lambda: run_bounded(parse_mapping(text), self.spark, job)
 
     def no_output(self, text: str) -> Callable[[], object]:
-        """A mapping whose lines are made and not written: what passing over the source takes."""
+        """A mapping that makes its lines and does not write them: the time of one pass over the
+        source.
+        """
         from quadweir.mapping.compile import compile_mapping
         from quadweir.mapping.files import Folders
         from quadweir.mapping.read import parse_mapping
@@ -108,7 +110,7 @@ class _Bench:
         return run
 
     def written(self, make: Callable[[], DataFrame]) -> Callable[[], object]:
-        """A job by hand, to a folder."""
+        """A hand-written job that writes to a folder."""
 
         def write() -> None:
             shutil.rmtree(self.folder / "hand", ignore_errors=True)
@@ -117,7 +119,7 @@ class _Bench:
         return write
 
     def compare(self, name: str, ours: Callable[[], object], theirs: DataFrame) -> None:
-        """Tell whether both write the same lines, as bags, by count and sum of hashes."""
+        """Whether both write the same bag of lines, by count and sum of hashes."""
         self.on_step(f"comparing the lines of {name}")
         ours()
         mine = self.spark.read.text(str(self.folder / "ours.nq"))
@@ -126,17 +128,17 @@ class _Bench:
     # -- questions ---------------------------------------------------------------------------
 
     def jsonl(self) -> None:
-        """JSON Lines beside a job by hand and beside Morph-KGC."""
+        """JSON Lines, compared with a hand-written job and with Morph-KGC."""
         self._beside_hand("jsonl")
         self._beside_morph("jsonl")
 
     def csv(self) -> None:
-        """CSV beside a job by hand and beside Morph-KGC."""
+        """CSV, compared with a hand-written job and with Morph-KGC."""
         self._beside_hand("csv")
         self._beside_morph("csv")
 
     def xml(self) -> None:
-        """XML, whose baseline is Morph-KGC alone: as plain as exports are, and less so."""
+        """XML, compared with Morph-KGC alone: plain, as exports are, and with comments."""
         count = max(self.records // 4, 1000)
         for title, form in _XML.items():
             self.on_step(f"writing {title}")
@@ -207,7 +209,7 @@ class _Bench:
         self.compare("join", ours, by_hand())
 
     def memory(self) -> None:
-        """The most memory of whole runs over files and over others four times as large."""
+        """The peak memory of whole runs over files, and over files four times as large."""
         for form in ("jsonl", "csv", "xml"):
             found: list[int] = []
             for count in (max(self.records // 8, 1000), max(self.records // 2, 4000)):
@@ -279,7 +281,7 @@ def run(
             try:
                 SECTIONS[section](bench)
             except KeyboardInterrupt:
-                # What has been measured by then took long enough to be told.
+                # The figures so far took long to measure: report them.
                 bench.same[section] = "interrupted"
                 break
     return {
@@ -302,7 +304,7 @@ def _digest(lines: DataFrame) -> tuple[int, int]:
 
 
 def report(result: dict[str, Any]) -> list[str]:
-    """The lines to print for a result: rates, then each figure beside its target.
+    """The lines to print for a result: rates, then each figure with its target.
 
     >>> report({"input": {"records": 5}, "machine": {"cores": 2}, "triples_per_second": {"CSV": 9},
     ...     "figures": [ReportLine("CSV, of by hand", 0.9, 0.8).as_dict()], "same_output": {"CSV": True}})
@@ -323,6 +325,6 @@ def report(result: dict[str, Any]) -> list[str]:
             line += f"   wanted {figure['target']}   {'reached' if figure['met'] else 'MISSED'}"
         lines.append(line)
     for name, same in result["same_output"].items():
-        told = same if isinstance(same, str) else "yes" if same else "NO"
-        lines.append(f"  same output: {name:<35}{told:>12}")
+        verdict = same if isinstance(same, str) else "yes" if same else "NO"
+        lines.append(f"  same output: {name:<35}{verdict:>12}")
     return lines

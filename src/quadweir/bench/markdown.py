@@ -1,4 +1,4 @@
-"""A report as Markdown, its charts as SVG files beside it: for pages that live in a repository."""
+"""A report as a Markdown page with its charts as SVG files, for a repository."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from quadweir.bench.page import (
 
 
 def write_markdown(report: ReportPage, page: Path) -> list[Path]:
-    """Write a page, and its charts into a folder of the same name; gives what was written."""
+    """Write a page, and its charts into a folder of the same name; return the files written."""
     charts = page.with_suffix("")
     charts.mkdir(parents=True, exist_ok=True)
     for old in charts.glob("*.svg"):

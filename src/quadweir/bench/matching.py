@@ -1,4 +1,6 @@
-"""Patterns matched and what matched handed to shards, beside the same filter and shuffle by hand."""
+"""Matching patterns and handing matches to shards, compared with a hand-written filter and
+shuffle.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,11 @@ _LEAST: Final = 0.8
 def compare_matching(
     spark: SparkSession, folder: Path, *, triples: int, rounds: int
 ) -> Iterator[Measurement]:
-    """Match so many triples of posts in turns, each way, and compare.
+    """Match `triples` triples of posts in each way, in turns, and compare.
 
-    By hand, rows end in partitions of Spark's. Beside the driver they end in the shards' processes, cut
-    for each; in executors they are packed and shuffled. There, shards need them in Python: that is
-    measured besides, on both sides.
+    In the hand-written job, rows end in Spark partitions. With local worker processes they end in
+    the processes of the shards, split by shard. In executors they are packed and shuffled; the
+    shards there need them in Python, so both sides are also measured with that step.
     """
     from quadweir import rows
     from quadweir.engine import Engine
@@ -48,7 +50,7 @@ def compare_matching(
     registered = engine.query(_TAGGED)
     shards = registered.shards
     filtered = _by_hand(statements, shards)
-    # A running query has settings of its own.
+    # A running query has its own settings.
     own = spark.newSession()
     matched = own.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "posts"))
     job = registered.spec.job(matched, shards=shards)
@@ -122,7 +124,7 @@ def _forget(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _open_blobs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Read all matches of all blobs, and forget them."""
+    """Read all matches of all blobs, and drop them."""
     import pyarrow as pa
 
     from quadweir.runtime.wire.pack import BLOB

@@ -1,7 +1,7 @@
-"""A report as one HTML page that needs nothing but itself, and its figures as JSON beside it.
+"""A report as one self-contained HTML page, and its figures as a JSON file.
 
 A `ReportPage` is sections of tables, charts and notes; `render` writes it, `write` puts page and JSON
-into a folder. Whatever is text in a report stays text in the page.
+into a folder. Text of a report is escaped in the page.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, final
 from quadweir.bench.charts import Chart, clean
 from quadweir.errors import EnvironmentProblem
 
-# A long measurement must not end without its report, so what the report needs is loaded before it.
+# A long measurement must not end without its report, so the report's packages are loaded first.
 try:
     import matplotlib  # noqa: F401
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -31,7 +31,7 @@ except ImportError as error:
 @final
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A figure that others reported: shown as such."""
+    """A figure that others published; the page marks it."""
 
     value: str | float
 
@@ -62,7 +62,7 @@ class PageTable:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart, what it shows, and its figures to unfold."""
+    """A chart, its caption, and its figures in a fold-out table."""
 
     chart: Chart
     caption: str = ""
@@ -82,7 +82,7 @@ Part = PageTable | Figure | Note
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and its content."""
 
     title: str
     parts: Sequence[Part]
@@ -95,10 +95,10 @@ class ReportPage:
 
     Attributes:
         title: what was measured.
-        summary: what came out, in a paragraph.
+        summary: the result, in a paragraph.
         sections: in the order to be read.
         facts: machine, versions, commit: see `measure.machine`.
-        commands: how to repeat it, each as the list of its words.
+        commands: the commands that repeat the measurement, each as a list of words.
     """
 
     title: str
@@ -111,7 +111,7 @@ class ReportPage:
 def write(
     report: ReportPage, result: Mapping[str, Any], folder: Path, stem: str
 ) -> tuple[Path, Path]:
-    """Write `stem.html` and `stem.json` into a folder, which is made if need be."""
+    """Write `stem.html` and `stem.json` into a folder; create the folder if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     page, data = folder / f"{stem}.html", folder / f"{stem}.json"
     page.write_text(render(report), encoding="utf-8")
@@ -144,7 +144,7 @@ def render(report: ReportPage) -> str:
 
 
 def _sides(heading: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[bool]:
-    """Say of each column whether all its cells are numbers."""
+    """For each column, whether all its cells are numbers."""
     return [
         all(_is_number(row[column]) for row in rows if row[column] is not None)
         for column in range(len(heading))

@@ -1,4 +1,4 @@
-"""The report of the whole benchmark: correctness first, then speed, each beside what others published."""
+"""The report of the whole benchmark: correctness first, then speed, each with published figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from quadweir.bench import method, scaling, workloads
-from quadweir.bench.beside import peers
 from quadweir.bench.charts import BarChart, Bars, Box, BoxChart, LineChart, Series, ecdf
 from quadweir.bench.measure import machine
 from quadweir.bench.page import (
@@ -22,9 +21,10 @@ from quadweir.bench.page import (
     Section,
     TargetResult,
 )
+from quadweir.bench.peer_comparison import peers
 from quadweir.bench.peers import Peer
 from quadweir.bench.speed import latency, performance
-from quadweir.bench.suite import FAILED, Benchmark, Workbench, run
+from quadweir.bench.suite import FAILED, BenchmarkPiece, Workbench, run
 from quadweir.bench.workloads import C_SPARQL, CQELS_2012, CQELS_2016, JTALIS
 
 SECTIONS: Final = (
@@ -46,7 +46,7 @@ class Plan:
 
     @staticmethod
     def of(*, quick: bool) -> Plan:
-        """The default, or something that takes minutes."""
+        """The default plan, or a quick one that takes minutes."""
         if quick:
             return Plan(method.QUICK, scaling.QUICK, 2)
         return Plan(method.Effort(), scaling.Range(), 10)
@@ -54,10 +54,10 @@ class Plan:
 
 def all_pieces(
     plan: Plan, sections: Sequence[str] = SECTIONS, *, more: Sequence[Peer] = ()
-) -> list[Benchmark]:
-    """What is to be measured, in the order in which it is."""
+) -> list[BenchmarkPiece]:
+    """All pieces to measure, in order."""
 
-    def made() -> Iterator[Benchmark]:
+    def made() -> Iterator[BenchmarkPiece]:
         yield from method.functionality(plan.effort)
         yield from method.correctness(plan.effort)
         yield from performance(plan.effort)
@@ -74,16 +74,17 @@ def measure(
     sections: Sequence[str] = SECTIONS,
     *,
     more: Sequence[Peer] = (),
-    on_piece: Callable[[Benchmark, bool], None] = lambda _piece, _known: None,
+    on_piece: Callable[[BenchmarkPiece, bool], None] = lambda _piece, _known: None,
 ) -> dict[str, Any]:
-    """Measure what has not been measured yet; gives the whole result.
+    """Measure the pieces that have no result yet; return the whole result.
 
     Args:
-        plan: how much.
+        plan: how much to measure.
         folder: where results are kept, piece by piece.
         sections: only these.
-        more: peers besides those that come with Quadweir.
-        on_piece: told before each piece, with whether its result is known already.
+        more: further peers, added to those that come with Quadweir.
+        on_piece: called before each piece; its second argument says whether the result is known
+        already.
     """
     bench = Workbench(folder / "data")
     about = machine()
@@ -101,7 +102,7 @@ def measure(
 
 
 def wrong(result: Mapping[str, Any]) -> list[str]:
-    """The names of the pieces that failed, or in which answers are not the oracle's."""
+    """The names of the pieces that failed or whose answers differ from the oracle's."""
     found: Found = result["sections"]
     names = [name for name, _ in _of(found, FAILED)]
     names += [name for name, each in _of(found, "functionality") if each["mismatch"] > 0]
@@ -137,7 +138,7 @@ def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = (
         title="Quadweir: LSBench and its kin",
         summary=_summary(found),
         sections=sections,
-        facts={**result["machine"], "input": _told(result["input"]["effort"])},
+        facts={**result["machine"], "input": _described(result["input"]["effort"])},
         commands=commands,
     )
 
@@ -150,7 +151,7 @@ def _failed(found: Found) -> list[Part]:
     return [PageTable(title="Could not be measured", heading=["what", "why"], rows=rows)]
 
 
-def _told(given: Mapping[str, Any]) -> str:
+def _described(given: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in given.items())
 
 
@@ -181,7 +182,7 @@ def _summary(found: Found) -> str:
     if reached + missed:
         words.append(
             f"Throughput reaches its target in {reached} of {reached + missed} queries. Published "
-            "figures are of their authors' machines and stand here for orientation only."
+            "figures are from their authors' machines; they serve as orientation only."
         )
     return " ".join(words)
 
@@ -216,7 +217,7 @@ def _functionality(found: Found) -> list[Part]:
     heading = ["query", "asks", "RSP-QL", "C-SPARQL", "CQELS-QL", *workloads.RUNS_ELSEWHERE]
     note = (
         "The twelve queries of LSBench in each dialect, over some hundred triples at 100 a second, by "
-        "the kernel alone; reached means that there are answers and all are the oracle's."
+        "the kernel alone. Reached means that there are answers, and that all equal the oracle's."
     )
     return [PageTable(title="LSBench in three dialects", heading=heading, rows=rows, note=note)]
 
@@ -264,7 +265,7 @@ def _correctness(found: Found) -> list[Part]:
     return [
         Note(
             "Mismatch is the part of one output that the other does not have, as LSBench's paper "
-            "defines it: E1's output is cut into blocks, and of each block only that is kept which "
+            "defines it: E1's output is cut into blocks, and each block keeps only the answers that "
             "E2's output still contains from the earliest match of the block before on. Eager "
             "blocks are single answers, periodic ones all answers of a report. Answers are equal "
             "if report instant, sign and solution are."
@@ -291,7 +292,7 @@ def _correctness(found: Found) -> list[Part]:
 
 
 def _speeds(found: Found) -> Iterator[tuple[str, str, Mapping[str, Any], workloads.Question]]:
-    """What was measured of each query: workload, name, result, and the query."""
+    """The measurements by query: workload, name, result, and the query."""
     asked = {"LSBench": workloads.lsbench(), "SRBench": workloads.srbench()}
     for name, result in _of(found, "performance"):
         workload, _, query = name.partition(" ")
@@ -367,7 +368,7 @@ def _speed_chart(
         groups=[name for _, name, _, _ in here],
         series=[ours, *theirs],
         log_y=True,
-        description="Bars of ours with spread, beside hollow bars of what others published.",
+        description="Our bars with spread, next to hollow bars of published figures.",
     )
 
 
@@ -425,7 +426,7 @@ def _memory(found: Found) -> list[Part]:
     )
     caption = (
         "The most that all processes held together while the query ran: Spark's JVM, whose heap "
-        "grows to what it may take, the driver and the Python workers of all queries before it. "
+        "grows to its limit, the driver and the Python workers of all queries before it. "
         "Published: CQELS in one JVM."
     )
     return [Figure(chart=chart, caption=caption)]
@@ -490,7 +491,7 @@ def _static_data(found: Found) -> list[Part]:
         "Throughput by the size of the static data",
         "users, of about 92 static triples each",
         _of(found, "static data"),
-        "Streams and static data of more and more users, as many triples of streams. In paper 002 "
+        "Static data of more and more users; the streams keep their number of triples. In paper 002 "
         "CQELS stays almost level from 10,000 to a million static triples, and the others fall.",
     )
 
@@ -500,7 +501,7 @@ def _windows(found: Found) -> list[Part]:
         "Throughput by the length of the windows",
         "seconds",
         _of(found, "window size"),
-        "Of 1,000 triples a second of event time.",
+        "The streams have 1,000 triples a second of event time.",
     )
 
 
@@ -509,7 +510,7 @@ def _cores(found: Found) -> list[Part]:
         "Throughput by cores",
         "cores",
         _of(found, "cores"),
-        "Each in processes of its own that may use no others, with as many shards as cores.",
+        "Each run has its own processes, pinned to those cores, and as many shards as cores.",
     )
 
 
@@ -545,7 +546,7 @@ def _queries(found: Found) -> list[Part]:
     return [
         Figure(
             chart=chart,
-            caption="Kernel groups on one core, time of the core, matching included. In paper 002 "
+            caption="Kernel groups on one core, by CPU time, matching included. In paper 002 "
             "all engines fall linearly with the number of queries; in paper 004 ten times the "
             "queries halve the throughput.",
         ),
@@ -591,9 +592,9 @@ def _peers(found: Found) -> list[Part]:
     return [
         Figure(
             chart=chart,
-            caption="Input triples a second beyond a small input: what was fed more, over the time "
-            "that this took more. What a query costs at all, from its start to its last answer over "
-            "the small input, is in the table, in seconds.",
+            caption="Input triples a second beyond a small input: the additional triples over the additional "
+            "time. The table has the fixed cost of a query in seconds: from its start to its last "
+            "answer over the small input.",
         ),
         PageTable(
             title="Throughput, output size, and mismatch against Quadweir in the same dialect",

@@ -1,12 +1,12 @@
 """Entailment inside matching, as paper 003 measured it: throughput, memory, schemas, static data.
 
-Every query runs in several ways, in turn: over the stream as it is, with the schema; without one over
-the stream and its consequences; and without one over a stream that says of a product the type that is
-asked for, in place of its own. All must give as many answers.
+Every query runs in three ways, in turn: over the original stream with the schema; without a schema
+over the stream and its consequences; and without a schema over a stream in which the type in
+question replaces the type of each product. All must give the same number of answers.
 
-The second stream has more triples for each offer, most of which match nothing, so triples a second
-flatter it and offers a second flatter entailment. Between the first and the third stream there is no
-such difference: what one takes longer is what entailment costs.
+The second stream has more triples for each offer, and most of them match nothing. So triples a
+second favour it, and offers a second favour entailment. The first and the third stream have the
+same number of triples, so their difference in time is the cost of entailment.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SparkwaveSize:
     Attributes:
         offers: offers in a batch.
         batches: batches that count.
-        rounds: how often contenders take turns.
+        rounds: how often each contender runs.
         windows: lengths of windows, in seconds.
         static: numbers of static triples.
     """
@@ -67,11 +67,11 @@ class Case:
 
     Attributes:
         number: which of the three patterns.
-        shop: what is offered.
-        level: of the class asked for.
+        shop: the shop that makes the offers.
+        level: the level of the class in the query.
         seconds: the length of its window.
-        static: how many static triples there are to be.
-        ways: in which ways it is measured.
+        static: the least number of static triples.
+        ways: the ways to measure it in.
     """
 
     number: int = 1
@@ -88,13 +88,13 @@ class Point:
     """One query measured in several ways.
 
     Attributes:
-        section: of what.
+        section: the section of the report.
         pattern: which of the three.
         seconds: the length of its window.
         classes: how many there are in the schema.
-        below: how many are below the one asked for.
+        below: the number of classes below the one in the query.
         static: how many static triples there are.
-        answers: how many there were.
+        answers: the number of answers.
         rates: triples of the stream a second, by way, in the median batch.
         offers: offers a second, by way.
         memory_mib: the most that all processes held, by way.
@@ -137,15 +137,15 @@ class Measured:
         self.size = size
 
     def points(self, section: str, cases: Sequence[Case]) -> list[Point]:
-        """Measure queries in their ways, all in turn, so that what disturbs one disturbs all.
+        """Measure queries in all their ways, in turn, so that a disturbance affects all of them.
 
         Raises:
-            InternalError: the ways do not give as many answers.
+            InternalError: the ways give different numbers of answers.
         """
         found: list[dict[str, list[Throughput]]] = [
             {way: [] for way in case.ways} for case in cases
         ]
-        # Whoever comes first finds less of Spark warm: so each does, in turn.
+        # The first way finds Spark less warm, so the ways take turns at being first.
         in_order = [
             (case, way, known[way])
             for case, known in zip(cases, found, strict=True)
@@ -177,8 +177,7 @@ class Measured:
         wide = {
             way: OFFER_TRIPLES + (len(shop.branching) if way is IN_STREAM else 0) for way in found
         }
-        # Of all batches of all rounds the one in the middle: what disturbs, or favours, a few of them
-        # does not count.
+        # The median batch of all rounds: it ignores batches that were disturbed or favoured.
         rates = {
             way: median([rate for each in runs for rate in each.rates])
             for way, runs in found.items()
@@ -265,7 +264,7 @@ def static_data(size: SparkwaveSize) -> list[Case]:
 
 
 def flatness(size: SparkwaveSize) -> list[Case]:
-    """The ends of schemas and static data alone, with entailment alone, side by side."""
+    """The smallest and the largest schema and static data, only with entailment."""
     ways = (ENTAILED,)
     trees = [Case(shop=Shop(tree), level=0, seconds=_WINDOW, ways=ways) for tree in (SMALL, LARGE)]
     return trees + [
@@ -299,7 +298,7 @@ def run(
     spark = build(app_name="quadweir-bench", master="local[2]", shards=2)
     try:
         with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as folder:
-            # The first runs of a session load and compile; they count for nobody.
+            # The first runs of a session load and compile; they do not count.
             warm = Case(shop=Shop(SMALL), seconds=1, ways=(ENTAILED, IN_STREAM))
             Measured(spark, Path(folder), replace(size, rounds=1)).points("warm-up", [warm])
             measured = Measured(spark, Path(folder), size, on_step)
@@ -316,9 +315,9 @@ def run(
 
 
 def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Put what several runs measured together, beside its targets.
+    """Merge the results of several runs, and add their targets.
 
-    Of a section that two of them measured, the last counts.
+    If two runs measured the same section, the last one counts.
     """
     latest = {point["section"]: each for each in results for point in each["points"]}
     points = [
@@ -332,9 +331,9 @@ def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         **results[-1],
         "machine": {
-            key: told[0] if len(told) == 1 else ", ".join(map(str, told))
+            key: texts[0] if len(texts) == 1 else ", ".join(map(str, texts))
             for key in machines[-1]
-            for told in [list(dict.fromkeys(each[key] for each in machines))]
+            for texts in [list(dict.fromkeys(each[key] for each in machines))]
         },
         "commands": [words for each in results for words in each["commands"]],
         "points": points,
@@ -343,7 +342,7 @@ def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _figures(points: Sequence[Point]) -> dict[str, list[Measurement]]:
-    """Set what was measured beside its targets."""
+    """The measurements with their targets."""
     found: dict[str, list[Measurement]] = {}
     for each in points:
         own = found.setdefault(each.section, [])
@@ -352,11 +351,11 @@ def _figures(points: Sequence[Point]) -> dict[str, list[Measurement]]:
         own.append(Measurement(each.name, rate, "triples/s", at_least=_LEAST, note=note))
         if IN_PLACE in each.rates:
             cost = rate / each.rates[IN_PLACE]
-            own.append(Measurement(f"  beside {IN_PLACE}", cost, "x", at_least=_RATIO))
+            own.append(Measurement(f"  compared with {IN_PLACE}", cost, "x", at_least=_RATIO))
         if IN_STREAM in each.rates:
             ratio = each.offers[ENTAILED] / each.offers[IN_STREAM]
             note = f"by triples {rate / each.rates[IN_STREAM]:.2f}"
-            name = f"  beside {IN_STREAM}, by offers"
+            name = f"  compared with {IN_STREAM}, by offers"
             own.append(Measurement(name, ratio, "x", at_least=_RATIO, note=note))
     for name, own in found.items():
         costs = [
@@ -365,10 +364,10 @@ def _figures(points: Sequence[Point]) -> dict[str, list[Measurement]]:
             if each.section == name and IN_PLACE in each.rates
         ]
         if len(costs) > 1:
-            # One by one they differ by more than entailment costs.
+            # Single ratios vary by more than entailment costs.
             note = f"{min(costs):.2f} to {max(costs):.2f}"
-            told = f"all {len(costs)} beside {IN_PLACE}, geometric mean"
-            own.append(Measurement(told, geometric_mean(costs), "x", at_least=_RATIO, note=note))
+            texts = f"all {len(costs)} compared with {IN_PLACE}, geometric mean"
+            own.append(Measurement(texts, geometric_mean(costs), "x", at_least=_RATIO, note=note))
     ends = [each for each in points if each.section == "flatness"]
     for number in sorted({each.pattern for each in ends}):
         few, *_, many = (each for each in ends if each.pattern == number)

@@ -14,7 +14,7 @@ _TARGET: Final = Mark(name="target", value=200_000)
 
 
 def report(result: Mapping[str, Any]) -> ReportPage:
-    """Lay out what was measured."""
+    """The page of a result."""
     sections = [_targets(result)]
     made = {"windows": _windows, "patterns": _patterns, "schemas": _schemas, "static": _static}
     for name, make in made.items():
@@ -40,7 +40,7 @@ def report(result: Mapping[str, Any]) -> ReportPage:
 def _targets(result: Mapping[str, Any]) -> Section:
     rows = [
         [
-            # What is beside another figure belongs to the row above.
+            # A comparison belongs to the row above it.
             re.sub("^ +", "\u2003\u2026 ", each["name"]),
             TargetResult(each["value"], each["met"]),
             each["unit"],
@@ -51,7 +51,7 @@ def _targets(result: Mapping[str, Any]) -> Section:
         for each in some
         if "met" in each
     ]
-    heading = ["measured", "value", "unit", "at least", "besides"]
+    heading = ["measured", "value", "unit", "at least", "note"]
     return Section(title="Targets", parts=[PageTable(title="", heading=heading, rows=rows)])
 
 

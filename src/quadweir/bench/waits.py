@@ -1,6 +1,7 @@
 """How long an element waits for its answer: in a watched folder, in a file.
 
-A pass-through of the same rows, with the same trigger and sink, says what Spark takes for a batch.
+A pass-through of the same rows, with the same trigger and sink, shows the time that Spark needs for
+a batch.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ IN_EXECUTORS: Final = "eager query in executors"
 
 
 def compare_waits(spark: SparkSession, folder: Path, seconds: int) -> Iterator[Measurement]:
-    """Compare how long elements wait, with batches at once and with one every so often."""
+    """Compare latencies, with batches as fast as possible and with a batch at intervals."""
     for trigger, every in _TRIGGERS.items():
         medians = {}
         for name in (PASSED, ANSWERED, IN_EXECUTORS):
@@ -62,14 +63,14 @@ def waits_of(
     *,
     every: timedelta | None = None,
 ) -> list[float]:
-    """How long each element took, in milliseconds and in order.
+    """The latency of each element in milliseconds, sorted.
 
     Args:
-        name: what is done with them: `PASSED`, `ANSWERED`, or answered `IN_EXECUTORS`.
+        name: the kind of run: `PASSED`, `ANSWERED`, or answered `IN_EXECUTORS`.
         spark: the session.
-        folder: where elements and answers lie.
+        folder: the folder for elements and answers.
         seconds: how long elements arrive.
-        every: how often a batch is taken; default: as soon as the last one is done.
+        every: the time between batches; by default a batch starts as soon as the last one is done.
     """
     start: Callable[[SparkSession, Path, timedelta | None], Callable[[], None]] = _start_through
     if name != PASSED:
@@ -121,15 +122,15 @@ def _arriving(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def _watch(start: Callable[[], Callable[[], None]], folder: Path, seconds: int) -> list[float]:
-    """Let an element arrive every so often; gives how long each took to its answer, in order."""
+    """Add an element at intervals; return the time from each to its answer, sorted."""
     folder.mkdir(parents=True)
     stop = start()
     sent: dict[str, float] = {}
     seen: dict[str, float] = {}
     try:
         number, ends = 0, time.time() + 240
-        # The first batches load and compile: elements one after the other, each once the one before
-        # has its answer.
+        # The first batches load and compile, so elements come one at a time: each waits for the
+        # answer to the one before.
         while number < _WARM_ELEMENTS and time.time() < ends:
             _arrive(folder / "in", f"warm{number}", sent)
             number += 1

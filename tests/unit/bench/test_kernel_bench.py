@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from command_line import main
 from quadweir.bench.kernel import SECTIONS
 from quadweir.bench.kernel_pipeline import Measurement, hash_join
-from quadweir.bench.kernel_whole import soak
+from quadweir.bench.kernel_resources import soak
 
 
 def test_all_sections_are_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -104,7 +104,7 @@ def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
         "V = 1, no timestamp in the key",
         runs.SPARK_JOIN,
         "quadweir bench ndw",
-        "Of 21 targets 21 were reached.",
+        "Of 21 targets, 21 were reached.",
     )
     titles = [each["title"] for each in seen.charts]
     assert len(titles) == len(set(titles)) == 21

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from quadweir.bench.suite import Benchmark, Workbench, run
+from quadweir.bench.suite import BenchmarkPiece, Workbench, run
 from quadweir.errors import SourceError
 
 
-def pieces(done: list[str], *, size: int = 1, stop_at: str = "") -> list[Benchmark]:
+def pieces(done: list[str], *, size: int = 1, stop_at: str = "") -> list[BenchmarkPiece]:
     def work(name: str):  # type: ignore[no-untyped-def]
         def do(_bench: Workbench) -> dict[str, str]:
             if name == stop_at:
@@ -21,7 +21,7 @@ def pieces(done: list[str], *, size: int = 1, stop_at: str = "") -> list[Benchma
 
         return do
 
-    return [Benchmark("section", name, {"size": size}, work(name)) for name in ("a", "b", "c")]
+    return [BenchmarkPiece("section", name, {"size": size}, work(name)) for name in ("a", "b", "c")]
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_piece_that_fails_is_told_and_tried_again(tmp_path: Path) -> None:
         raise ValueError("no such luck")
 
     done: list[str] = []
-    broken = Benchmark("section", "b", {}, fail)
+    broken = BenchmarkPiece("section", "b", {}, fail)
     some = pieces(done)
     found = run([some[0], broken, some[2]], tmp_path, Workbench(tmp_path / "data"))
     assert done == ["a", "c"] and [each["name"] for each in found["section"]] == ["a", "c"]

@@ -71,7 +71,7 @@ def _posts(network: FriendNetwork, events: _Columns) -> pa.Array:
     posts = events.only(network, np.flatnonzero(is_post))
     comments = events.only(network, np.flatnonzero(events.kind == COMMENT))
     texts = pa.concat_arrays([_post(network, posts), _comment(network, comments)])
-    # Back into the order that they came in.
+    # Restore the original order.
     order = np.argsort(np.concatenate((np.flatnonzero(is_post), np.flatnonzero(~is_post))))
     return texts.take(pa.array(order))
 
@@ -110,7 +110,7 @@ def _post(network: FriendNetwork, events: _Columns) -> pa.Array:
 
 
 def _hashtags(network: FriendNetwork, dice: Dice, events: _Columns, post: pa.Array) -> pa.Array:
-    """The hashtags of posts, all different: interests of the author, or what is talked about."""
+    """The hashtags of posts, all different: interests of the author, or popular topics."""
     parameters = network.parameters
     most = min(parameters.max_hashtags, len(words.INTERESTS))
     owners, number = repeat_each(1 + dice.below(most, "hashtags", events.item))
@@ -119,7 +119,7 @@ def _hashtags(network: FriendNetwork, dice: Dice, events: _Columns, post: pa.Arr
     own = nth_interest(network, actor, first + number)
     other = dice.skewed(len(words.INTERESTS), "other tag", item, number)
     tag = np.where(dice.unit("off topic", item, number) < _OFF_TOPIC, other, own)
-    # What a post has already is not told again.
+    # A post has each hashtag once.
     order = np.lexsort((number, tag, owners))
     again = np.zeros(len(tag), dtype=bool)
     again[order[1:]] = (tag[order[1:]] == tag[order[:-1]]) & (
@@ -211,7 +211,7 @@ def _gps(network: FriendNetwork, events: _Columns) -> pa.Array:
     parameters = network.parameters
     dice = Dice(parameters.seed)
     fix = _join(f"<{SIB}gps/g", _text(events.item), ">")
-    # Those at an event are where its first guest lives; others are at home.
+    # Users at an event are where its first guest lives; others are at home.
     centre = network.by_location[dice.below(parameters.users, "centre", events.parent)]
     place = network.place[np.where(events.parent >= 0, centre, events.actor)]
     latitude, longitude = _near(dice, place, "event", events.parent, _SPREAD_DEGREES)
@@ -306,7 +306,9 @@ def _interests(network: FriendNetwork, users: Ints, user: pa.Array) -> pa.Array:
 
 
 def _friends(network: FriendNetwork, users: Ints, user: pa.Array) -> pa.Array:
-    """Who a user knows and follows; a friendship itself is told by the lower of the two."""
+    """The users that a user knows and follows; the lower of two users writes the friendship
+    itself.
+    """
     parameters = network.parameters
     dice = Dice(parameters.seed)
     owners, which = repeat_each(network.degree[users])
@@ -319,7 +321,7 @@ def _friends(network: FriendNetwork, users: Ints, user: pa.Array) -> pa.Array:
     low, high = np.minimum(one, other), np.maximum(one, other)
     bond = _join(f"<{SIB}friendship/fr", _text(low * parameters.users + high), ">")
     since = parameters.start - 1 - dice.below(500 * DAY_MS, "befriended", low, high)
-    told = _lines(
+    described = _lines(
         None,
         (bond, _TYPE, f"<{_VOCABULARY}Friendship>"),
         (bond, f"<{_VOCABULARY}initiator>", me),
@@ -332,20 +334,22 @@ def _friends(network: FriendNetwork, users: Ints, user: pa.Array) -> pa.Array:
         (me, f"<{_FOAF}knows>", friend),
         (me, f"<{_SIOC}subscriber_of>", forum),
         (forum, f"<{_SIOC}has_subscriber>", me),
-        after=(pc.if_else(pa.array(one < other), told, ""),),
+        after=(pc.if_else(pa.array(one < other), described, ""),),
     )
     return _grouped(lines, owners, len(users))
 
 
 def _groups(network: FriendNetwork, dice: Dice, users: Ints, user: pa.Array) -> pa.Array:
-    """Groups of users with an interest; its first user of a dozen founds one and tells of it."""
+    """Groups of users with one interest; of every dozen users the first founds a group and
+    describes it.
+    """
     interest = network.interest[users]
     first = network.parameters.first_user
     named = _text(users // _GROUP_SIZE * len(words.INTERESTS) + interest + first)
     group = _join(f"<{SIB}group/gr", named, ">")
     topic = _pick(words.INTERESTS, interest)
     founded = network.parameters.start - 1 - dice.below(900 * DAY_MS, "founded", users)
-    told = _lines(
+    described = _lines(
         None,
         (group, _TYPE, f"<{_SIOC}Usergroup>"),
         (group, f"<{_TERMS}title>", ('"Friends of ', topic, '"')),
@@ -356,7 +360,7 @@ def _groups(network: FriendNetwork, dice: Dice, users: Ints, user: pa.Array) -> 
         None,
         (user, f"<{_SIOC}member_of>", group),
         (group, f"<{_SIOC}has_member>", user),
-        after=(pc.if_else(pa.array(users % _GROUP_SIZE == 0), told, ""),),
+        after=(pc.if_else(pa.array(users % _GROUP_SIZE == 0), described, ""),),
     )
 
 
@@ -377,7 +381,7 @@ def _line(at: pa.Array | None, subject: Any, predicate: str, obj: Any) -> tuple[
 
 
 def _join(*parts: Any) -> pa.Array:
-    """Text from columns and constants; neighbouring constants are one."""
+    """Text from columns and constants; neighbouring constants are merged."""
     merged: list[Any] = []
     for part in parts:
         if isinstance(part, str) and merged and isinstance(merged[-1], str):
@@ -400,7 +404,7 @@ def _some(dice: Dice, choices: tuple[str, ...], users: Ints, purpose: str) -> pa
 
 
 def _grouped(texts: pa.Array, owners: Ints, count: int) -> pa.Array:
-    """Bring texts together that have one owner, which they are ordered by."""
+    """Join the texts of each owner; texts are sorted by owner."""
     bounds = np.searchsorted(owners, np.arange(count + 1)).astype(np.int32)
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds), texts), "")
 

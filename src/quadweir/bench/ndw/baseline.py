@@ -1,4 +1,6 @@
-"""What Spark does alone: its stream-stream join with a bound on the distance in time, and no join."""
+"""Plain Spark as a baseline: its stream-stream join with a time bound, and parsing without a
+join.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def spark_interval_join(frames: Mapping[str, DataFrame], distance_ms: int) -> Da
 
 
 def spark_parsing(frames: Mapping[str, DataFrame]) -> DataFrame:
-    """Parse the records of both streams, and make one quad of each: what no join can do without."""
+    """Parse the records of both streams, and make one quad of each: every join needs at least
+    this.
+    """
     child, parent = (
         _parsed(frames[side.name], side).select(
             F.col("iri").alias(rows.SUBJECT),

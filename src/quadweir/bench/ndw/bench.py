@@ -38,10 +38,10 @@ PUBLISHED_IOU: Final = {
 THROUGHPUT: Final = 100_000
 SATURATING: Final = {
     "15 results a record": Workload(),
-    # As many records a second, of thirty times the lanes.
+    # The same number of records a second, from thirty times as many lanes.
     "a result for every two records": Workload(lanes=30 * LANES, publishers=1, slots=1),
 }
-"""What is played as fast as it goes: as in the paper, and with one partner for each record."""
+"""The workloads played at full speed: as in the paper, and with one partner for each record."""
 _POINTS: Final = 200
 _WARM_BATCHES: Final = 4
 
@@ -118,7 +118,7 @@ class Bench:
     # -- adaptation ------------------------------------------------------------------------------
 
     def adaptation(self) -> dict[str, Any]:
-        """How sizes and limits follow what comes, in the kernel."""
+        """How window sizes and limits follow the input, in the kernel."""
         long, short = self.size.adapt_seconds, max(4, self.size.adapt_seconds // 8)
         scenes = {
             "V = 33, timestamp in the key": (Workload(seconds=short, copies=33), True),
@@ -144,15 +144,17 @@ class Bench:
     # -- throughput ------------------------------------------------------------------------------
 
     def throughput(self) -> dict[str, Any]:
-        """The dynamic join as fast as it goes, beside Spark's own interval join and no join at all."""
+        """The dynamic join at full speed, compared with Spark's own interval join and with no join
+        at all.
+        """
         found: dict[str, Any] = {}
         figures = self.figures["throughput"] = []
         for scene, workload in SATURATING.items():
-            told = found[scene] = {}
+            by_name = found[scene] = {}
             per_batch = max(1, self.size.batch_records // workload.a_second)
             for names, batches, seconds in (
                 ((SAFE, PAPER, runs.PARSING), _WARM_BATCHES + self.size.batches, per_batch),
-                # It is so much slower that the same input would take too long.
+                # Spark's join is so much slower that the same input would take too long.
                 ((runs.SPARK_JOIN,), _WARM_BATCHES + 2, max(1, per_batch // 24)),
             ):
                 records = play(replace(workload, seconds=batches * seconds))
@@ -160,18 +162,19 @@ class Bench:
                     self.on_step(f"throughput, {scene}: writing records")
                     feed.write(self.recording, records, every_ms=1000 * seconds)
                     wanted = model.bounded(records)
-                    # The first of its kind does not count: it would bear what Java compiles for all.
+                    # The first run of its kind does not count: Java compiles during it for all
+                    # later runs.
                     self.on_step(f"throughput, {scene}: warming up")
                     runs.throughput(self.spark, feed, names[0], warm_batches=_WARM_BATCHES)
                     for name in names:
                         self.on_step(f"throughput, {scene}: {name}")
                         went = runs.throughput(self.spark, feed, name, warm_batches=_WARM_BATCHES)
-                        told[name] = {
+                        by_name[name] = {
                             **went.as_json(),
                             "batch_records": seconds * workload.a_second,
                             "expected_results": len(records) if name == runs.PARSING else wanted,
                         }
-            figures += _throughput_figures(scene, told)
+            figures += _throughput_figures(scene, by_name)
         return found
 
     # -- live ------------------------------------------------------------------------------------
@@ -182,7 +185,7 @@ class Bench:
         for rhythm in Rhythm:
             workload = Workload(rhythm=rhythm, seconds=self.size.live_seconds)
             found[rhythm] = {}
-            # As for throughput: a join that does not count comes first.
+            # As for throughput, the first join does not count.
             ways = (TUMBLING, runs.PASS_THROUGH, TUMBLING, PAPER, SAFE)
             for turn, name in enumerate(ways):
                 self.on_step(f"live, {rhythm}: {name}")
@@ -242,9 +245,9 @@ def run(
         spark: a session; with Kafka's connector if `kafka` is given.
         sections: which ones.
         size: how much.
-        kafka: a broker, through which live runs go; else they go through files.
+        kafka: the broker for live runs; without one they use files.
         data: the folder of the recording; see `publisher.load`.
-        on_step: told what is being measured.
+        on_step: called with the name of each measurement before it begins.
     """
     about = machine()
     recording = load(data)
@@ -275,9 +278,11 @@ def _completeness_figures(found: dict[str, Any]) -> Iterator[Measurement]:
     distance = abs(constant[TUMBLING]["iou"] - 0.749)
     yield Measurement(name, round(distance, 4), "", at_most=0.005)
     wrong = abs(constant[TUMBLING]["generated"] - modelled[TUMBLING])
-    yield Measurement("constant: tumbling, results beside the model's", wrong, "", at_most=0)
+    yield Measurement("constant: tumbling, results compared with the model's", wrong, "", at_most=0)
     wrong = abs(constant[TUMBLING]["expected"] - modelled["bounded"])
-    yield Measurement("constant: bounded join, results beside the model's", wrong, "", at_most=0)
+    yield Measurement(
+        "constant: bounded join, results compared with the model's", wrong, "", at_most=0
+    )
     for window in (PAPER, SAFE):
         yield Measurement(f"constant: {window}", constant[window]["iou"], "IOU", at_least=1.0)
     yield Measurement(f"periodic: {PAPER}", periodic[PAPER]["iou"], "IOU", at_least=0.982)
@@ -291,12 +296,12 @@ def _completeness_figures(found: dict[str, Any]) -> Iterator[Measurement]:
     yield Measurement("results given twice, all windows", doubled, "", at_most=0)
 
 
-def _throughput_figures(scene: str, told: dict[str, Any]) -> Iterator[Measurement]:
-    rates = {name: each["records_per_second"] for name, each in told.items()}
+def _throughput_figures(scene: str, by_name: dict[str, Any]) -> Iterator[Measurement]:
+    rates = {name: each["records_per_second"] for name, each in by_name.items()}
     for name, rate in rates.items():
         wanted = THROUGHPUT if name == SAFE else None
         yield Measurement(f"{scene}: {name}", rate, "records/s", at_least=wanted)
-    wrong = sum(abs(each["results"] - each["expected_results"]) for each in told.values())
+    wrong = sum(abs(each["results"] - each["expected_results"]) for each in by_name.values())
     yield Measurement(f"{scene}: results missing or too many", wrong, "", at_most=0)
     for name in (runs.SPARK_JOIN, runs.PARSING):
         ratio = round(rates[SAFE] / rates[name], 3)
@@ -306,17 +311,17 @@ def _throughput_figures(scene: str, told: dict[str, Any]) -> Iterator[Measuremen
 def _adaptation_figures(
     scene: str, courses: Iterable[dict[str, Any]], workload: Workload
 ) -> Iterator[Measurement]:
-    told = list(courses)
-    lost = sum(each["keys_sent"] - each["keys_met"] for each in told)
+    by_name = list(courses)
+    lost = sum(each["keys_sent"] - each["keys_met"] for each in by_name)
     yield Measurement(f"{scene}: keys without a result", lost, "keys", at_most=0)
-    changed = min(each["greatest_limit"] - each["least_limit"] for each in told)
+    changed = min(each["greatest_limit"] - each["least_limit"] for each in by_name)
     yield Measurement(f"{scene}: limits change by, at least", changed, "records", at_least=1)
-    # A window of 5 s and one as long carried over, and the wait for the watermark; with bursts two
-    # or three of them fall into that.
+    # The bound covers a window of 5 s, an equally long carry-over, and the wait for the watermark.
+    # Two or three bursts fall into that time.
     most = 11 * workload.a_second
     if workload.rhythm is Rhythm.PERIODIC:
         most += 3 * workload.copies * workload.a_second
-    held = max(each["most_held"] for each in told)
+    held = max(each["most_held"] for each in by_name)
     yield Measurement(f"{scene}: most records held", held, "records", at_most=most)
 
 
@@ -338,7 +343,7 @@ def _latency_figures(found: dict[str, Any], every_ms: int) -> Iterator[Measureme
 
 
 def _course(course: Course) -> dict[str, Any]:
-    """The course for a chart, thinned."""
+    """The course with fewer points, for a chart."""
     chosen = _thinned(len(course.seconds))
     found: dict[str, Any] = {
         "seconds": [course.seconds[place] for place in chosen],

@@ -1,4 +1,4 @@
-"""How many pairs windows must give, counted plainly: the model that runs of the engine must meet.
+"""A plain model of how many pairs windows must give; runs of the engine must match it.
 
 Nothing is joined here: within a key and a piece of time the pairs are a product of two counts.
 """
@@ -22,7 +22,8 @@ def bounded(records: SendSchedule) -> int:
 
 
 def tumbling(records: SendSchedule, size_ms: int = 2_000, *, last: bool = True) -> int:
-    """How many of them fall into one tumbling window; if `last` is false, the last never closes.
+    """How many of them fall into one tumbling window; if `last` is false, the last window never
+    closes.
 
     >>> from quadweir.bench.ndw.publisher import Workload, play
     >>> records = play(Workload(seconds=180))
@@ -41,7 +42,7 @@ def interval(records: SendSchedule, most_ms: int) -> int:
     keys = records.keys()
     order = np.lexsort((records.sent_ms, keys))
     keys, side, sent = keys[order], records.side[order], records.sent_ms[order]
-    # One line on which keys lie too far apart to meet.
+    # All keys lie on one line, too far apart to meet.
     line = sent - sent.min() + keys * (int(sent.max() - sent.min()) + 2 * most_ms + 2)
     child, parent = line[side == 0], line[side == 1]
     first = np.searchsorted(parent, child - most_ms, side="left")

@@ -1,11 +1,12 @@
-"""What paper 000's publishers sent, and when: flow and speed of the lanes of a Dutch motorway.
+"""The records of paper 000's publishers and their times: flow and speed of a Dutch motorway's
+lanes.
 
 A minute of the recording is played as one second: 3 publishers send the readings of all lanes, two
 of each lane, in each of 10 slots of a second. A record's body carries the time of sending rounded
 to the nearest second, by which flow and speed are joined; its event time is the time of sending.
 So the readings of a second of join time are sent around that second, half of them before it.
 
-Everything follows from the workload alone, so every play of it is the same.
+Everything depends on the workload alone, so every play of it is the same.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ SIDES: Final = (SPEED, FLOW)
 
 
 class Rhythm(StrEnum):
-    """How records are spread over time."""
+    """The distribution of records over time."""
 
     CONSTANT = "constant"
     PERIODIC = "periodic"
@@ -61,7 +62,7 @@ class Rhythm(StrEnum):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is played.
+    """The parameters of a play.
 
     Attributes:
         rhythm: constant, or with every tenth second's records at once, within 170 ms.
@@ -89,7 +90,7 @@ class Workload:
 
     @property
     def a_second(self) -> int:
-        """How many records are sent in a second that is no burst."""
+        """How many records are sent in a second without a burst."""
         copies = self.copies if self.rhythm is Rhythm.CONSTANT else 1
         return 2 * self.lanes * self.slots * self.publishers * copies
 
@@ -127,7 +128,7 @@ class SendSchedule:
 
 
 def play(workload: Workload, start_ms: int = START_MS) -> SendSchedule:
-    """Give the records of a workload.
+    """The records of a workload.
 
     >>> records = play(Workload(seconds=2))
     >>> len(records), int(records.stamp[-1] - records.stamp[0])
@@ -158,7 +159,7 @@ def _second(workload: Workload, copies: int, *, burst: bool) -> Longs:
 @final
 @dataclass(frozen=True, slots=True)
 class LaneReadings:
-    """Readings by minute and lane: what a record holds besides its time.
+    """Readings by minute and lane: the content of a record without its time.
 
     Attributes:
         origin: where it comes from.
@@ -173,8 +174,7 @@ class LaneReadings:
     def texts(self, records: SendSchedule, chosen: npt.NDArray[np.intp]) -> Iterator[str]:
         """The bodies of some records, as JSON.
 
-        A body has what the paper's have, and besides the record's number in the play and the
-        time of its sending.
+        A body has the fields of the paper, the record's number in the play, and its sending time.
         """
         begins = self._beginnings(int(records.lane.max()) + 1)
         minutes = len(self.readings[0])
@@ -201,7 +201,7 @@ class LaneReadings:
         found: tuple[list[str], list[str]] = ([], [])
         for lane in range(lanes):
             name, lat, long, count = self.places[lane % len(self.places)]
-            # Repeated lanes lie elsewhere: by a degree of longitude, a long way off.
+            # Repeated lanes are moved by a degree of longitude, far away.
             place = {"internalId": name, "lat": lat, "long": long + lane // len(self.places)}
             for side, one in enumerate(SIDES):
                 extra: dict[str, Any] = {"period": 60} if one is FLOW else {}
@@ -212,12 +212,12 @@ class LaneReadings:
 
 
 def data_folder() -> Path:
-    """Where recordings are looked for: `QUADWEIR_DATA`, else beside the working folder."""
+    """Where recordings are searched: `QUADWEIR_DATA`, else next to the working folder."""
     return Path(os.environ.get("QUADWEIR_DATA", Path.cwd().parent / "shared" / "data"))
 
 
 def load(folder: Path | None = None) -> LaneReadings:
-    """Read the real recording if it is there; else make one up, of the same size.
+    """Read the real recording if it exists; otherwise generate one of the same size.
 
     Raises:
         DataError: the recording has not the shape that it should have.
@@ -269,7 +269,7 @@ def read_recording(folder: Path) -> LaneReadings:
 
 
 def made_up(minutes: int = MINUTES) -> LaneReadings:
-    """Make readings up, by the motorway of the demo."""
+    """Generate readings with the motorway of the demo."""
     road = Motorway(points=7, lanes=3)
     names = road.sensors[:LANES]
     places = tuple(

@@ -1,6 +1,6 @@
-"""What becomes of joined records in a measurement: gathered, timed, or only counted.
+"""Sinks for joined records in a measurement: they collect, time, or only count.
 
-All take quads whose subject and object end in `/NUMBER/SENT` of the records they were made of.
+All take quads whose subject and object end in `/NUMBER/SENT` of their records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def pair_codes(quads: DataFrame) -> Longs:
-    """Give each pair as one number: the child's in the upper half, the parent's in the lower."""
+    """Each pair as one number: the child's in the upper half, the parent's in the lower."""
     code = F.shiftleft(_part(rows.SUBJECT, 2), 32).bitwiseOR(_part(rows.OBJECT, 2))
     return _column(quads.select(code.alias("code")))
 
@@ -63,7 +63,7 @@ class LatencySink(Sink):
 
     Attributes:
         sent: times of sending, one for each result.
-        emitted: when the results of its batch were there.
+        emitted: when the results of its batch were written.
     """
 
     now: Callable[[], float] = time.time

@@ -1,4 +1,4 @@
-"""What the kernel takes as a whole: memory, many queries at once, compilation, a long run."""
+"""The resources of the whole kernel: memory, many queries at once, compilation, a long run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ WORD: Final = 8
 
 
 def memory(*, quick: bool) -> Iterator[Measurement]:
-    """Bytes of arrays against the integers and pointers in them; and the paper's table 2."""
+    """The bytes of arrays divided by the bytes of the integers and pointers in them; table 2 of the
+    paper.
+    """
     for window in (10_000,) if quick else (1_000_000, 700_000, 550_000):
         pipeline = Pipeline(
             window, [{"k": window, f"v{n}": 1 << 40} for n in range(3)], joined(eager=False)
@@ -66,7 +68,7 @@ def _taken(pipeline: Pipeline) -> int:
 
 
 def _needed(pipeline: Pipeline) -> int:
-    """The bytes of what they say: a mapping's times, values and pointers; a key; a result."""
+    """The bytes of the contents: a mapping's times, values and pointers; a key; a result."""
     words = 0
     for leaf in pipeline.leaves:
         # Enter, leave, values; the mapping before with the same key; the first result.
@@ -85,7 +87,7 @@ _LIKES: Final = (
 
 
 def queries(*, quick: bool) -> Iterator[Measurement]:
-    """Queries that differ in a constant: what an element costs that concerns none of them."""
+    """Queries that differ in a constant: the cost of an element that concerns none of them."""
     many, elements = (1_000, 20_000) if quick else (10_000, 300_000)
     groups = {
         count: Group([_parsed(_LIKES.format(n)) for n in range(count)], records=False)
@@ -94,13 +96,15 @@ def queries(*, quick: bool) -> Iterator[Measurement]:
     costs = {}
     for count, group in groups.items():
         for concerned in (False, True):
-            # Users beyond all that are asked for, or only such.
+            # Users that no query asks for, or only users that some query asks for.
             low, high = (0, count) if concerned else (many, 2 * many)
             cost, answers = _cost(group, elements, low, high)
             costs[count, concerned] = cost
-            told = f"{answers:.2f} answers an element"
+            note_text = f"{answers:.2f} answers an element"
             what = "every element concerns one" if concerned else "no element concerns any"
-            yield Measurement(f"{count:,} queries, {what}", cost * 1e9, "ns an element", note=told)
+            yield Measurement(
+                f"{count:,} queries, {what}", cost * 1e9, "ns an element", note=note_text
+            )
     yield Measurement(
         f"{many:,} queries / 2 queries, elements that concern none",
         costs[many, False] / costs[2, False],
@@ -153,7 +157,7 @@ def _cost(group: Group, elements: int, low: int, high: int) -> tuple[float, floa
 
 # --- compilation ------------------------------------------------------------------------------
 
-# What warming up takes besides compiled functions, the grammar of queries, is there before.
+# The grammar of queries is loaded before: only the compiled functions are to be timed.
 _WARM: Final = """
 import resource
 import time
@@ -180,7 +184,7 @@ def compilation(*, quick: bool) -> Iterator[Measurement]:
                 waited,
                 "s",
                 at_most=most,
-                note=f"{worked:.1f} s of a core in this process, {helped:.1f} s in another beside it",
+                note=f"{worked:.1f} s of CPU time in this process, {helped:.1f} s in a helper process",
             )
 
 
@@ -210,7 +214,7 @@ _Q10: Final = """SELECT ?tag (COUNT(?post) AS ?posts) WHERE {
 def soak(
     elements: int, on_step: Callable[[str], None] = lambda _: None, step: int = 20_000
 ) -> Iterator[Measurement]:
-    """Take so many posts, each with a name of its own, and watch what is held."""
+    """Take `elements` posts, each with its own name, and watch the memory of the kernel."""
     for name, text in (("Q4", _Q4), ("Q10", _Q10)):
         shard = Shard.of(_parsed(text), records=False)
         samples = []
@@ -247,7 +251,7 @@ def soak(
 
 
 def _posts(shard: Shard, first: int, count: int) -> int:
-    """Let posts arrive, two a millisecond: 30,000 in a window."""
+    """Feed posts, two each millisecond: 30,000 in a window."""
     random = np.random.default_rng(first)
     position = np.arange(first, first + count, dtype=np.int64)
     instants = position // 2
