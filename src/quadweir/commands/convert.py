@@ -118,7 +118,7 @@ def _progress(source: Path, stack: ExitStack) -> Callable[[int], None]:
 
     from quadweir.sources.lines import is_gzip
 
-    # How far a gzip stream unpacks is not known before its end.
+    # The unpacked size of a gzip stream is unknown before its end.
     total = None if is_gzip(source) else source.stat().st_size
     bar = Progress(
         "converting",

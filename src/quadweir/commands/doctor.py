@@ -35,7 +35,7 @@ _ENOUGH_MEMORY: Final = 3 * _GIB
 
 
 class Status(StrEnum):
-    """How a check ended; only `BROKEN` makes the verb fail."""
+    """The result of a check; only `BROKEN` makes the verb fail."""
 
     OK = "ok"
     OPTIONAL = "optional"
@@ -44,7 +44,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What one check found, and what to do about it."""
+    """The finding of one check, and its remedy."""
 
     name: str
     status: Status
@@ -112,7 +112,7 @@ def check_python() -> CheckResult:
 
 
 def check_packages() -> CheckResult:
-    """Compare what is installed with what this version of Quadweir asks for."""
+    """Compare the installed packages with the requirements of this version of Quadweir."""
     from packaging.requirements import Requirement
 
     wrong = []
@@ -153,7 +153,7 @@ def check_java() -> CheckResult:
             "java",
             Status.BROKEN,
             f"{java.executable} does not run: {done}",
-            "Let JAVA_HOME name another, or unset it.",
+            "Set JAVA_HOME to another Java, or unset it.",
         )
     found = f"{java.version} at {java.real} (by {java.origin})"
     if java.path != java.real:
@@ -164,21 +164,25 @@ def check_java() -> CheckResult:
 
 
 def check_memory() -> CheckResult:
-    """Compare the machine's memory with what a JVM and its Python workers take."""
+    """Compare the machine's memory with the needs of a JVM and its Python workers."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     found = f"{total / _GIB:.1f} GiB, {os.cpu_count()} cores"
     if total < _ENOUGH_MEMORY:
-        todo = "Expect slow runs below 3 GiB; close what else is running."
+        todo = "Expect slow runs below 3 GiB; close other programs."
         return CheckResult("memory", Status.OPTIONAL, found, todo)
     return CheckResult("memory", Status.OK, found)
 
 
 def check_disk() -> Iterator[CheckResult]:
-    """Look for room where Spark puts scratch files and where checkpoints and output would go."""
+    """Check the free space for Spark's scratch files, and for checkpoints and output."""
     scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
     for name, folder, todo in (
-        ("scratch disk", Path(scratch), "Let SPARK_LOCAL_DIRS or TMPDIR name a folder with room."),
-        ("working disk", Path.cwd(), "Run from, or write to, a folder with room."),
+        (
+            "scratch disk",
+            Path(scratch),
+            "Set SPARK_LOCAL_DIRS or TMPDIR to a folder with more space.",
+        ),
+        ("working disk", Path.cwd(), "Run from, or write to, a folder with more space."),
     ):
         if not folder.is_dir() or not os.access(folder, os.W_OK):
             yield CheckResult(name, Status.BROKEN, f"{folder} cannot be written", todo)
@@ -235,21 +239,21 @@ def _check_workers(session: SparkSession) -> CheckResult:
                 "workers",
                 Status.BROKEN,
                 f"{executable} cannot import quadweir: {problem}",
-                "Install Quadweir for that Python, or let PYSPARK_PYTHON name this one.",
+                "Install Quadweir for that Python, or set PYSPARK_PYTHON to this one.",
             )
         if python.split(".")[:2] != here.split(".")[:2]:
             return CheckResult(
                 "workers",
                 Status.BROKEN,
                 f"Python {python} at {executable}, but {here} drives them",
-                f"Let PYSPARK_PYTHON name a Python {here[: here.rindex('.')]}.",
+                f"Set PYSPARK_PYTHON to a Python {here[: here.rindex('.')]}.",
             )
     python, executable, _ = min(answers)
     return CheckResult("workers", Status.OK, f"Python {python} at {executable}")
 
 
 def _describe_worker(batches: Iterator[object]) -> Iterator[object]:
-    """Runs in a Spark worker: say which Python this is and whether it has Quadweir."""
+    """Runs in a Spark worker: report its Python, and whether it has Quadweir."""
     import pyarrow
 
     problem = ""
@@ -320,13 +324,13 @@ _RERUN: Final = "Run `quadweir --debug doctor` and report what it prints."
 def _attempt(name: str, check: Callable[[], CheckResult]) -> CheckResult:
     try:
         return check()
-    except Exception as error:  # a check that fails in an unforeseen way is a finding too
+    except Exception as error:  # an unexpected error in a check is a finding too
         lines = str(error).strip().splitlines() or [type(error).__name__]
         return CheckResult(name, Status.BROKEN, lines[-1].strip()[:300], _RERUN)
 
 
 def _run(command: list[str]) -> str | None:
-    """Run a program; None if it went well, else what it said last."""
+    """Run a program; None if it succeeds, else its last line of output."""
     try:
         done = subprocess.run(
             command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False

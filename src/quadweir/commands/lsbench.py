@@ -19,7 +19,7 @@ app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The social network of LSBench."
 )
 
-# From so many days of users on, Spark writes in parallel.
+# From this number of user days on, Spark writes in parallel.
 _MANY: Final = 300_000
 
 
@@ -49,7 +49,10 @@ def generate(
     location_share: Annotated[float, typer.Option(help="Part of friendships by location.")] = 0.3,
     interest_share: Annotated[float, typer.Option(help="Part of friendships by interest.")] = 0.3,
     friend_probability: Annotated[
-        float, typer.Option(help="P of a friendship is P times D to the power of the distance.")
+        float,
+        typer.Option(
+            help="A friendship at distance n has the probability P times D to the power of n."
+        ),
     ] = 0.8,
     friend_decay: Annotated[
         float, typer.Option(help="D in the probability of a friendship.")
@@ -58,7 +61,7 @@ def generate(
         int, typer.Option(min=1, help="How far apart in the order of a pass friends may be.")
     ] = 32,
     friend_rounds: Annotated[
-        int, typer.Option(min=1, help="How often a pass goes over those short of friends.")
+        int, typer.Option(min=1, help="How often a pass visits users who still need friends.")
     ] = 16,
     like_probability: Annotated[
         float, typer.Option(help="How likely a friend likes a post or a comment.")
@@ -98,7 +101,7 @@ def generate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Make a social network: five streams in the order of time, and its static data.
+    """Generate a social network: five streams in the order of time, and its static data.
 
     OUT gets a folder for each stream with a file for each day, static/ with N-Triples, streams.toml
     with the declarations, and lsbench.json with the parameters and the numbers of triples.
@@ -189,7 +192,7 @@ def _output(to: str, number: int, stream: str) -> ReplayOutput:
 
 
 def _target(to: str, number: int, stream: str) -> str:
-    """Tell where one stream goes.
+    """The target of one stream.
 
     >>> _target("tcp::9000", 2, "photos"), _target("kafka:b:1/ls", 2, "photos")
     ('tcp::9002', 'kafka:b:1/ls-photos')

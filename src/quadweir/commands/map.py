@@ -141,7 +141,7 @@ def map(  # noqa: A001 - the verb's own name
         raise UsageError("--time goes with --format timed-lines", hint="Add it, or drop --time.")
     if is_timed and distinct:
         raise UsageError(
-            "--distinct would take quads out of the elements that they belong to",
+            "--distinct would remove quads from their elements",
             hint="Leave it out, or write nquads.",
         )
     if live or realtime:
@@ -191,7 +191,7 @@ def map(  # noqa: A001 - the verb's own name
 
 
 def _warn(model: Mapping) -> None:
-    """Tell on standard error what is doubtful in the text of a mapping."""
+    """Print the doubtful places of a mapping on standard error."""
     from quadweir.mapping.findings import Level
 
     console = stderr_console()
@@ -268,7 +268,7 @@ def _bounded(model: Mapping, job: MappingJob, explain: bool, as_json: bool) -> N
 
 
 def _format_of(output: str | None) -> str:
-    """What the name of a file says about its format; N-Quads if it says nothing."""
+    """The format by the extension of a file; N-Quads if the extension is unknown."""
     if output in (None, "-"):
         return MapFormat.NQUADS
     from quadweir.fileformats import format_of

@@ -22,7 +22,7 @@ _PROGRESS_MS: Final = 1000
 
 
 class ReplayFormat(StrEnum):
-    """How the files are written, as the command line names it."""
+    """The formats of recorded files, as on the command line."""
 
     TIMED_LINES = "timed-lines"
     TIMED_GRAPHS = "timed-graphs"
@@ -120,7 +120,7 @@ def replay(
         _check(recording, as_json)
         return
     if chosen is ReplayFormat.CSV and to.startswith(("tcp:", "-")):
-        # A CSV record is header and row; on a channel of lines the two would come apart.
+        # A CSV record is header and row; a channel of lines would separate the two.
         raise UsageError(
             "CSV cannot be played as lines, since each record needs its header",
             hint="Play it to Kafka or into a folder, or turn it into JSON Lines.",
@@ -196,7 +196,7 @@ def _run(play: Play, to: str, as_json: bool) -> None:
             tick_ms=output.tick_ms,
         )
     except BrokenPipeError:
-        # Whoever read standard output has had enough, as `head` does.
+        # # The reader of standard output has closed it, as `head` does.
         sys.stderr.close()
         return
     finally:

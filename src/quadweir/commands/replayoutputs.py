@@ -23,7 +23,7 @@ class ReplayOutput(ABC):
     """Takes units of text, each of one or more lines, as they become due.
 
     Attributes:
-        tick_ms: how often it wants to be handed something, at most.
+        tick_ms: the least time between two calls of `send`.
     """
 
     tick_ms = 50
@@ -40,17 +40,17 @@ class ReplayOutput(ABC):
 
 
 def output_for(target: str, suffix: str) -> ReplayOutput:
-    """Understand `--to`: `-`, `tcp:HOST:PORT`, `kafka:BROKERS/TOPIC`, or a folder.
+    """The output for `--to`: `-`, `tcp:HOST:PORT`, `kafka:BROKERS/TOPIC`, or a folder.
 
     Args:
-        target: what the user wrote.
-        suffix: how the files of a folder are to end.
+        target: the value of the option.
+        suffix: the extension of files in a folder.
 
     >>> type(output_for("tcp:127.0.0.1:9999", "")).__name__
     'TcpOutput'
 
     Raises:
-        UsageError: it is none of these.
+        UsageError: the target is none of these.
     """
     if target == "-":
         return StandardOutput()
@@ -77,8 +77,8 @@ class StandardOutput(ReplayOutput):
 
 
 class TcpOutput(ReplayOutput):
-    """Lines to whoever connects; the play starts with the first client and waits for another one
-    when the last is gone.
+    """Lines to all connected clients; the play starts with the first client, and waits while there
+    is none.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -88,7 +88,7 @@ class TcpOutput(ReplayOutput):
 
     @property
     def port(self) -> int:
-        """The port it listens on, which the system chose if 0 was asked for."""
+        """The port it listens on; for port 0, the one that the system chose."""
         assert self._server is not None
         return int(self._server.getsockname()[1])
 
@@ -112,7 +112,7 @@ class TcpOutput(ReplayOutput):
     def send(self, units: list[str]) -> None:
         data = ("\n".join(units) + "\n").encode()
         self._accept(wait=False)
-        # Nobody there: the schedule goes on, and what is due waits for the next client.
+        # No client: the schedule continues, and due units wait for the next client.
         while not self._deliver(data):
             self._accept(wait=True)
 
@@ -142,7 +142,9 @@ class TcpOutput(ReplayOutput):
 
 
 class FolderOutput(ReplayOutput):
-    """A file for each tick, renamed into place when it is whole, for readers that watch."""
+    """A file for each tick, renamed into place when it is complete, for readers that watch the
+    folder.
+    """
 
     tick_ms = 1000
 
@@ -204,6 +206,6 @@ class KafkaOutput(ReplayOutput):
         frame.coalesce(1).write.format("kafka").options(**options).save()
 
     def close(self) -> None:
-        # A session that was there before belongs to whoever started it.
+        # A session that existed before is not ours to stop.
         if self._spark is not None and not self._found_running:
             self._spark.stop()
