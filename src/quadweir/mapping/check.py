@@ -1,8 +1,7 @@
-"""What a mapping may not do, and what it probably does not mean to do.
+"""Errors and doubtful places of a mapping.
 
-`check_mapping` raises on the first thing that cannot run; every run calls it. `lint` lists all it
-finds, errors included, and looks at sample records if it is given any; `quadweir map --validate`
-prints that list.
+`check_mapping` raises the first error; every run calls it. `lint` lists all errors and doubtful
+places, and checks sample records if there are any; `quadweir map --validate` prints that list.
 """
 
 from __future__ import annotations
@@ -46,7 +45,8 @@ Matches = Callable[[LogicalSource, str], bool]
 """Says whether a reference of a source matched in at least one sample record."""
 
 _WITH_GRAPHS: Final = ("N-Quads", "TriG", "JSON-LD")
-# Whitespace and what N-Triples forbids; a template's own text must not bring them into an IRI.
+# Whitespace and the characters that N-Triples forbids: the fixed text of a template must not put
+# them into an IRI.
 _BAD_IRI_TEXT: Final = re.compile(r'[\x00-\x20<>"|^`\x7f]')
 
 
@@ -68,7 +68,7 @@ def lint(
         mapping: the mapping, which has been read without an error.
         samples: for each logical source the references that matched something in its sample
             records (for CSV, its columns), or a function that says so of one reference; sources
-            that are left out are not looked at.
+            without an entry are not checked.
         registry: the functions that the run will have.
     """
     findings = list(mapping.findings)
@@ -91,7 +91,7 @@ def lint(
 
 
 def _told_once(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Tell an error that several triples maps share once, at its first place."""
+    """Report an error that several triples maps share once, at its first place."""
     groups: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):
         common = finding.message.removeprefix(f"triples map {finding.triples_map}: ")
@@ -142,7 +142,7 @@ def _errors(
 def _window_errors(
     triples_map: TriplesMap, mapping: Mapping, item: RefObjectMap, window: JoinWindowMap
 ) -> Iterator[QuadweirError]:
-    """A window that cannot be, or whose times are read from a path that is none."""
+    """A window that is not valid, or whose times are read from an invalid path."""
     try:
         window_of(window)
     except MappingError as error:
@@ -157,7 +157,7 @@ def _window_errors(
 
 
 def _graph_errors(triples_map: TriplesMap) -> Iterator[QuadweirError]:
-    """Targets whose syntax would lose the graphs of what goes there."""
+    """Targets whose syntax would lose the graphs of their quads."""
     subject = triples_map.subject
     pairs: list[tuple[tuple[TermMap, ...], tuple[TermMap | RefObjectMap, ...]]] = [
         ((*subject.graphs, *pair.graphs), (*pair.predicates, *pair.objects))
@@ -200,8 +200,8 @@ def _path_errors(
 
 def _check_xpath(path: str, namespaces: dict[str, str], what: str) -> None:
     try:
-        # Functions that do not exist only show when a path is followed. Prefixes that the mapping
-        # does not declare are the document's.
+        # Unknown functions only show when a path is evaluated. The document declares the prefixes
+        # that the mapping does not.
         names = known_names(path, namespaces)
         compile_xpath(path, names)(etree.Element("empty"))
     except (etree.XPathError, ValueError) as error:
@@ -255,7 +255,7 @@ def _warn(
 
 
 def _unused(triples_map: TriplesMap, mapping: Mapping) -> Iterator[Finding]:
-    """A triples map without pairs or classes makes no triple; it may still be a parent."""
+    """A triples map without predicates or classes makes no triple; it may still be a parent."""
     if triples_map.predicate_objects or triples_map.subject.classes:
         return
     parents = {item.parent for t in mapping.triples_maps for item in t.ref_object_maps()}
@@ -288,7 +288,7 @@ def _unbounded(triples_map: TriplesMap, mapping: Mapping) -> Iterator[Finding]:
                 triples_map,
                 "cross-join",
                 f"it is joined with {item.parent}, which has another source, without a condition",
-                "Every record meets every other one; add rml:joinCondition if that is not meant.",
+                "Every record joins with every other one; add rml:joinCondition to limit that.",
                 item,
             )
 

@@ -1,8 +1,8 @@
-"""Simple JSONPaths as Spark expressions: one parse for a record, whatever is asked of it.
+"""Simple JSONPaths as Spark expressions, with one parse for each record.
 
-The members that references begin with are parsed and no others. A member that is only put into
-templates becomes a string; one whose type matters becomes a variant, into which longer paths go
-on. Variants take any shape, so a record of an unexpected one loses nothing but what is not there.
+Only the first members of references are parsed. A member that is only used in templates becomes a
+string; one whose type matters becomes a variant, and longer paths continue inside it. Variants take
+any shape, so a record of an unexpected shape loses nothing.
 
 Measured on records of eight members (`quadweir bench mapping`): `from_json` with a schema costs
 half of `get_json_object` per member, and a variant costs no more than a string.
@@ -26,7 +26,7 @@ BROKEN: Final = "_quadweir_broken"
 _ITEM: Final = "_quadweir_item"
 _PARTS: Final = "_quadweir_parts"
 POSITION: Final = "_quadweir_position"
-"""Where a record stands among those of its text, if there can be several."""
+"""The number of a record within its text, if there can be several."""
 NOT_JSON: Final = "not valid JSON"
 TRAILING: Final = "trailing content after the JSON value"
 _BLANK: Final = "^\\s*\\z"
@@ -35,19 +35,19 @@ _TOO_LONG: Final = f"longer than {_MOST_BYTES} bytes, more than Spark parses as 
 
 
 def spells(steps: Sequence[Step]) -> bool:
-    """Tell whether Spark's own path language can name every member."""
+    """Whether Spark's own path language can name every member."""
     return not any(
         isinstance(step, ObjectMember) and "'" in step.name and '"' in step.name for step in steps
     )
 
 
 def is_blank(text: Column) -> Column:
-    """Tell whether a text holds nothing; most texts show by their first byte that they do."""
+    """Whether a text is blank; for most texts the first byte is enough."""
     return F.when(text.startswith("{"), False).otherwise(text.rlike(_BLANK))
 
 
 def flat_schema(references: Mapping[str, bool]) -> StructType | None:
-    """The members of flat objects as fields; None if some reference asks for anything else."""
+    """The members of flat objects as fields; None if some reference needs more."""
     paths = [simple_steps(reference) or () for reference in references]
     if not paths or any(len(path) != 1 or not isinstance(path[0], ObjectMember) for path in paths):
         return None
@@ -64,7 +64,7 @@ def flat_schema(references: Mapping[str, bool]) -> StructType | None:
 def read_flat(
     frame: DataFrame, references: Mapping[str, bool], nulls: tuple[str, ...], is_clean: bool
 ) -> tuple[dict[str, Value], Column, Column]:
-    """Take the values out of rows that Spark's own reader made of flat objects.
+    """The values in rows that Spark's own reader made from flat objects.
 
     Returns:
         The value of each reference; the text of a record as far as it is known; the reason why it
@@ -81,8 +81,8 @@ def read_flat(
         )
     broken = F.col(BROKEN)
     members = F.to_json(F.struct(*[_quoted(name) for name in kinds if name != BROKEN]))
-    # Spark refuses to read a file for its broken records alone, which a count of the good ones may
-    # come down to: so the members have a part in the reason, if only in name.
+    # Spark refuses to read a file only for its broken records, and a count of the good ones may
+    # become just that. So the reason refers to the members.
     text = F.coalesce(broken, members)
     reason = F.when(broken.isNotNull(), F.when(F.try_parse_json(text).isNull(), _fault(broken)))
     return values, text, reason
@@ -129,7 +129,7 @@ def read_json(
         broken = _reason(F.col(_PARTS), raw)
         items = _follow(F.col(_PARTS), ColumnForm.VARIANT, steps)
         many = items[0] if items[1] is ColumnForm.VARIANTS else F.array(items[0])
-        # An unusable text keeps its row, so that it can be told.
+        # An unusable text keeps its row, so that it can be reported.
         frame = frame.select("*", F.posexplode_outer(many).alias(POSITION, _ITEM))
         reason = broken
     else:
@@ -212,7 +212,7 @@ def _reason(parsed: Column, raw: Column) -> Column:
 
 
 def _trailing(raw: Column) -> Column:
-    """Tell whether a text that Spark could parse goes on after its first value.
+    """Whether a text that Spark could parse continues after its first value.
 
     Spark reads one value and leaves the rest unread. In brackets, a second value is a second
     element or an error. Where the first brace is the last byte, there is no second value: bytes,
@@ -229,7 +229,7 @@ def _fault(raw: Column) -> Column:
 
 
 def _follow(column: Column, form: ColumnForm, steps: Sequence[Step]) -> tuple[Column, ColumnForm]:
-    """Go on from a variant, or an array of variants, by some steps."""
+    """Follow steps from a variant, or from an array of variants."""
     run: list[Step] = []
     for step in steps:
         if not isinstance(step, Every):

@@ -1,6 +1,6 @@
-"""Paths into JSON: the simple ones as steps that Spark can take, the others told apart.
+"""Paths into JSON: simple ones as steps for Spark, and a test for the others.
 
-Simple is what selects by name, position and wildcard only. Filters, slices, negative positions,
+A simple path selects by name, position and wildcard only. Filters, slices, negative positions,
 unions and descent (`..`) are evaluated in Python by `python-jsonpath`.
 
 Two spellings that RFC 9535 does not have are common in mappings and are read as other engines read
@@ -34,7 +34,7 @@ _BRACKET: Final = re.compile(
 # Some engines take ^ for "the parent of"; quoted, it is a character like any other.
 _UPWARD: Final = re.compile(r"""^(?:[^'"^]|'[^']*'|"[^"]*")*\^""")
 _NAME: Final = re.compile(r"[^.\[]+")
-# What may stand in a dotted name besides the characters of a plain one.
+# Characters allowed in a dotted name, in addition to those of a plain one.
 _LOOSE: Final = re.compile(r"[^.\[\]'\"()*?@:\\$^]*[\s,][^.\[\]'\"()*?@:\\$^]*")
 
 
@@ -65,7 +65,7 @@ Step: TypeAlias = ObjectMember | Position | Every
 
 @lru_cache(maxsize=4096)
 def normal_path(path: str) -> str:
-    """Put in the root that references may leave out, and brackets around names that need them.
+    """Add the root that references may leave out, and brackets around names that need them.
 
     >>> normal_path("name"), normal_path("$.name"), normal_path("['a b']")
     ('$.name', '$.name', "$['a b']")
@@ -84,7 +84,7 @@ def normal_path(path: str) -> str:
         position += dots
         if path.startswith("[", position):
             match = _BRACKET.match(path, position)
-            # One dot before a bracket says nothing; two descend.
+            # One dot before a bracket has no meaning; two dots descend.
             pieces.append("." * (dots if dots > 1 else 0))
         else:
             match = _NAME.match(path, position)
@@ -103,7 +103,7 @@ def normal_path(path: str) -> str:
 
 @lru_cache(maxsize=4096)
 def simple_steps(path: str) -> tuple[Step, ...] | None:
-    """Read a path that selects by name, position and wildcard only; None if it does more.
+    """The steps of a simple path; None if the path is not simple.
 
     >>> simple_steps("$.a[0]['b c'][*]")
     (ObjectMember(name='a'), Position(index=0), ObjectMember(name='b c'), Every())
@@ -129,7 +129,7 @@ def simple_steps(path: str) -> tuple[Step, ...] | None:
 
 
 def why_not_simple(path: str) -> str:
-    """Say what in a path Spark cannot evaluate.
+    """The part of a path that Spark cannot evaluate, in words.
 
     >>> why_not_simple("$..a")
     'descends with ..'
@@ -146,7 +146,7 @@ def why_not_simple(path: str) -> str:
 
 
 def check_path(path: str, what: str) -> None:
-    """Raise a MappingError unless the path is one that some evaluator takes."""
+    """Raise a MappingError unless some evaluator accepts the path."""
     if _UPWARD.search(path):
         raise MappingError(
             f"{what} goes up to a parent with ^, which JSONPath cannot: {path}",

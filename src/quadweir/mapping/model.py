@@ -1,7 +1,7 @@
-"""RML as dataclasses: what both vocabularies and YARRRML are read into, and all that runs see.
+"""RML as dataclasses, the common model of both vocabularies and YARRRML.
 
-Every node checks itself when it is made, so a mapping that exists can be compiled. Places in the
-mapping text ride along in `span` fields, which take no part in equality.
+Every node checks itself when it is made, so a mapping that exists can be compiled. The `span`
+fields hold places in the mapping text; equality ignores them.
 
 Spec: https://kg-construct.github.io/rml-core/spec/docs/
 """
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DEFAULT_GRAPH: Final = IRI("http://w3id.org/rml/defaultGraph")
-"""The graph name that stands for the default graph, whichever vocabulary spelt it."""
+"""The graph name of the default graph, in all vocabularies."""
 
 
 class TermType(StrEnum):
-    """What kind of term a term map makes.
+    """The kind of term that a term map makes.
 
-    The unsafe kinds put values into a template as they are; the safe ones percent-encode them.
+    The unsafe kinds put values into a template unchanged; the safe ones percent-encode them.
     URI kinds are IRIs whose non-ASCII characters are percent-encoded as well.
     """
 
@@ -51,7 +51,7 @@ class TermType(StrEnum):
 
     @property
     def is_iri(self) -> bool:
-        """Tell whether the term is an IRI of some kind."""
+        """Whether the term is an IRI of some kind."""
         return self not in (TermType.BLANK_NODE, TermType.LITERAL)
 
 
@@ -95,7 +95,7 @@ class Template:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The references in the order they stand, repeated ones included."""
+        """The references in order, with repetitions."""
         return tuple(part.reference for part in self.parts if isinstance(part, ReferencePart))
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class Template:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerRecord:
-    """Nothing but a blank node of its own for each record (a term map with only a term type)."""
+    """A new blank node for each record (a term map with only a term type)."""
 
 
 @final
@@ -120,7 +120,7 @@ class FunctionInput:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionExecution:
-    """A function applied to values from the record, of which `returns` picks an output.
+    """A function applied to values from the record; `returns` selects an output.
 
     `returns=None` takes the first output. Old-vocabulary function values (`fnml:functionValue`)
     are read into this form too.
@@ -198,12 +198,12 @@ class TermMap:
 
     @property
     def is_default_graph(self) -> bool:
-        """Tell whether this graph map names the default graph."""
+        """Whether this graph map names the default graph."""
         return self.expression == ConstantTerm(term=DEFAULT_GRAPH)
 
 
 def constant(term: Term, *, span: Span | None = None) -> TermMap:
-    """Make the term map that always yields `term`.
+    """The term map that always yields `term`.
 
     >>> constant(IRI("urn:a")).term_type
     <TermType.IRI: 'IRI'>
@@ -233,7 +233,7 @@ class JoinCondition:
 
 
 class JoinWindowKind(StrEnum):
-    """How two streams are cut into pieces that are joined; see `docs/reference/rml.md`."""
+    """The kinds of windows for stream joins; see `docs/reference/rml.md`."""
 
     TUMBLING = "tumbling"
     SLIDING = "sliding"
@@ -246,10 +246,11 @@ class JoinWindowKind(StrEnum):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinWindowMap:
-    """A window for a join of two streams; what `parameters` leaves out takes the kind's default.
+    """A window for a join of two streams; parameters that are not in `parameters` have the kind's
+    default.
 
-    `parameters` holds what is set in our own namespace, sorted by name, as lexical forms with
-    durations in milliseconds; `mapping.joins` knows their meaning.
+    `parameters` holds the properties in our own namespace, sorted by name, as lexical forms with
+    durations in milliseconds; `mapping.joins` interprets them.
     """
 
     kind: JoinWindowKind
@@ -268,7 +269,7 @@ class JoinWindowMap:
 class RefObjectMap:
     """Objects that are the subjects of another triples map.
 
-    Without conditions they come from the same record (or, over another source, from every one).
+    Without conditions they come from the same record (or, over another source, from every record).
     """
 
     parent: str
@@ -381,7 +382,7 @@ class TriplesMap:
     span: Span | None = field(default=None, compare=False)
 
     def term_maps(self) -> Iterator[TermMap]:
-        """Give every term map in it, language, datatype and function inputs included."""
+        """Every term map in it, including language, datatype and function inputs."""
         yield from walk_term(self.subject.term)
         for graph in self.subject.graphs:
             yield from walk_term(graph)
@@ -395,14 +396,14 @@ class TriplesMap:
                     yield from walk_expression(item.condition)
 
     def ref_object_maps(self) -> Iterator[RefObjectMap]:
-        """Give its referencing object maps."""
+        """Its referencing object maps."""
         for pair in self.predicate_objects:
             for item in pair.objects:
                 if isinstance(item, RefObjectMap):
                     yield item
 
     def references(self) -> frozenset[str]:
-        """Give every reference that it reads from its own source, join children included."""
+        """Every reference that it reads from its own source, including join children."""
         found = {r for term in self.term_maps() for r in expression_references(term.expression)}
         for item in self.ref_object_maps():
             for condition in item.conditions:
@@ -411,7 +412,7 @@ class TriplesMap:
 
 
 def walk_term(term: TermMap) -> Iterator[TermMap]:
-    """Give a term map and those inside it."""
+    """A term map and those inside it."""
     yield term
     yield from walk_expression(term.expression)
     if term.language is not None:
@@ -423,14 +424,14 @@ def walk_term(term: TermMap) -> Iterator[TermMap]:
 
 
 def walk_expression(expression: Expression) -> Iterator[TermMap]:
-    """Give the term maps that an expression holds: the inputs of its functions."""
+    """The term maps in an expression: the inputs of its functions."""
     if isinstance(expression, FunctionExecution):
         for item in expression.inputs:
             yield from walk_term(item.value)
 
 
 def expression_references(expression: Expression) -> frozenset[str]:
-    """Give the references that an expression reads, those of nested functions included.
+    """The references that an expression reads, including those of nested functions.
 
     >>> sorted(expression_references(Template.parse("{a}-{b}")))
     ['a', 'b']
@@ -459,11 +460,11 @@ class Mapping:
 
     triples_maps: tuple[TriplesMap, ...]
     base_iri: str | None = None
-    """What relative IRIs are resolved against, unless the run or a triples map says otherwise."""
+    """The base of relative IRIs, unless the run or a triples map has its own."""
     path: Path | None = field(default=None, compare=False)
     """The file it was read from; its folder is the root of relative paths."""
     findings: tuple[Finding, ...] = field(default=(), compare=False)
-    """What reading it brought up, for `check.lint`."""
+    """The findings from reading it, for `check.lint`."""
 
     def __post_init__(self) -> None:
         names: set[str] = set()
@@ -498,7 +499,7 @@ class Mapping:
         return mapping if rules is None else mapping.with_rules(ValueRules(rules))
 
     def with_rules(self, rules: ValueRules) -> Mapping:
-        """Give the same mapping with other rules for the values of all of its sources."""
+        """The same mapping with other rules for the values of all its sources."""
         return replace(
             self,
             triples_maps=tuple(
@@ -529,7 +530,7 @@ class Mapping:
         raise MappingError(f"the mapping has no triples map named {name}")
 
     def targets(self) -> tuple[LogicalTarget, ...]:
-        """Give every logical target once, in the order of first use."""
+        """Every logical target once, in the order of first use."""
         found: dict[LogicalTarget, None] = {}
         for triples_map in self.triples_maps:
             for term in triples_map.term_maps():

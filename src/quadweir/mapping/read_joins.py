@@ -38,7 +38,7 @@ _KINDS: Final = {
     "qw:Dynamic": JoinWindowKind.DYNAMIC,
     "qw:Interval": JoinWindowKind.INTERVAL,
 }
-# What can be said of each kind of window, besides the times of records.
+# The parameters of each kind of window, except the times of records.
 _OF_ALL: Final = frozenset(("timestamp", "parentTimestamp", "delay", "idle"))
 _OF_KIND: Final = {
     JoinWindowKind.TUMBLING: frozenset(("size",)),
@@ -71,7 +71,7 @@ _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 def read_window(
     graph: MappingGraph, terms: TermReader, statement: Statement
 ) -> JoinWindowMap | None:
-    """Read the window of a referencing object map, if it says anything about one."""
+    """The window of a referencing object map, or None."""
     node = statement.value
     span = statement.value_span or statement.property_span
     configured = graph.one(node, "rmls:joinConfig")

@@ -1,6 +1,6 @@
-"""A file becomes records.
+"""Reads a file into records.
 
-Where the work is done depends on what is asked, and `how` says so for `explain`:
+The file and the references decide where the work is done; `how` describes it for `explain`:
 
 - small files are read in the driver, which saves starting a job;
 - large JSON Lines and CSV files, and plain XML, are read by Spark itself, in parallel
@@ -79,7 +79,7 @@ def read_file(
         logical: the source; its `source` is a file.
         references: each reference that is wanted, and whether the type of its value matters.
         folders: which files may be read.
-        driver_characters: how much is read in the driver before a worker is asked.
+        driver_characters: how much the driver reads before it passes the file to a worker.
     """
     source = logical.source
     assert isinstance(source, MappedFile)
@@ -140,19 +140,19 @@ def _check_columns(job: FileJob, logical: LogicalSource) -> None:
                     names = header_of(text, job.dialect)
                 break
     except UNREADABLE:
-        return  # Told as a dead letter when the rows are read.
+        return  # Reported as a dead letter when the rows are read.
     for reference in job.references:
         if reference not in names:
             raise no_such_column(reference, names, describe(logical), logical)
 
 
 def _read_here(job: FileJob, limit: int) -> list[pa.RecordBatch] | None:
-    """Read a file in the driver, or give up if it is larger than `limit`."""
+    """Read a file in the driver; None if it is larger than `limit`."""
     if job.compression is Compression.NONE and job.path.stat().st_size > limit:
         return None
     batches: list[pa.RecordBatch] = []
     size = 0
-    # Small rows at first, so that a packed file that grows large is left early.
+    # Small batches at first, so that a large packed file is noticed early.
     for batch in job.batches():
         batches.append(batch)
         size += batch.nbytes

@@ -1,4 +1,4 @@
-"""What the references of a mapping find in the first records of its files, without Spark."""
+"""Which references of a mapping match in the first records of its files, without Spark."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def sample_matches(mapping: Mapping, folders: Folders) -> dict[LogicalSource, li
         try:
             matched = _matched(logical, logical.source, sorted(references), folders)
         except (QuadweirError, *BROKEN):
-            continue  # Whoever reads it to the end will say what is wrong with it.
+            continue  # The full run will report what is wrong with the file.
         if matched is not None:
             found[logical] = matched
     return found

@@ -1,4 +1,4 @@
-"""YAML as nodes that know their lines, with limits on what a small file can unfold into.
+"""YAML as nodes with their lines, and with limits on the expansion of aliases.
 
 Every scalar is read as the text it was written with: a mapping means the same whether its author
 quoted `1` or not.
@@ -41,7 +41,7 @@ class YamlSequence:
 @final
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Keys and values in order; every key is a text of its own."""
+    """Keys and values in order; every key is a different text."""
 
     entries: tuple[tuple[Scalar, YamlNode], ...]
     span: Span
@@ -93,7 +93,7 @@ class _Converter:
         self._left = MAX_NODES
 
     def convert(self, node: yaml.Node, depth: int) -> YamlNode:
-        # An alias is one node in many places; counting places bounds what aliases unfold into.
+        # An alias is one node in many places; counting places limits the expansion of aliases.
         self._left -= 1
         if self._left < 0 or depth > MAX_DEPTH:
             what = "nested too deeply" if depth > MAX_DEPTH else "too large"

@@ -117,7 +117,7 @@ class _Reader(YarrrmlTermReader):
                 sources = self._read_sources(key, body)
                 subjects = as_list(body.get(*_MAPPING["subjects"]))
             count = len(sources) * max(1, len(subjects))
-            # Each source with each subject is a triples map of its own.
+            # Each combination of a source and a subject is a triples map.
             names = [key.text if i == 0 else f"{key.text}#{i + 1}" for i in range(count)]
             self._variants[key.text] = names
             plans.append((key, body, sources, subjects, names))
@@ -305,7 +305,7 @@ def _pairs(node: YamlNode | None) -> list[YamlNode]:
 
 
 def _objects(node: YamlNode, may_be_typed: bool) -> list[YamlNode]:
-    """Tell a list of objects from one object with its datatype or language.
+    """Whether a node is a list of objects, or one object with its datatype or language.
 
     `[a, b]` under the key objects is a list of two; `[[a, xsd:date]]` is one object.
     """

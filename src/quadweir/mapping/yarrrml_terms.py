@@ -30,7 +30,7 @@ from quadweir.spans import Span
 from quadweir.terms import IRI
 
 Keys = Mapping[str, tuple[str, ...]]
-"""Long keys with all the forms they go by."""
+"""Long keys with all their forms."""
 
 _TERM: Final[Keys] = {
     "value": ("value", "v"),
@@ -63,7 +63,7 @@ _TYPES: Final = {
 
 
 class YarrrmlTermReader:
-    """Reads terms of one document; what it knows of the document is set by its subclass."""
+    """Reads the terms of one document; the subclass sets the facts about the document."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope

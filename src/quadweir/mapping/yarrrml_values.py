@@ -58,7 +58,7 @@ PREFIXES: Final[Mapping[str, str]] = {
 @final
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What names mean in one document: its prefixes and its external references."""
+    """The prefixes and the external references of one document."""
 
     prefixes: Mapping[str, str]
     external: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""One reading of one file in Python: what the driver or a worker needs to know to do it."""
+"""The job of reading one file in Python, for the driver or a worker."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TYPED_TYPE = pa.list_(pa.struct([("text", pa.string()), ("kind", pa.string())]))
 
 
 class FileReading(Enum):
-    """What is read, and what a row holds."""
+    """The kind of file, and the content of a row."""
 
     CSV = auto()
     JSON_TEXTS = auto()
@@ -67,7 +67,7 @@ class FileJob:
         return to_batches(self.rows(), self.schema())
 
     def rows(self) -> Generator[Row, None, None]:
-        """Read the file; what is broken in it becomes a row with a reason."""
+        """Read the file; broken parts become rows with a reason."""
         number = 0
         try:
             with open_members(self.path, self.compression) as members:
@@ -78,7 +78,7 @@ class FileJob:
         except FileNotFoundError:
             raise
         except BROKEN as error:
-            yield bad_row(f"after record {number}", f"the file cannot be read on: {error}")
+            yield bad_row(f"after record {number}", f"the rest of the file cannot be read: {error}")
 
     def _rows(self, stream: IO[bytes]) -> Iterator[Row]:
         match self.reading:
@@ -106,7 +106,7 @@ class FileJob:
                 from quadweir.mapping.formats.xmlfile import XmlPlan, read_elements
 
                 plan = XmlPlan(self.iterator or "/*", self.references, self.namespaces)
-                # The document says its own encoding, unless the mapping says another.
+                # The document declares its own encoding, unless the mapping gives another.
                 encoding = None if self.encoding.upper() == "UTF-8" else self.encoding
                 yield from read_elements(stream, plan, encoding)
             case FileReading.SPARQL:

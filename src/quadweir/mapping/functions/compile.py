@@ -1,4 +1,4 @@
-"""Turn function executions into Spark columns, nested ones and several values included."""
+"""Compiles function executions to Spark columns, including nested calls and several values."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from quadweir.mapping.vocabulary import GREL, IDLAB
 
 @dataclass(frozen=True, slots=True)
 class CompiledValues:
-    """What an expression yields for each record.
+    """The values of an expression for each record.
 
     `column` is a nullable string, or, if `many`, an array of strings (NULL and empty both mean no
     value). `datatype` is the natural datatype's IRI, None for plain strings. Each of `problems` is
-    a nullable string: why the record could not be computed, for the dead letters.
+    a nullable string: the reason for a dead letter.
     """
 
     column: Column
@@ -54,7 +54,8 @@ class CompiledValues:
 
 
 Resolve = Callable[[TermMap], CompiledValues]
-"""Gives the values of a term map that is not a function; the caller knows the record's columns."""
+"""Returns the values of a term map that is not a function; the caller knows the record's
+columns."""
 
 
 def compile_function(
@@ -64,7 +65,7 @@ def compile_function(
 
     Args:
         execution: the call, with calls inside it.
-        resolve: gives the values of inputs that are references, templates or constants.
+        resolve: returns the values of inputs that are references, templates or constants.
         registry: the functions to look up.
     """
     registry.check(execution)
@@ -80,7 +81,9 @@ def compile_function(
 
 @dataclass(frozen=True, slots=True)
 class CompiledCondition:
-    """Whether records meet a condition, never NULL, and why that could not be computed."""
+    """Whether records meet a condition (never NULL), and the reason if that could not be
+    computed.
+    """
 
     holds: Column
     problems: tuple[Column, ...] = ()
@@ -101,7 +104,7 @@ def compile_condition(
 
 
 def uses_python(execution: FunctionExecution, registry: MappingFunctions = FUNCTIONS) -> bool:
-    """Tell whether a call needs a Python worker, and so keeps a plan out of real-time mode."""
+    """Whether a call needs a Python worker, which real-time mode does not have."""
     return any(
         function.code is not None or function.iri in BY_PATTERN
         for function in _called(execution, registry)
@@ -143,7 +146,7 @@ def _compile(
 
 
 def _check_patterns(function: Function, given: dict[str, list[TypedColumn]]) -> None:
-    """Refuse constants that are no patterns."""
+    """Refuse constants that are not regular expressions."""
     for parameter in function.parameters:
         if parameter.kind is not Kind.REGEX:
             continue
@@ -160,7 +163,7 @@ def _check_patterns(function: Function, given: dict[str, list[TypedColumn]]) -> 
 
 
 def _problems(function: Function, given: dict[str, list[TypedColumn]]) -> Iterator[Column]:
-    """The problems of all inputs; what a choice leaves out is no problem."""
+    """The problems of all inputs, except those that a choice does not use."""
     chosen = _CHOICES.get(function.iri, {})
     (condition,) = given.get("condition", [None])[:1] if chosen else (None,)
     for name, values in given.items():
@@ -238,7 +241,7 @@ def _built_in(
 
 
 def _misfits(function: Function, parameter: Parameter, value: TypedColumn) -> Iterator[Column]:
-    """Tell of values that the parameter cannot take."""
+    """The reasons for values that the parameter cannot take."""
     kind = Kind.STRING if value.kind is Kind.LIST else value.kind
 
     if not can_misfit(kind, parameter.kind):
@@ -256,7 +259,7 @@ def _without_result(
     fixed: dict[str, Argument],
     varied: list[tuple[Parameter, TypedColumn]],
 ) -> Iterator[Column]:
-    """Tell of arguments for which there is no result, though they are what the function takes."""
+    """The reason for valid arguments that have no result."""
     why = ALWAYS_GIVES.get(function.iri)
     if why is None:
         return

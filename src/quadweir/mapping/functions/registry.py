@@ -1,6 +1,6 @@
-"""What functions mappings can call: those that users registered, and the built-in ones.
+"""The functions that mappings can call: those that users registered, and the built-in ones.
 
-`quadweir.functions` says what a function is, and how a user adds one. Nothing here needs Spark, so
+`quadweir.functions` defines functions, and how a user adds one. Nothing here needs Spark, so
 a mapping's function calls can be checked without it.
 """
 
@@ -30,18 +30,18 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class MappingFunctions(Registry):
-    """Functions by IRI, and whether a mapping calls them as they are.
+    """Functions by IRI, and checks of a mapping's calls.
 
     >>> FUNCTIONS.get(GREL.toUpperCase).parameters[0].name
     'value'
     """
 
     def copy(self) -> MappingFunctions:
-        """Make a registry of its own with the same functions."""
+        """A new registry with the same functions."""
         return MappingFunctions(self)
 
     def check(self, execution: FunctionExecution) -> Function:
-        """Give the function that is executed, or say what is wrong with the call."""
+        """The function of a call; raises if the call is not valid."""
         function = self.get(execution.function)
         if function is None:
             guess = suggest(normalize(execution.function), [known.iri for known in self])
@@ -142,7 +142,9 @@ def _is_number(text: str) -> bool:
 
 
 class _SharedRegistry(MappingFunctions):
-    """What users registered in this process, and the built-in functions, made on first use."""
+    """The functions that users registered in this process, and the built-in ones, made on first
+    use.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -166,7 +168,7 @@ class _SharedRegistry(MappingFunctions):
 
 
 FUNCTIONS: Final[MappingFunctions] = _SharedRegistry()
-"""The functions that all mappings share: the built-ins and what `register` added."""
+"""The functions that all mappings share: the built-in ones and those added by `register`."""
 
 __all__ = [
     "FUNCTIONS",

@@ -28,7 +28,7 @@ def call_python(
     given: dict[str, list[TypedColumn]],
     problems: tuple[Column, ...],
 ) -> TypedColumn:
-    """The column of what a Python function gives, and of why it failed."""
+    """The column of a Python function's results, and the column of its errors."""
     index = function.outputs.index(output)
     columns: list[Column] = []
     shapes: list[bool] = []

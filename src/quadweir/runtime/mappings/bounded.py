@@ -1,4 +1,4 @@
-"""A bounded run: read every source to its end, write once, and say what could not be used."""
+"""A bounded run: read every source to its end, write once, and report unusable records."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _OWN: Final = -1
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingOutcome:
-    """What a bounded run did."""
+    """The result of a bounded run."""
 
     records: int
     bad_records: int
@@ -60,17 +60,17 @@ class MappingJob:
 
     Attributes:
         output: the file to write; None for standard output.
-        syntax: how it is written.
+        syntax: the RDF syntax of the output.
         distinct: leave out quads that were already written.
-        base: what relative IRIs are put after.
-        folders: which files the mapping may touch.
+        base: the base of relative IRIs.
+        folders: the folders that the mapping may use.
         strict: stop if some record cannot be used.
         dead_letters: the file for records that cannot be used, as JSON Lines.
         declarations: the streams that are declared elsewhere, by IRI.
-        hosts: the hosts besides this one that may be connected to.
+        hosts: the other hosts that the mapping may connect to.
         is_timed: write timed lines, element by element, in place of `syntax`.
         times: the references that hold event times, by the names of sources; see `Streams`.
-        mapping_file: where the mapping itself stands, so that no target replaces it.
+        mapping_file: the file of the mapping itself, so that no target replaces it.
         overwrite: logical targets may replace files.
     """
 
@@ -165,7 +165,7 @@ def run_bounded(
         records, bad = compiled.counts(observations)
         if bad:
             _tell(compiled, job, bad, records)
-        # Written here, while the parts are still there.
+        # Written here, while the parts still exist.
         outputs = tuple(_write(pieces, targets, paths, job, out))
     return MappingOutcome(
         records=records,
@@ -176,7 +176,7 @@ def run_bounded(
 
 
 def _timed_lines(statements: DataFrame, with_target: bool) -> DataFrame:
-    """Write elements as timed lines; what goes to logical targets is quads, as ever."""
+    """Write elements as timed lines; logical targets get quads."""
     if not with_target:
         return element_lines(statements, named=True).select(rows.LINE)
     own = element_lines(statements.where(F.col(TARGET).isNull()), named=True)
@@ -232,7 +232,7 @@ Pieces = dict[int, Iterator[bytes]]
 
 
 def _collect(lines: DataFrame, with_target: bool) -> Pieces:
-    """Take a small result into the driver: one job, no files."""
+    """Collect a small result in the driver: one job, no files."""
     held: dict[int, list[str]] = {}
     if with_target:
         for line, target in lines.collect():
@@ -284,7 +284,7 @@ class _Parts(Iterator[bytes]):
             part.unlink(missing_ok=True)
 
     def append_to(self, out: IO[bytes]) -> None:
-        """Let the system put all of it into a plain file that is empty yet, past Python."""
+        """Let the operating system copy all of it into an empty plain file, without Python."""
         path = Path(out.name)
         files = self._files()
         for part in files:
@@ -292,14 +292,14 @@ class _Parts(Iterator[bytes]):
                 # The first part becomes the file, which saves copying it.
                 part.replace(path)
             except OSError:
-                _copy(part, path)  # It lies on another disk.
+                _copy(part, path)  # The file is on another disk.
             break
         for part in files:
             _copy(part, path)
 
 
 def _copy(part: Path, path: Path) -> None:
-    # Not opened for appending, into which the system does not copy.
+    # Not opened for appending: the system cannot copy into such a file.
     with path.open("r+b") as out, part.open("rb") as file:
         out.seek(0, os.SEEK_END)
         at = 0
