@@ -1,9 +1,9 @@
-"""Find out where in a Turtle text each triple stands.
+"""Finds the place of each triple in a Turtle text.
 
-The RDF parser gives triples without places. This module walks the same text with a small scanner,
-and `match_places` lays what it saw beside what the parser gave, from named nodes down into blank
-ones. The scanner trusts the text (the parser has already accepted it) and stops, keeping what it
-has, at Turtle that mappings do not use; places are a courtesy of error messages, never part of a
+The RDF parser gives triples without places. This module reads the same text with a small scanner,
+and `match_places` compares its triples with the parser's, from named nodes down into blank ones.
+The scanner trusts the text (the parser has already accepted it). At Turtle that mappings do not
+use, it stops and keeps its results so far: places only improve error messages, and never change a
 mapping's meaning.
 """
 
@@ -53,13 +53,13 @@ class Token:
 
 
 Key: TypeAlias = str | int | None
-"""A node as the scanner knows it: an IRI, `_:label`, the number of a nameless blank node, or None
-for literals and lists."""
+"""A node of the scanner: an IRI, `_:label`, the number of a nameless blank node, or None for
+literals and lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class TriplePlace:
-    """A triple's nodes, and where its three terms stand."""
+    """A triple's nodes, and the places of its three terms."""
 
     subject: Key
     predicate: str
@@ -74,7 +74,7 @@ class _GiveUpError(Exception):
 
 
 def locate_triples(text: str, *, base: str = "", source: str | None = None) -> list[TriplePlace]:
-    """List the places of a Turtle text's triples; inner triples come before outer ones.
+    """The places of a Turtle text's triples; inner triples come before outer ones.
 
     >>> [place.predicate for place in locate_triples("<urn:s> <urn:p> [ <urn:q> 1 ] .")]
     ['urn:q', 'urn:p']
@@ -86,14 +86,14 @@ def locate_triples(text: str, *, base: str = "", source: str | None = None) -> l
 
 
 def match_places(quads: Sequence[ox.Quad], places: Sequence[TriplePlace]) -> dict[int, TriplePlace]:
-    """Say for each quad, by its index, where it stands, as far as that is certain."""
+    """The place of each quad, by its index, where it is certain."""
     ours: dict[Key, dict[str, list[TriplePlace]]] = defaultdict(lambda: defaultdict(list))
     theirs: dict[object, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place in places:
         ours[place.subject][place.predicate].append(place)
     for index, quad in enumerate(quads):
         theirs[quad.subject][quad.predicate.value].append(index)
-    # By spelling: what the scanner takes for a name need not be one.
+    # By spelling: the scanner may take another text for a name.
     named: dict[Key, object] = {
         node.value if isinstance(node, ox.NamedNode) else str(node): node for node in theirs
     }
@@ -224,7 +224,7 @@ class _Scanner:
             self._next("]")
         elif token.text == "(":
             while self._peek() != ")":
-                # Noted so that a nameless member is not taken for a statement of its own.
+                # Recorded, so that a nameless member is not taken for a separate statement.
                 member, member_span = self._term()
                 self.places.append(TriplePlace(None, RDF.first, member, span, span, member_span))
             self._next(")")

@@ -1,4 +1,4 @@
-"""What a query's patterns can use of a schema: the predicates and classes that they ask for."""
+"""The predicates and classes that a query's patterns use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from quadweir.terms import IRI, Variable
 @final
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """Predicates other than `rdf:type`, and classes, that something asks for; None is all there are.
+    """The predicates other than `rdf:type`, and the classes, that are used; None means all.
 
     >>> Needs(frozenset({IRI("urn:p")}), frozenset()).predicate(IRI("urn:q"))
     False
@@ -43,7 +43,7 @@ class Needs:
         return self.classes is None or each in self.classes
 
     def some_class(self) -> bool:
-        """Whether instances of any class at all are asked for."""
+        """Whether any pattern asks for instances of classes."""
         return self.classes is None or bool(self.classes)
 
     def with_predicates(self, more: Iterable[IRI]) -> Needs:
@@ -57,14 +57,14 @@ EVERYTHING: Final = Needs(None, None)
 
 
 def needs_of(query: ContinuousQuery) -> Needs:
-    """Tell what the patterns of a query ask for, over windows and static data."""
+    """What the patterns of a query use, over windows and static data."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
     return _gathered(walk(query.pattern))
 
 
 def needs_of_windows(query: ContinuousQuery) -> Needs:
-    """Tell what the patterns that are matched in windows ask for."""
+    """What the patterns that are matched in windows use."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
     merged = bool(query.default_graph_windows)
@@ -72,14 +72,15 @@ def needs_of_windows(query: ContinuousQuery) -> Needs:
 
 
 def needs_of_static(query: ContinuousQuery) -> Needs:
-    """Tell what the patterns that are matched in static data ask for."""
+    """What the patterns that are matched in static data use."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
     return _gathered(_matched(query.pattern, windows=False, here=True))
 
 
 def _matched(node: Node, *, windows: bool, here: bool, is_block: bool = False) -> Iterable[Node]:
-    """List what is matched in windows, or in static data; at the top both may be, as one graph.
+    """The patterns that are matched in windows, or in static data; a pattern at the top level may
+    be matched in both, as one graph.
 
     GRAPH looks into static data, or in a WINDOW block into its named graphs (W11).
     """
@@ -137,7 +138,7 @@ def _gathered(nodes: Iterable[Node]) -> Needs:
 
 
 def _asks_for_nodes(patterns: Iterable[TriplePattern | PathPattern]) -> bool:
-    """Tell whether a path without steps finds nodes of the graph that no triple pattern finds.
+    """Whether a path without steps finds nodes of the graph that no triple pattern finds.
 
     Such a path leads from every node to itself. So a derived statement matters even if no pattern
     matches it: its subject and object are nodes.

@@ -1,9 +1,9 @@
-"""The epsilon network of a schema: properties and classes, and what is handed from one to the other.
+"""The epsilon network of a schema: properties and classes, and the links between them.
 
-As in Sparkwave, a link from a property to a class hands on the subject (S) or the object (O) of a
-statement; one from a property to another hands on both as they are (SO) or turned round (OS); and
-one from a class to another hands on the instance (S). The full network is the schema as it stands;
-the reduced one is what a query uses of it, flattened.
+As in Sparkwave, a link from a property to a class passes the subject (S) or the object (O) of a
+statement on. A link from a property to a property passes both on, in order (SO) or swapped (OS). A
+link from a class to a class passes the instance on (S). The full network is the whole schema; the
+reduced one is the flattened part that a query uses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NetworkNode:
 @final
 @dataclass(frozen=True, slots=True, order=True)
 class NetworkLink:
-    """What is handed from one node to another: S, O, SO or OS."""
+    """A link from one node to another, with its kind: S, O, SO or OS."""
 
     source: NetworkNode
     kind: str
@@ -46,19 +46,19 @@ class EpsilonNetwork:
 
     @staticmethod
     def full(schema: Schema) -> EpsilonNetwork:
-        """Draw the schema as it stands: a node for each property and class, a link for each axiom."""
+        """The full network: a node for each property and class, a link for each axiom."""
         nodes = [_property(each) for each in schema.properties]
         nodes += [_class(each) for each in schema.classes]
         return _network(nodes, _axiom_links(schema))
 
     @staticmethod
     def reduced(table: Table) -> EpsilonNetwork:
-        """Draw what is used of it."""
+        """The reduced network."""
         links = list(_table_links(table))
         return _network([end for link in links for end in (link.source, link.target)], links)
 
     def count(self) -> str:
-        """Count nodes and links.
+        """The numbers of nodes and links, in words.
 
         >>> EpsilonNetwork((), ()).count()
         '0 properties, 0 classes; no links'

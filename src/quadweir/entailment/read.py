@@ -1,4 +1,4 @@
-"""Triples to a schema, with a warning for each thing that is probably not meant as it stands."""
+"""Reads triples into a schema, with a warning for each doubtful one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PROPERTY_TYPES: Final = {
     OWL.SymmetricProperty: AxiomKind.SYMMETRIC,
     OWL.TransitiveProperty: AxiomKind.TRANSITIVE,
 }
-# What OWL has beyond this: it says something, and nothing is made of it.
+# The rest of OWL: it has a meaning, but we do not use it.
 _UNUSED: Final = (
     "unionOf", "intersectionOf", "complementOf", "oneOf", "onProperty", "propertyChainAxiom",
     "sameAs", "hasKey", "propertyDisjointWith", "disjointWith", "disjointUnionOf", "hasSelf",
@@ -33,7 +33,7 @@ _UNUSED_TYPES: Final = (
     "FunctionalProperty", "InverseFunctionalProperty", "ReflexiveProperty",
     "IrreflexiveProperty", "AsymmetricProperty",
 )  # fmt: skip
-# A prefix that was left as it is in place of being written out: <foaf:Person>.
+# A prefix that was not expanded: <foaf:Person>.
 _PREFIXES: Final = frozenset({"rdf", "rdfs", "owl", "xsd", "foaf", "skos", "dc", "dcterms", "sioc"})
 
 
@@ -41,10 +41,10 @@ def read_axioms(triples: Iterable[tuple[Quad, Span | None]]) -> tuple[Schema, li
     """Read a schema.
 
     Args:
-        triples: its triples, each with its place, if that is known.
+        triples: its triples, each with its place, if known.
 
     Returns:
-        The schema, and what was found in it that is probably not meant so, in document order.
+        The schema, and the warnings in document order.
 
     Raises:
         UnsupportedError: the schema makes `rdf:type` its own inverse.
@@ -144,6 +144,8 @@ class _Reader:
 
 
 def _apart(term: Class | Literal) -> Class:
-    """Name the blank nodes of a schema so that they are none of a stream's or of static data (S3)."""
+    """Rename the blank nodes of a schema, so that they differ from those of streams and static data
+    (S3).
+    """
     assert not isinstance(term, Literal)
     return BlankNode(f"schema-{term.label}") if isinstance(term, BlankNode) else term

@@ -1,8 +1,8 @@
-"""A schema as the axioms that entailment rules look at.
+"""A schema as the axioms that the entailment rules use.
 
 RDFS (`subClassOf`, `subPropertyOf`, `domain`, `range`), and of OWL `inverseOf`, `SymmetricProperty`,
 `TransitiveProperty`, `equivalentClass` and `equivalentProperty`, the last two as subsumption both
-ways. All else that stands in a schema has no bearing on answers.
+ways. Everything else in a schema is ignored.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TYPE: Final = IRI(RDF.type)
 
 
 class AxiomKind(StrEnum):
-    """What an axiom says of its subject."""
+    """The kinds of axioms."""
 
     SUBCLASS = "rdfs:subClassOf"
     SUBPROPERTY = "rdfs:subPropertyOf"
@@ -58,7 +58,7 @@ class Axiom:
 @final
 @dataclass(frozen=True, slots=True)
 class SchemaWarning:
-    """What in a schema is probably not meant as it stands, and where it stands."""
+    """A doubtful statement of a schema, and its place."""
 
     message: str
     span: Span | None = field(default=None, compare=False)
@@ -79,7 +79,7 @@ class Schema:
     axioms: tuple[Axiom, ...]
 
     def __post_init__(self) -> None:
-        # Which properties a statement of rdf:type leads to, and whether turned round.
+        # The properties that a statement of rdf:type leads to, and whether its ends are swapped.
         seen = {(TYPE, False)}
         waiting = [(TYPE, False)]
         while waiting:
@@ -99,7 +99,7 @@ class Schema:
 
     @staticmethod
     def of(axioms: Iterable[Axiom]) -> Schema:
-        """Gather axioms, each once, in the order of first mention."""
+        """A schema of axioms, each once, in the order of first mention."""
         return Schema(tuple(dict.fromkeys(axioms)))
 
     @cached_property
@@ -163,7 +163,7 @@ class Schema:
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the axioms, whatever their order."""
+        """SHA-256 over the axioms; their order does not matter."""
         text = "\n".join(sorted(map(str, self.axioms)))
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Why a triple follows from another: the rules and axioms of one shortest way."""
+"""Why a triple follows from another: the rules and axioms of one shortest derivation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Triple = tuple[Term, IRI, Term]
 @final
 @dataclass(frozen=True, slots=True)
 class DerivationStep:
-    """One use of a rule: the axiom it used, and the triple that it gave.
+    """One use of a rule: its axiom, and the derived triple.
 
     >>> axiom = Axiom(AxiomKind.SUBCLASS, IRI("urn:cat"), IRI("urn:animal"))
     >>> print(DerivationStep("rdfs9", axiom, (IRI("urn:tom"), TYPE, IRI("urn:animal"))).axiom)
@@ -30,7 +30,7 @@ class DerivationStep:
 def steps_to(schema: Schema, start: Quad, goal: Quad) -> tuple[DerivationStep, ...] | None:
     """Find a shortest chain of rules from one triple to another; None if there is none.
 
-    An empty chain says that they are the same triple.
+    An empty chain means that they are the same triple.
     """
     first: _Triple = (start.subject, start.predicate, start.object)
     last: _Triple = (goal.subject, goal.predicate, goal.object)

@@ -248,7 +248,7 @@ def _parted(key: Variable, why: str) -> Placed:
 
 
 def _goes_by(user: PlanNode, relation: StaticRelation, keyed: Container[PlanNode]) -> bool:
-    """Tell whether a node looks only at those rows of an input that have a key of its shard."""
+    """Whether a node uses only those rows of an input that have a key of its shard."""
     match user:
         case Join(inputs=inputs):
             return any(each in keyed for each in inputs)
