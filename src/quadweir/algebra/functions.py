@@ -521,7 +521,7 @@ FUNCTIONS: Final[Mapping[str | IRI, TypedFunction]] = MappingProxyType(
 
 # TIMESTAMP looks at the element that bound its variable, not at the variable's value, or at the
 # elements that carry a triple. So it has a type and a determinism but no implementation over terms;
-# whoever holds the elements gives one.
+# the caller that holds the elements provides one.
 TIMESTAMP: Final = TypedFunction(
     "TIMESTAMP",
     (Signature((_TERM,), _INTEGER, None), Signature((_TERM, _TERM, _TERM), _INTEGER, None)),
@@ -541,9 +541,9 @@ def lookup(name: str | IRI) -> TypedFunction | None:
 
 
 def is_volatile(name: str | IRI) -> bool:
-    """Tell whether a function's value may change although its arguments do not.
+    """Whether a function's value may change although its arguments do not.
 
-    A function that nobody knows is an error each time.
+    An unknown function is always an error.
     """
     found = lookup(name)
     return found is not None and found.determinism is not Determinism.PURE

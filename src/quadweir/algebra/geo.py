@@ -58,7 +58,7 @@ _RELATIONS: Final = (
 
 
 def is_missing(name: IRI) -> bool:
-    """Tell whether a function is one of these and cannot run, for want of shapely."""
+    """Whether a function is one of these and cannot run, because shapely is missing."""
     return name in NAMES and not _has_shapely()
 
 
@@ -127,7 +127,7 @@ def _distance(first: Term, second: Term, unit: IRI) -> Number:
 
 
 def _metres(one: BaseGeometry, other: BaseGeometry) -> float:
-    """The length of the way over the globe between the nearest points.
+    """The distance on the globe between the nearest points.
 
     Which points are nearest is decided on a map that keeps lengths near the two shapes.
     """

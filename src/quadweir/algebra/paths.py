@@ -39,7 +39,7 @@ def connected(
     end: Term | None,
     work: WorkCounter | None = None,
 ) -> Iterator[Pair]:
-    """Give the pairs of nodes that the path connects; None for an end that is not fixed.
+    """The pairs of nodes that the path connects; None for an end that is not fixed.
 
     A fixed end is a term of the pattern: a path of no steps has it even if the graph has not.
 
@@ -150,8 +150,8 @@ def _once(
 class _Walk:
     """Finds the nodes that paths lead to from a node, each once, and remembers them.
 
-    Without the memory, what is nested n deep would be walked as often as there are nodes, n times
-    over.
+    Without the memory, a path that is nested n deep would take time with the n-th power of the
+    number of nodes.
     """
 
     def __init__(self, source: TripleSource, work: WorkCounter) -> None:
@@ -160,7 +160,7 @@ class _Walk:
         self._known: dict[tuple[int, Term, bool], dict[Term, None]] = {}
 
     def from_node(self, path: Path, node: Term, *, backward: bool) -> dict[Term, None]:
-        """Give the nodes, in the order they are found."""
+        """The nodes, in the order they are found."""
         key = (id(path), node, backward)
         if key not in self._known:
             found = self._find(path, node, backward)

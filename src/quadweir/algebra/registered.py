@@ -1,7 +1,7 @@
 """Functions that users registered in Python, as functions of the algebra.
 
 `quadweir.functions` holds them, for queries and mappings alike. Here terms become the Python values
-that their parameters ask for, and what they return becomes a term.
+of their parameters, and results become terms.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quadweir.vocab import XSD
 
 
 def registered(iri: IRI) -> TypedFunction | None:
-    """Give the function that a user registered under an IRI, if there is one.
+    """The function that a user registered under an IRI, if there is one.
 
     >>> function = functions.register("urn:f:twice", lambda text: text + text)
     >>> from quadweir.algebra.signatures import Context
@@ -67,7 +67,7 @@ def _on_series(code: Callable[..., Any], values: list[Any]) -> Any:
 
 
 def _value(term: Term, kind: Kind) -> Any:
-    """Turn an argument into what the code asks for; a mapping would hand over the same."""
+    """The Python value of an argument; a mapping would pass the same value."""
     match kind:
         case Kind.INTEGER | Kind.NUMBER:
             number = value_of(term) if isinstance(term, Literal) else None

@@ -48,7 +48,7 @@ class Report(Node):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick(Node):
-    """Which instants are looked at at all.
+    """The instants at which a query can report.
 
     Without `every_ms` each instant at which something arrives or expires is one tick, however
     many elements share it (W7). With it (C-SPARQL's COMPUTED EVERY), the query reports at the

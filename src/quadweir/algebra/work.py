@@ -1,7 +1,7 @@
 """Limits on the work of one evaluation: queries and data may come from strangers.
 
-A few patterns can have more solutions than a machine can hold. Whatever makes solutions counts
-them and stops with an error that names the operator, before memory runs out.
+A few patterns can have more solutions than a machine can hold. Every operator counts its solutions,
+and stops with an error that names it before memory runs out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST: Final = 10_000_000
 
 # A solution in Python takes as much time and memory as some rows of a kernel operator.
 _SOLUTION: Final = 4
-# How often an evaluation may look at each triple it was given, however many these are.
+# How often an evaluation may visit each of its triples.
 _FOR_EACH: Final = 20
 
 
@@ -41,7 +41,7 @@ def too_much(what: str, most: int, span: Span | None = None) -> LimitError:
 
 @final
 class WorkCounter:
-    """Counts the solutions that one evaluation in Python looks at.
+    """Counts the solutions that one evaluation in Python visits.
 
     Args:
         most: The limit; if it is not given, the environment's choice and `size` decide.

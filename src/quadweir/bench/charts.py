@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol, final
 
 _MOST_POINTS: Final = 600
-# # Characters that no XML document may contain.
+# Characters that no XML document may contain.
 _FORBIDDEN: Final = re.compile(
     r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )

@@ -196,7 +196,7 @@ def _run(play: Play, to: str, as_json: bool) -> None:
             tick_ms=output.tick_ms,
         )
     except BrokenPipeError:
-        # # The reader of standard output has closed it, as `head` does.
+        # The reader of standard output has closed it, as `head` does.
         sys.stderr.close()
         return
     finally:

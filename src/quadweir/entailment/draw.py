@@ -25,7 +25,7 @@ MOST_ALONE: Final = 3
 MOST_DRAWN: Final = 300
 
 _COLOURS: Final = {"S": "#1f6fb2", "O": "#c1531b", "SO": "#3a7d34", "OS": "#8a3ea8"}
-# # Distinct without colours, too.
+# Distinct without colours, too.
 _DASHES: Final = {"S": "none", "O": "7 3", "SO": "none", "OS": "2 3"}
 _WIDTHS: Final = {"S": 1.2, "O": 1.2, "SO": 2.2, "OS": 1.6}
 

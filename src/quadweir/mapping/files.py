@@ -145,7 +145,7 @@ def open_text(stream: IO[bytes], encoding: str) -> Iterator[io.TextIOWrapper]:
 
 
 def is_broken(text: str) -> bool:
-    r"""Tell whether a text holds bytes that could not be decoded.
+    r"""Whether a text holds bytes that could not be decoded.
 
     >>> is_broken(b"a\xff".decode("utf-8", "surrogateescape"))
     True

@@ -98,7 +98,7 @@ _PARTED: Final = frozenset({Spread.KEYED, Spread.APART})
 
 
 def choose_keys(program: Program) -> list[ShardKey]:
-    """List the ways to shard the rows of a query, the best first.
+    """The ways to shard the rows of a query, the best first.
 
     The simplest way is the best: by a variable that all patterns bind; by such a one, with a second
     stage; by one that some bind, while the matches of the others go to every shard; the same with a
@@ -301,7 +301,7 @@ def _joined(inputs: Sequence[Spread]) -> Spread:
 
 
 def _candidates(program: Program, matched: Iterable[int]) -> list[Variable]:
-    """List the variables that matches bind, those of answers first."""
+    """The variables that matches bind, those of answers first."""
     bound = dict.fromkeys(
         variable for place in matched for variable in program.matches[place].variables
     )

@@ -141,7 +141,7 @@ class TripleBuilder(TermBuilder):
         return self._reify(triple, named[0] if named else None, tree, target)  # type: ignore[arg-type]
 
     def triple_term(self, tree: Branch, target: Target) -> NodeTerm:
-        """Read `<<( ... )>>`; a term if nothing in it is to be filled in or matched."""
+        """Read `<<( ... )>>`; the result is a term if it contains no variable or blank node."""
         _, subject, verb, end, _ = tree.children
         parts = (self.term(subject, target), self._verb(verb, target), self.term(end, target))
         return self._triple_term(*parts, tree)

@@ -82,11 +82,11 @@ class CsparqlBuilder(WindowBuilder):
     # --- where patterns are matched -----------------------------------------------------------
 
     def unnamed(self) -> list[IRI]:
-        """List the windows that are merged into the default graph."""
+        """The windows that are merged into the default graph."""
         return [window.name for window in self.windows if window.name != window.stream]
 
     def sole_window(self) -> IRI | None:
-        """Give the window that is the whole default graph, if there is one."""
+        """The window that is the whole default graph, if there is one."""
         if self.describes:
             return None  # what is described is the default graph, which has to be known as such
         unnamed = self.unnamed()

@@ -1,4 +1,4 @@
-"""Every text that is written is read again: it must mean what was to be written.
+"""Reads every written text again, to check that it keeps the meaning.
 
 Losses that the writer has warned about are left out of the comparison. So is the way in which
 windows are written: a block around several patterns, or one around each.

@@ -83,7 +83,7 @@ class TermMatch:
 def _parts(
     template: TripleTemplate, whole: Expression
 ) -> Iterator[tuple[TemplateTerm, Expression]]:
-    """Give what stands in a triple term, and how it is taken out of the term."""
+    """The parts of a triple term, each with the expression that extracts it."""
     pairs: tuple[tuple[str, TemplateTerm], ...] = (
         ("SUBJECT", template.subject),
         ("PREDICATE", template.predicate),

@@ -24,7 +24,7 @@ WINDOW_PREFIX: Final = {"w": "urn:quadweir:window:"}
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenQuery:
-    """A query's text, and what of its meaning the text has lost."""
+    """A query's text, and the parts of its meaning that the text has lost."""
 
     text: str
     warnings: tuple[TranslationWarning, ...]
@@ -40,7 +40,7 @@ class WindowWriter(SparqlWriter):
         super().__init__(query, {**WINDOW_PREFIX, **(prefixes or {})})
 
     def written(self) -> WrittenQuery:
-        """Write the query and compare what is lost."""
+        """Write the query, and find the meaning that its text has lost."""
         text = self.text()
         if self.query.windows:
             self.check()
@@ -82,9 +82,9 @@ class WindowWriter(SparqlWriter):
         if isinstance(scope, TimeScope | PastScope) and scope.origin_ms:
             self.warn("origin", f"{window.name} has its close instants moved", window)
         if isinstance(scope, TimeScope) and scope.full:
-            self.warn("full", f"{window.name} is looked at from its first full range on", window)
+            self.warn("full", f"{window.name} is evaluated from its first full range on", window)
         if isinstance(scope, TimeScope) and scope.while_open:
-            self.warn("while-open", f"{window.name} is looked at while it fills", window)
+            self.warn("while-open", f"{window.name} is evaluated while it fills", window)
 
     def lose_described(self) -> None:
         """Warn that more is described: in C-SPARQL, windows can be the whole default graph."""

@@ -1,7 +1,7 @@
 """Streams, static data and a query come in, written down by a test.
 
 Out go the right answers, computed from scratch at every report instant, and the differences to
-those of somebody else. Read `oracle.py` first.
+those of another engine. Read `oracle.py` first.
 """
 
 from __future__ import annotations

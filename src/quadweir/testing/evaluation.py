@@ -204,7 +204,7 @@ class Evaluation:
         return found
 
     def _triple_time(self, subject: Any, predicate: Any, end: Any) -> ox.Literal | None:
-        """Give the latest time of the elements in all windows that carry a triple (A1)."""
+        """The latest time of the elements in all windows that carry a triple (A1)."""
         if isinstance(subject, ox.Literal) or not isinstance(predicate, ox.NamedNode):
             return None
         times = [
@@ -313,7 +313,7 @@ def _columns(query: ContinuousQuery) -> tuple[Variable, ...]:
 def _dataset(
     query: ContinuousQuery, static: Sequence[Quad], entail: Entail | None
 ) -> tuple[list[Quad], dict[Resource, list[Quad]]]:
-    """Give the static dataset (A1).
+    """The static dataset (A1).
 
     It is what FROM and FROM NAMED say. Without them it is all there is, unless windows make up the
     default graph: then there is nothing but those.
@@ -365,6 +365,6 @@ def _triple(quad: ox.Quad) -> Quad:
 
 
 def _latest(*times: Any) -> ox.Literal | None:
-    """Give the latest of some times; what is not known is false."""
+    """The latest of some times; what is not known is false."""
     known = [int(time.value) for time in times if time.datatype.value != XSD.boolean]
     return integer_literal(max(known)) if known else None

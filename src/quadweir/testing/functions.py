@@ -47,14 +47,14 @@ LESS: Final = f"{BASE}less"
 AT_MOST: Final = f"{BASE}at-most"
 ORDER: Final = f"{BASE}order"
 SPELLING: Final = f"{BASE}spelling"
-# What stands for an argument of an aggregate that has no value.
+# The marker for an aggregate's argument without a value.
 ERROR: Final = f"{BASE}error"
 _HAVE_PARTS: Final = (XSD.dateTime, XSD.date, XSD.time)
 _NO_VALUE: Final = ox.NamedNode(f"{BASE}no-value")
 
 
 def opaque(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal:
-    """Give a term as the store holds it; a triple term is opaque too."""
+    """A term as the store holds it; a triple term is opaque too."""
     if isinstance(term, Literal | TripleTerm):
         return ox.Literal(str(term), datatype=ox.NamedNode(OPAQUE))
     found = to_oxigraph(term)
@@ -83,7 +83,7 @@ def from_store(term: Any) -> Term:
 
 
 def _value(term: Any) -> Any:
-    """Give a literal as Oxigraph computes with it; one that has no value here has none there."""
+    """A literal as Oxigraph computes with it; one that has no value here has none there."""
     found = from_store(term)
     if isinstance(found, TripleTerm):
         # Its parts stay opaque; Oxigraph takes them out.
@@ -157,7 +157,7 @@ def _cast(datatype: str) -> Callable[[Any], Any]:
 
 
 def _with_parts(term: Any) -> Any:
-    """Give the value of a date or time that is asked for a part; others have none."""
+    """The value of a date or time that is asked for a part; others have none."""
     found = from_store(term)
     has_parts = isinstance(found, Literal) and found.datatype.value in _HAVE_PARTS
     return _value(term) if has_parts else None
@@ -237,7 +237,7 @@ FUNCTIONS: Final = {ox.NamedNode(name): function for name, function in _BY_NAME.
 
 
 def is_by_iri(name: IRI) -> bool:
-    """Tell whether the oracle calls a function as it is: GeoSPARQL's, and what users registered."""
+    """Whether the oracle calls a function as it is: GeoSPARQL's, and what users registered."""
     # Casts the oracle computes by itself.
     return not name.value.startswith(XSD.base) and lookup(name) is not None
 

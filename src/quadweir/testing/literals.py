@@ -93,7 +93,7 @@ Value: TypeAlias = OracleNumber | OracleMoment | OracleDuration | bool | str | t
 
 
 def read(literal: Literal) -> Value | None:
-    """Give the value of a literal: a text and a tag for a language; None if there is none."""
+    """The value of a literal: a text and a tag for a language; None if there is none."""
     kind, text = literal.datatype.value, literal.lexical
     if literal.language is not None:
         return text, literal.language
@@ -273,7 +273,7 @@ def _lengths(duration: OracleDuration) -> list[Fraction]:
 
 
 def equal(left: Term, right: Term) -> bool | None:
-    """Tell whether `=` holds; None for an error."""
+    """Whether `=` holds; None for an error."""
     if isinstance(left, TripleTerm) and isinstance(right, TripleTerm):
         ends = (left.subject, left.predicate) == (right.subject, right.predicate)
         return equal(left.object, right.object) if ends else False
@@ -295,13 +295,13 @@ def equal(left: Term, right: Term) -> bool | None:
 
 
 def less(left: Term, right: Term) -> bool | None:
-    """Tell whether `<` holds; None for an error."""
+    """Whether `<` holds; None for an error."""
     order = _order(left, right)
     return None if order is None else order < 0  # NaN is not below anything
 
 
 def at_most(left: Term, right: Term) -> bool | None:
-    """Tell whether `<=` holds; None for an error."""
+    """Whether `<=` holds; None for an error."""
     order = _order(left, right)
     return None if order is None else order <= 0
 
@@ -346,7 +346,7 @@ def _compare_moments(a: OracleMoment, b: OracleMoment) -> int | None:
 
 
 def truth(term: Term) -> bool | None:
-    """Give the effective boolean value; None for an error."""
+    """The effective boolean value; None for an error."""
     if not isinstance(term, Literal):
         return None
     match read(term):
@@ -363,13 +363,13 @@ def truth(term: Term) -> bool | None:
 
 
 def order_key(term: Term) -> str:
-    """Give a text that stands in the order of ORDER BY, MIN and MAX (A4)."""
+    """A text that sorts in the order of ORDER BY, MIN and MAX (A4)."""
     if isinstance(term, BlankNode):
         return f"1 {term.label}"
     if isinstance(term, IRI):
         return f"2 {term.value}"
     if isinstance(term, TripleTerm):
-        # What ends a part comes before all that another could go on with.
+        # The end of a part sorts before every longer part.
         parts = (term.subject, term.predicate, term.object)
         return f"4{''.join(order_key(part) + chr(0) for part in parts)}"
     match read(term):

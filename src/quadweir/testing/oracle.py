@@ -100,7 +100,7 @@ class Oracle:
         self.entail = entail
 
     def answers(self, feed: Iterable[Element | ArrivedElement]) -> list[Answer]:
-        """Give the answers over a bounded feed; see `run`."""
+        """The answers over a bounded feed; see `run`."""
         return self.run(feed).answers
 
     def run(self, feed: Iterable[Element | ArrivedElement]) -> OracleRun:
@@ -141,7 +141,7 @@ class Oracle:
         most: int,
         dice: random.Random,
     ) -> dict[int, list[Answer]]:
-        """Give the answers of some of the reports between two instants, both included.
+        """The answers of some of the reports between two instants, both included.
 
         Args:
             feed: The elements that these reports, and those before them, can see.
@@ -169,7 +169,7 @@ class Oracle:
         return evaluation.rows(t) if t is not None and is_compared else []
 
     def windows(self, feed: Iterable[Element]) -> list[OpenWindow]:
-        """Give the windows of the query with their elements, without those that are late."""
+        """The windows of the query with their elements, without those that are late."""
         return self._open(tuple(feed), OracleRun())
 
     # --- streams to windows -----------------------------------------------------------------------

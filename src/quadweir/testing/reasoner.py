@@ -1,4 +1,4 @@
-"""Entailment rule by rule, over and over until nothing is new: slow, and plain to see (N1).
+"""Entailment rule by rule, until nothing is new: slow and simple (N1).
 
 It shares nothing with `quadweir.entailment` but the axioms: no closure of the schema, no tables, no
 reduction to what a query asks for.

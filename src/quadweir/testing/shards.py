@@ -1,7 +1,7 @@
 """Elements to the events of a kernel shard: matching, lateness and watermark, slow and plain.
 
 What Spark does for a running query, this does for tests and small runs: it matches the triples of
-each element against the shard's leaves, drops what is late (S4) and says how far time has come.
+each element against the shard's leaves, drops late elements (S4) and advances the watermark.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def scoped_static(quads: Iterable[Quad]) -> list[Quad]:
 
 
 def as_answers(answers: Answers, query: ContinuousQuery) -> list[Answer]:
-    """Give a shard's answers in the form in which the oracle gives its own."""
+    """A shard's answers in the form in which the oracle gives its own."""
     found = []
     columns = [column.to_pylist() for column in answers.values]
     for place in range(len(answers)):

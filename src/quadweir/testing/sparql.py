@@ -1,6 +1,6 @@
 """A query's pattern as SPARQL text over a store that holds the windows' contents as named graphs.
 
-The store (`oracle.py` fills it) has, besides the static data:
+The store (`oracle.py` fills it) has, in addition to the static data:
 
 - for each open window k a graph `W:k`, the merge of its elements;
 - for each element i that is in some window a graph `E:i`;
