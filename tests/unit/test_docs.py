@@ -36,11 +36,7 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(linked), f"{target}: no such heading"
 
 
-# The figures of a benchmark run, written by `quadweir bench report --markdown`.
-GENERATED = ROOT / "docs" / "benchmarks.md"
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page != GENERATED], ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_no_line_is_longer_than_120_columns(page):
     lines = page.read_text(encoding="utf-8").splitlines()
     assert [n for n, line in enumerate(lines, start=1) if len(line) > 120] == []

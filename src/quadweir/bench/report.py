@@ -119,15 +119,15 @@ def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = (
         "What failed": _failed,
         "Which queries run": _functionality,
         "Are the answers right": _correctness,
-        "How fast": _throughput,
+        "Throughput": _throughput,
         "Where the time goes": _time_split,
         "Memory": _memory,
-        "How soon": _latency,
+        "Latency": _latency,
         "More static data": _static_data,
         "More queries": _queries,
         "Longer windows": _windows,
         "More cores": _cores,
-        "Beside others": _peers,
+        "Compared with other engines": _peers,
     }
     sections = [
         Section(title=title, parts=parts)
@@ -135,7 +135,7 @@ def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = (
         if (parts := make(found))
     ]
     return ReportPage(
-        title="Quadweir: LSBench and its kin",
+        title="Quadweir: LSBench and related benchmarks",
         summary=_summary(found),
         sections=sections,
         facts={**result["machine"], "input": _described(result["input"]["effort"])},
@@ -399,10 +399,11 @@ def _time_split(found: Found) -> list[Part]:
         ],
     )
     return [
-        Figure(chart=chart, caption="Of the run in the middle; shards work side by side, and the "
-               "slowest counts."),
+        Figure(
+            chart=chart, caption="The median run. Shards work in parallel, and the slowest counts."
+        ),
         PageTable(
-            title="Milliseconds of a batch, by what Spark says it did",
+            title="Milliseconds of a batch, by Spark's phases",
             heading=["query", "batch", "in shards", *phases],
             rows=rows,
             note="addBatch is reading, matching, the shuffle, the shards and the sink; shards are "
