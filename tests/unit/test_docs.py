@@ -98,3 +98,9 @@ def check_arguments(arguments: list[str]) -> None:
             return
         rest = [*context._protected_args, *context.args]
         name, command, arguments = command.resolve_command(context, rest)
+
+
+def test_the_glossary_has_each_word_once_in_order():
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = [word.lower() for word in re.findall(r"^\| \*\*(.+?)\*\* \|", page, re.MULTILINE)]
+    assert words == sorted(set(words))

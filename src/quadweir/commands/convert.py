@@ -40,11 +40,11 @@ def convert(
     ],
     source_format: Annotated[
         ConvertFormat | None,
-        typer.Option("--from", help="The format of IN, if its name does not tell."),
+        typer.Option("--from", help="The format of IN, if its name does not show it."),
     ] = None,
     target_format: Annotated[
         ConvertFormat | None,
-        typer.Option("--to", help="The format of OUT, if its name does not tell."),
+        typer.Option("--to", help="The format of OUT, if its name does not show it."),
     ] = None,
     base: Annotated[
         str | None, typer.Option(metavar="IRI", help="Resolve relative IRIs against this one.")

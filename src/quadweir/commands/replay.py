@@ -67,7 +67,7 @@ def replay(
     limit: Annotated[int | None, typer.Option(min=0, help="Stop after this many elements.")] = None,
     written: Annotated[
         ReplayFormat | None,
-        typer.Option("--format", help="The format of IN, if its name does not tell."),
+        typer.Option("--format", help="The format of IN, if its name does not show it."),
     ] = None,
     pattern: Annotated[str, typer.Option(help="Which files of a folder.")] = "*",
     start: Annotated[
