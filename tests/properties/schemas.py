@@ -37,7 +37,7 @@ RULES = [kind for kind in AxiomKind if kind is not AxiomKind.TRANSITIVE]
 def schemas(
     draw: st.DrawFn, *, kinds: Collection[AxiomKind] = tuple(RULES), types: bool = True
 ) -> Schema:
-    """A schema of up to eight axioms; `types` also says things of rdf:type itself."""
+    """A schema of up to eight axioms; with `types`, also axioms about rdf:type itself."""
     properties = [*_PROPERTIES, *_PROPERTIES, TYPE] if types else _PROPERTIES
 
     def axiom(kind: AxiomKind) -> st.SearchStrategy[Axiom]:
@@ -71,7 +71,7 @@ def typed_feed(feed: list[Element]) -> list[Element]:
 
 
 class Owlrl:
-    """Closes triples with owlrl, which knows all of OWL 2 RL, and keeps what has names of ours."""
+    """The closure of triples by owlrl, which implements OWL 2 RL, limited to our names."""
 
     def __init__(self, schema: Schema) -> None:
         self._axioms = [
@@ -83,8 +83,8 @@ class Owlrl:
         self._alone = self._close([])
 
     def __call__(self, triples: Collection[Quad], is_static: bool, /) -> set[Quad]:
-        # RDFS looks into no literal, but owlrl takes those of equal value for one, and rdflib spells
-        # them in its own way: each goes through both as a text of its own.
+        # RDFS does not compare literals by value, but owlrl merges equal values and rdflib changes
+        # their spelling. So each literal goes through both as a distinct text.
         literals = sorted(
             {quad.object for quad in triples if isinstance(quad.object, Literal)}, key=str
         )

@@ -1,4 +1,4 @@
-"""Queries see what a schema derives (N1): by any reasoner, reduced or not, and no more than that."""
+"""Queries see exactly the consequences of a schema (N1), by any reasoner, reduced or not."""
 
 from __future__ import annotations
 
@@ -131,9 +131,11 @@ def test_what_an_answer_rests_on_is_there(
     answers = Oracle(query, static=static, entail=Reasoner(schema)).answers(feed)
     reasons = Reasons(query, feed, static, schema)
     for answer in answers[:20]:
-        told = reasons.of(answer)
-        assert told or "GRAPH" in text  # that a window has a graph rests on no triple
-        assert all(part.get("elements") or part.get("static") for part in told)
-        # Nothing rests on what comes later.
-        for part in told:
+        explanation = reasons.of(answer)
+        assert (
+            explanation or "GRAPH" in text
+        )  # the existence of a window's graph rests on no triple
+        assert all(part.get("elements") or part.get("static") for part in explanation)
+        # No answer rests on later elements.
+        for part in explanation:
             assert all(each["time"] <= answer.t for each in part.get("elements", ()))

@@ -1,4 +1,4 @@
-"""Pieces of the report on Spark: answers checked, throughput measured, peers beside."""
+"""Pieces of the report on Spark: answers checked, throughput measured, peers compared."""
 
 from __future__ import annotations
 

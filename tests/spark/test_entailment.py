@@ -1,4 +1,4 @@
-"""Queries on Spark see what a schema derives, as the oracle does with a reasoner of its own."""
+"""Queries on Spark see the consequences of a schema, as the oracle does with its own reasoner."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ V, V2 = GREL.valueParam, GREL.valueParameter2
 ARRAY, SEP = GREL.p_array_a, GREL.p_string_sep
 LIST = ref("list")
 
-# What is called, and what should come out: a string, a list, or None for no term.
+# Calls and their results: a string, a list, or None for no term.
 CASES = [
     (call(GREL.toUpperCase, (V, "straße é")), "STRASSE É"),
     (call(GREL.toLowerCase, (V, "ABC")), "abc"),
@@ -343,7 +343,7 @@ def test_calls_of_python_functions_are_found() -> None:
 
 BAD = ref("bad")
 FIND = (GREL.string_find, GREL.string_match)
-# Calls with an argument that is there but cannot be used, and what the dead letter says.
+# Calls with an unusable argument, and the reason in the dead letter.
 FAULTS = [
     *((call(name, (V, "a"), (GREL.param_regex, BAD)), "'(((' is not a regular") for name in FIND),
     *((call(name, (V, LIST), (GREL.param_regex, BAD)), "'(((' is not a regular") for name in FIND),
@@ -391,7 +391,7 @@ FAULTS = [
         )
     ),
 ]
-# Calls without a result that are no fault of the record.
+# Calls without a result that do not make the record bad.
 NO_FAULTS = [
     call(GREL.math_floor, (GREL.p_dec_n, ref("absent"))),
     call(GREL.string_find, (V, ref("absent")), (GREL.param_regex, BAD)),

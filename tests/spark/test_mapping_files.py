@@ -1,4 +1,4 @@
-"""Files of every kind through a whole run, small and large, sound and broken."""
+"""Files of every kind through a whole run, small and large, valid and broken."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_ten_triples_maps_read_a_file_once(spark: SparkSession, tmp_path: Path) 
     assert outcome.records == 4
 
 
-# -- what untrusted data may try --------------------------------------------------------------
+# -- attacks by untrusted data --------------------------------------------------------------
 
 
 def test_nothing_gets_into_the_output_but_terms(spark: SparkSession, tmp_path: Path) -> None:
@@ -381,7 +381,7 @@ def test_a_join_cuts_each_record_once(spark: SparkSession, tmp_path: Path) -> No
         ),
     )
     plan = compiled.texts()._jdf.queryExecution().optimizedPlan().toString()
-    # Spark asks whether keys are there, and would do so before it has cut the lines.
+    # Spark tests keys for NULL, and would do that before it has split the lines.
     assert plan.count("split(value") == 2
 
 

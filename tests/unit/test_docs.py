@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere, lines are short, and the commands that pages show exist."""
+"""Links between pages work, lines are short, and the commands on pages exist."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ def text_outside_code(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a heading is called in a link, by the rule that forges share."""
+    """The anchors of a page's headings, by the common rule of forges."""
     headings = re.findall(r"^#+ (.+)$", text_outside_code(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

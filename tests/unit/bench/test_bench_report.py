@@ -1,4 +1,4 @@
-"""The report of the whole benchmark: what it says, and how a real browser draws it."""
+"""The report of the whole benchmark: its content, and how a real browser draws it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def agreement(worst: float) -> dict[str, Any]:
 
 
 def fake(section: str, name: str, worst: float) -> Any:
-    """What a piece of that name could have found."""
+    """A possible result of the piece with that name."""
     match section:
         case "functionality":
             return {"dialect": name.split()[1], "answers": 17, "mismatch": 0.0}
@@ -66,8 +66,8 @@ def fake(section: str, name: str, worst: float) -> Any:
 def result(worst: float = 0.0) -> dict[str, Any]:
     found: dict[str, list[dict[str, Any]]] = {}
     for piece in all_pieces(Plan.of(quick=False)):
-        told = {"name": piece.name, "result": fake(piece.section, piece.name, worst)}
-        found.setdefault(piece.section, []).append(told)
+        printed = {"name": piece.name, "result": fake(piece.section, piece.name, worst)}
+        found.setdefault(piece.section, []).append(printed)
     machine = {"cores": 2, "commit": "0123abc", "pyspark": "4.3.0"}
     return {"machine": machine, "input": {"effort": {"rates": [20, 1000]}}, "sections": found}
 
@@ -82,14 +82,14 @@ def test_correctness_comes_first_and_all_sections_are_there() -> None:
     assert "in 10 of 12 queries" in made.summary
 
 
-def test_only_what_was_measured_is_told() -> None:
+def test_only_measured_figures_are_shown() -> None:
     whole = result()
     few = {"correctness": whole["sections"]["correctness"]}
     made = make_report({**whole, "sections": few})
     assert [section.title for section in made.sections] == ["Are the answers right"]
 
 
-def test_what_failed_is_told_first() -> None:
+def test_failures_are_listed_first() -> None:
     whole = result()
     assert wrong(whole) == []
     assert wrong(result(worst=0.1)) == ["LSBench Q4"]
@@ -135,7 +135,7 @@ def test_the_report_as_markdown_has_its_charts_in_a_folder(tmp_path: Path) -> No
     assert len(charts) == 11
     for chart in charts:
         assert f"(benchmarks/{chart.name})" in text and chart.read_text().startswith("<svg")
-    # What an earlier report left is gone.
+    # Charts of an earlier report are removed.
     (tmp_path / "benchmarks" / "old.svg").touch()
     write_markdown(make_report(result(), COMMANDS), page)
     assert not (tmp_path / "benchmarks" / "old.svg").exists()
@@ -152,8 +152,8 @@ def test_the_command_measures_once_and_writes_page_and_figures(
     monkeypatch.setattr(report, "all_pieces", few)
     words = ["bench", "report", "--quick", "--section", "functionality", str(tmp_path / "out")]
     main(words)
-    out, told = capsys.readouterr()
-    assert "report.html" in out and told.count("functionality: Q2") == 3
+    out, printed = capsys.readouterr()
+    assert "report.html" in out and printed.count("functionality: Q2") == 3
     found = json.loads((tmp_path / "out" / "report.json").read_text())
     assert [each["result"]["mismatch"] for each in found["sections"]["functionality"]] == [0.0] * 3
     main(words)

@@ -20,7 +20,7 @@ def test_all_sections_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     result = json.loads(capsys.readouterr().out)
     assert list(result["sections"]) == list(SECTIONS)
     for name, figures in result["sections"].items():
-        # Compiling everything anew takes longer than a quick run may.
+        # Compiling everything again takes longer than a quick run may.
         assert figures or name == "compilation"
         for figure in figures:
             assert np.isfinite(figure["value"]), figure
@@ -42,7 +42,7 @@ def test_an_unknown_section_is_refused() -> None:
 
 
 def test_a_short_soak_holds_no_more_at_its_end_than_in_its_middle() -> None:
-    """State, not resident memory: that of a test run is everybody's."""
+    """State, not resident memory, which all tests of the process share."""
     figures = {figure.name: figure for figure in soak(150_000, step=5_000)}
     for query in ("Q4", "Q10"):
         for what in ("mappings held", "terms in the dictionary"):

@@ -29,7 +29,7 @@ def test_the_number_of_friends_follows_the_power_law(network: FriendNetwork) -> 
     assert np.sum((found[5:] - expected) ** 2 / expected) < 80
 
 
-def test_friendship_goes_both_ways_and_nobody_is_their_own_friend(network: FriendNetwork) -> None:
+def test_friendship_goes_both_ways_and_no_user_is_their_own_friend(network: FriendNetwork) -> None:
     one, other = pairs(network)
     size = network.parameters.users
     assert not np.any(one == other)

@@ -31,7 +31,7 @@ def test_an_interrupt_leaves_what_was_measured(monkeypatch):
 
 
 @pytest.mark.usefixtures("morph")
-def test_a_failure_of_morph_is_told_and_not_raised(monkeypatch):
+def test_a_failure_of_morph_is_reported_and_not_raised(monkeypatch):
     def fails(_self, _form, _records):
         raise NoMorphError("failed: no disk")
 

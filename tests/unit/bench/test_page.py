@@ -1,4 +1,4 @@
-"""A report is one page that a real browser draws whole, without asking anybody for anything."""
+"""A report is one page that a real browser draws completely, without any request."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def report(title: str = "All about windows") -> ReportPage:
         log_x=True,
     )
     bars = BarChart(
-        title="Completeness of every kind of window, beside what the paper tells of its own engine",
+        title="Completeness of every kind of window, next to what the paper reports for its own engine",
         y="intersection over union",
         groups=windows * 2,
         series=[

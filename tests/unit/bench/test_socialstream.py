@@ -34,7 +34,7 @@ def test_the_same_seed_gives_the_same_rows() -> None:
     assert not SMALL.posts(10, 20).equals(SocialNetworkSize(users=50, seed=2).posts(10, 20))
 
 
-def test_static_data_is_whole_and_tells_of_every_user(tmp_path: Path) -> None:
+def test_static_data_is_complete_and_describes_every_user(tmp_path: Path) -> None:
     written = SMALL.static(folder=tmp_path)
     quads = list(read_static([StaticFile(tmp_path)]))
     assert len(quads) == written

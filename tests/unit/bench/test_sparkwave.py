@@ -98,7 +98,7 @@ def ran(commit: str, *points: Point) -> dict[str, object]:
     }
 
 
-def test_the_page_sets_figures_of_several_runs_beside_targets():
+def test_the_page_shows_figures_of_several_runs_with_their_targets():
     first = ran(
         "a",
         point("windows", 1, 329, 40, 0, 1.0),

@@ -1,4 +1,4 @@
-"""What Spark reports of its batches adds up, and is shown on a terminal and off one."""
+"""Spark's progress reports are summed, and shown with and without a terminal."""
 
 import io
 
@@ -29,7 +29,7 @@ class Clock:
 
 @pytest.fixture
 def screen(monkeypatch):
-    """Let the dashboard write here; `terminal` decides what it takes it for."""
+    """Let the dashboard write here; `terminal` decides whether it is a terminal."""
 
     def make(terminal: bool) -> io.StringIO:
         written = io.StringIO()
@@ -58,7 +58,7 @@ def test_a_batch_that_only_moved_the_watermark_counts_as_none():
 
 
 def test_the_batch_after_idle_time_counts():
-    """While nothing arrives, Spark reports under the number of the batch that is still to come."""
+    """While nothing arrives, Spark reports the number of the next batch."""
     meter = ProgressMeter(names=("a",))
     for report in (progress(0, (2,)), progress(1, (0,)), progress(1, (0,)), progress(1, (5,))):
         meter.add(report, 1.0)

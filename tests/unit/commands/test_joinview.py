@@ -46,7 +46,7 @@ def test_reports_hold_the_fullest_windows_first() -> None:
     assert joins.METRICS + "1" in progress()["observedMetrics"]  # type: ignore[operator]
 
 
-def test_the_table_tells_size_limits_fill_and_evictions() -> None:
+def test_the_table_shows_size_limits_fill_and_evictions() -> None:
     out = io.StringIO()
     Console(file=out, width=120).print(*tables_of(read_reports(progress())))
     text = out.getvalue()
@@ -63,7 +63,7 @@ def test_the_table_tells_size_limits_fill_and_evictions() -> None:
     assert "\x1b" not in text
 
 
-def test_windows_that_do_not_adapt_tell_only_what_they_hold() -> None:
+def test_windows_that_do_not_adapt_show_only_their_records() -> None:
     plain = {
         **WINDOW,
         "size_ms": None,

@@ -1,4 +1,4 @@
-"""`quadweir replay` on the command line, and where it sends what it plays."""
+"""`quadweir replay` on the command line, and its outputs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_playing_into_a_folder_goes_on_after_files_that_are_there(
     folder.mkdir()
     (folder / "00000041.stream").write_text("")
     assert run("replay", recording, "--rate", "1e6", "--to", folder, "--limit", "2", "--json") == 0
-    # Which elements share a file is a matter of the clock; that all come, in order, is not.
+    # The clock decides which elements share a file, but all must come in order.
     before, *played = sorted(folder.iterdir())
     assert before.name == "00000041.stream"
     assert played[0].name == "00000042.stream"

@@ -69,7 +69,7 @@ def test_every_axiom_is_read(tmp_path):
         (":tom a :Cat .", "3:8", "give them as static data"),
     ],
 )
-def test_what_is_odd_is_told_with_its_place(tmp_path, said, place, words):
+def test_doubtful_statements_are_reported_with_their_place(tmp_path, said, place, words):
     axioms, warnings = read(tmp_path, PREFIXES + said)
     assert len(warnings) == 1
     assert warnings[0].startswith(f"{place}: ")

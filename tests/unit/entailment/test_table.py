@@ -189,7 +189,7 @@ def test_patterns_with_names_have_few_ways_and_others_are_looked_up():
     assert open_class.looked_up
 
 
-def test_why_a_triple_follows_is_told_by_rules_and_axioms():
+def test_rules_and_axioms_explain_why_a_triple_follows():
     start = Quad(iri("eve"), iri("spoils"), iri("tom"))
     found = steps_to(PETS, start, Quad(iri("tom"), TYPE, iri("Animal")))
     assert found is not None

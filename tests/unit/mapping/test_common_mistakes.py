@@ -1,4 +1,4 @@
-"""Mappings as people have them: what is read although it is odd, and what errors say."""
+"""Common mistakes in mappings: odd forms that are accepted, and the errors for the others."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_the_mappings_prefixes_come_first() -> None:
 
 
 @pytest.mark.parametrize("iterator", ["/r/q:p", "//q:p[1]"])
-def test_a_prefix_that_nobody_declares(iterator: str) -> None:
+def test_a_prefix_that_is_not_declared(iterator: str) -> None:
     (row,) = read_elements(BY_ROOT, XmlPlan(iterator, (), ()), None)
     assert row.reason == f"nothing declares the prefix q: of the iterator {iterator}"
 
@@ -199,7 +199,7 @@ def test_a_file_with_another_delimiter(header: str, delimiter: str) -> None:
     assert f'csvw:delimiter "{delimiter}"' in error.hint
 
 
-def test_an_error_that_many_triples_maps_share_is_told_once() -> None:
+def test_an_error_that_many_triples_maps_share_is_reported_once() -> None:
     source = (
         "rml:logicalSource [ rml:source 'a.json' ; rml:iterator '$.[' ;"
         " rml:referenceFormulation rml:JSONPath ]"

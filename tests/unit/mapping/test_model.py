@@ -1,4 +1,4 @@
-"""Nodes of the model refuse to be what no mapping can mean."""
+"""Nodes of the model refuse invalid mappings."""
 
 from __future__ import annotations
 

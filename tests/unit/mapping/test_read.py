@@ -301,7 +301,7 @@ def test_sources(text: str, expected: object):
     assert read_source(text).source == expected
 
 
-def test_streams_are_told_from_bounded_sources():
+def test_streams_and_bounded_sources_are_distinguished():
     assert read_source("ex:stream").is_stream
     assert not read_source('"a.json"').is_stream
 

@@ -1,4 +1,4 @@
-"""YARRRML beside the RML that says the same."""
+"""YARRRML gives the same model as the equivalent RML."""
 
 from __future__ import annotations
 
