@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
 import quadweir.runtime.session
+
 from command_line import main
 from pages import PAGES, ROOT, blocks, commands, name_of
 from quadweir.functions import REGISTERED

@@ -220,7 +220,7 @@ def cores(_spark: SparkSession | None, size: QueriesSize, folder: Path) -> Itera
 
 
 def on_cores(count: int, name: str, folder: Path, static: Path) -> Throughput:
-    """Measure a query with a Spark of its own, all of it on so many cores."""
+    """Measure a query in a new Spark session that may use only `cores` cores."""
     from quadweir.runtime.spark.session import build
 
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:count]))
@@ -246,7 +246,7 @@ def run(
     size: QueriesSize | None = None,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Measure sections; each starts with the same Spark, but for `cores`, which has its own."""
+    """Measure sections. All share one Spark session, except `cores`, which starts its own."""
     from quadweir.runtime.spark.session import build
 
     size = size or QueriesSize()

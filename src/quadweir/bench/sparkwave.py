@@ -289,7 +289,7 @@ def run(
     size: SparkwaveSize | None = None,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Measure sections; `merged` sets what comes out beside its targets."""
+    """Measure sections; `merged` adds the targets to the result."""
     from quadweir.runtime.spark.session import build
 
     size, about = size or SparkwaveSize(), machine()

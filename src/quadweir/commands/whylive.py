@@ -55,7 +55,7 @@ def record_folder(checkpoint: Path, *, why: bool) -> Path | None:
 @final
 @dataclass(frozen=True)
 class WhySink(Sink):
-    """Hands batches to a sink, with a column that says what each answer rests on.
+    """Passes batches to a sink, with a column that explains each answer.
 
     Attributes:
         sink: the sink of the batches.

@@ -44,7 +44,7 @@ def _column(frame: DataFrame) -> Longs:
 @final
 @dataclass(slots=True)
 class PairSink(Sink):
-    """Gathers which records met."""
+    """Collects the pairs of records that met."""
 
     parts: list[Longs] = field(default_factory=list)
 
@@ -59,7 +59,7 @@ class PairSink(Sink):
 @final
 @dataclass(slots=True)
 class LatencySink(Sink):
-    """Notes when each result was there, and when the later of its records was sent.
+    """Records when each result was written, and when the later of its records was sent.
 
     Attributes:
         sent: times of sending, one for each result.
@@ -92,7 +92,7 @@ class LatencySink(Sink):
 @final
 @dataclass(slots=True)
 class CountSink(Sink):
-    """Makes every result, and keeps of it a share in a sum: equal sums mean equal results."""
+    """Computes every result and adds its hash to a sum: equal sums mean equal results."""
 
     count: int = 0
     digest: int = 0

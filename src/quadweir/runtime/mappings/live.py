@@ -57,7 +57,7 @@ class LiveMapping:
 @final
 @dataclass(slots=True)
 class Letters(Sink):
-    """Counts the records that cannot be used, and hands them to a sink if there is one.
+    """Counts the records that cannot be used, and passes them to a sink if there is one.
 
     Attributes:
         sink: the sink for these records.
@@ -199,7 +199,9 @@ class ElementSink(Sink):
 @final
 @dataclass(frozen=True, slots=True)
 class _AtFirst(Sink):
-    """Adds what comes of files to the first batch, and so exactly as often as that is written."""
+    """Adds the quads of files to the first batch, so they are written exactly as often as that
+    batch.
+    """
 
     frame: DataFrame
     sink: Sink

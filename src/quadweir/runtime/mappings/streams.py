@@ -472,8 +472,8 @@ def compile_live(
         base: the base of relative IRIs.
         registry: the functions that it may call.
         host: joins streams in windows (`quadweir.runtime.joins.frames.host_join`).
-        elements: into which streams the records go as elements; without it quads have no times.
-        run: what tells this run from others of the mapping: its checkpoint.
+        elements: the streams of the records' elements; without it quads have no times.
+        run: a name that distinguishes this run from others of the mapping: its checkpoint.
     """
     return compile_mapping(
         mapping,
