@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-import quadweir.runtime.session
 
+import quadweir.runtime.spark.session
 from command_line import main
 from pages import PAGES, ROOT, blocks, commands, name_of
 from quadweir.functions import REGISTERED
@@ -99,7 +99,7 @@ CONSOLE = [page for page in PAGES if runnable(page)]
 @pytest.fixture
 def folder(spark, tmp_path, monkeypatch) -> Path:
     """A working folder with the files that pages name; Quadweir uses the one session."""
-    monkeypatch.setattr(quadweir.runtime.session, "build", lambda **_: spark)
+    monkeypatch.setattr(quadweir.runtime.spark.session, "build", lambda **_: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _self: None)
     monkeypatch.setattr(policies, "_REGISTERED", dict(policies._REGISTERED))
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

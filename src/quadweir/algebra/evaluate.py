@@ -158,9 +158,9 @@ def solve(
 ) -> Bag:
     """The bag of solutions of a query's pattern, before its form is applied.
 
-    Unlike `evaluate`, it takes the static data as the query sees it (`static_dataset`): whoever
-    asks again and again picks the graphs once. `graphs` are the elements that the named graphs of
-    windows are made of (W11), where they are not the same as those in `windows`.
+    Unlike `evaluate`, it takes the static data as the query sees it (`static_dataset`), so that
+    repeated calls select the graphs once. `graphs` are the elements of the windows' named graphs
+    (W11), if they differ from those in `windows`.
     """
     return _solve(query, dataset, windows, context, graphs)[1]
 

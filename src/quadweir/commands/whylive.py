@@ -80,9 +80,9 @@ class WhySink(Sink):
         through = self.through()
         found = frame.collect()
         self.recorded.take(through)
-        told = [(*row, why) for row, why in zip(found, self._explained(found), strict=True)]
+        with_reasons = [(*row, why) for row, why in zip(found, self._explained(found), strict=True)]
         kind = StructType([*frame.schema.fields, StructField(rows.WHY, StringType(), False)])
-        self.sink.write(frame.sparkSession.createDataFrame(told, kind), batch)
+        self.sink.write(frame.sparkSession.createDataFrame(with_reasons, kind), batch)
         if through is not None:
             self.recorded.forget(through - self.reach_ms)
 
@@ -91,8 +91,8 @@ class WhySink(Sink):
             return []
         self.reasons.see(self.recorded.elements().values())
         answers = answers_from_rows(found)
-        told = [""] * len(answers)
+        texts = [""] * len(answers)
         # Sorted by instant, so that the windows of each report are evaluated once.
         for place in sorted(range(len(answers)), key=lambda each: answers[each].t):
-            told[place] = json.dumps(self.reasons.of(answers[place]), ensure_ascii=False)
-        return told
+            texts[place] = json.dumps(self.reasons.of(answers[place]), ensure_ascii=False)
+        return texts

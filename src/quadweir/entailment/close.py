@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.entailment.needs import Needs, needs_of_static, needs_of_windows
+from quadweir.entailment.needs import SchemaNeeds, needs_of_static, needs_of_windows
 from quadweir.entailment.schema import TYPE, AxiomKind, Schema
 from quadweir.entailment.table import Derived, End, Table, closure
 from quadweir.errors import UnsupportedError
@@ -48,7 +48,7 @@ def refuse_transitive(schema: Schema, query: ContinuousQuery) -> None:
             )
 
 
-def _asked(schema: Schema, transitive: IRI, needs: Needs) -> IRI | None:
+def _asked(schema: Schema, transitive: IRI, needs: SchemaNeeds) -> IRI | None:
     """The requested predicates and classes that new triples of a transitive property lead to.
 
     The classes of their ends are known from the joined triples.

@@ -26,10 +26,10 @@ from quadweir.terms import IRI, Variable
 
 @final
 @dataclass(frozen=True, slots=True)
-class Needs:
+class SchemaNeeds:
     """The predicates other than `rdf:type`, and the classes, that are used; None means all.
 
-    >>> Needs(frozenset({IRI("urn:p")}), frozenset()).predicate(IRI("urn:q"))
+    >>> SchemaNeeds(frozenset({IRI("urn:p")}), frozenset()).predicate(IRI("urn:q"))
     False
     """
 
@@ -46,24 +46,24 @@ class Needs:
         """Whether any pattern asks for instances of classes."""
         return self.classes is None or bool(self.classes)
 
-    def with_predicates(self, more: Iterable[IRI]) -> Needs:
+    def with_predicates(self, more: Iterable[IRI]) -> SchemaNeeds:
         """Add predicates."""
         if self.predicates is None:
             return self
-        return Needs(self.predicates | frozenset(more), self.classes)
+        return SchemaNeeds(self.predicates | frozenset(more), self.classes)
 
 
-EVERYTHING: Final = Needs(None, None)
+EVERYTHING: Final = SchemaNeeds(None, None)
 
 
-def needs_of(query: ContinuousQuery) -> Needs:
+def needs_of(query: ContinuousQuery) -> SchemaNeeds:
     """What the patterns of a query use, over windows and static data."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
     return _gathered(walk(query.pattern))
 
 
-def needs_of_windows(query: ContinuousQuery) -> Needs:
+def needs_of_windows(query: ContinuousQuery) -> SchemaNeeds:
     """What the patterns that are matched in windows use."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
@@ -71,7 +71,7 @@ def needs_of_windows(query: ContinuousQuery) -> Needs:
     return _gathered(_matched(query.pattern, windows=True, here=merged))
 
 
-def needs_of_static(query: ContinuousQuery) -> Needs:
+def needs_of_static(query: ContinuousQuery) -> SchemaNeeds:
     """What the patterns that are matched in static data use."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
@@ -101,7 +101,7 @@ def _matched(node: Node, *, windows: bool, here: bool, is_block: bool = False) -
         yield from _matched(child, windows=windows, here=here, is_block=is_block)
 
 
-def _gathered(nodes: Iterable[Node]) -> Needs:
+def _gathered(nodes: Iterable[Node]) -> SchemaNeeds:
     predicates: set[IRI] = set()
     classes: set[Class] = set()
     all_predicates = all_classes = False
@@ -131,7 +131,7 @@ def _gathered(nodes: Iterable[Node]) -> Needs:
                 predicates.add(predicate)
             case _:
                 all_predicates = all_classes = True
-    return Needs(
+    return SchemaNeeds(
         None if all_predicates else frozenset(predicates),
         None if all_classes else frozenset(classes),
     )

@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final, TypeAlias, final
 
-from quadweir.entailment.needs import EVERYTHING, Needs
+from quadweir.entailment.needs import EVERYTHING, SchemaNeeds
 from quadweir.entailment.schema import TYPE, Class, Schema
 from quadweir.errors import LimitError
 from quadweir.terms import IRI, BlankNode, Quad, Term
@@ -99,7 +99,7 @@ class Table:
     classes: Mapping[Class, tuple[Derived, ...]]
 
     @staticmethod
-    def of(schema: Schema, needs: Needs = EVERYTHING) -> Table:
+    def of(schema: Schema, needs: SchemaNeeds = EVERYTHING) -> Table:
         """The closure of a schema, reduced to the consequences that are used.
 
         Raises:
@@ -180,7 +180,7 @@ class _Kept:
     classes.
     """
 
-    def __init__(self, needs: Needs, *, types: bool) -> None:
+    def __init__(self, needs: SchemaNeeds, *, types: bool) -> None:
         self._needs = needs
         self._types = types
         self._count = 0

@@ -66,11 +66,11 @@ def record_time(
     text = F.get(terms.column, 0) if terms.many else terms.column
     found = event_time(text)
     usable = records.reason.isNull() if records.reason is not None else F.lit(True)
-    told = F.concat(
+    reason = F.concat(
         F.lit(f"no event time in {reference}: "),
         F.coalesce(F.left(text, F.lit(40)), F.lit("nothing")),
     )
-    return found, F.when(usable & found.isNull(), told)
+    return found, F.when(usable & found.isNull(), reason)
 
 
 def with_element(

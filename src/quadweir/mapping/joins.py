@@ -1,8 +1,8 @@
 """Joins of two streams: the window of a mapping's join, and the interface of the join itself.
 
-The join itself needs state, which is not the mapping's to keep: whoever runs the mapping hands in a
-function that joins (`runtime.joins.frames.host_join`). Before it, each record has become the few columns
-that its triples need; after it, a pair is a row of terms like any other.
+The join needs state, which the mapping does not keep: the caller passes in a function that joins
+(`runtime.joins.frames.host_join`). Before the join, each record has become the few columns that its
+triples need. After it, a pair is a row of terms like any other.
 
 Over bounded sources a window has no meaning: all records of both are joined.
 """

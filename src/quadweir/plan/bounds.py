@@ -132,9 +132,9 @@ def refuse_endless(
     for place in sorted(windows):
         window = query.windows[place]
         if window.name not in allowed and window.stream not in allowed:
-            anew = (
+            why = (
                 f" It is evaluated from scratch at each report: {why_not}."
                 if why_not is not None
                 else ""
             )
-            raise kept_whole(window, anew)
+            raise kept_whole(window, why)

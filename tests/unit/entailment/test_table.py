@@ -9,7 +9,7 @@ import pytest
 from quadweir.algebra.patterns import TriplePattern
 from quadweir.entailment import table as tables
 from quadweir.entailment.close import close, refuse_transitive, static_closure
-from quadweir.entailment.needs import Needs, needs_of, needs_of_static, needs_of_windows
+from quadweir.entailment.needs import SchemaNeeds, needs_of, needs_of_static, needs_of_windows
 from quadweir.entailment.schema import TYPE, Axiom, AxiomKind, Schema
 from quadweir.entailment.steps import steps_to
 from quadweir.entailment.table import Derived, End, Table
@@ -62,7 +62,7 @@ def test_literals_are_no_subjects():
 
 
 def test_a_schema_is_cut_down_to_what_is_asked_for():
-    asked = Needs(frozenset({iri("fedBy")}), frozenset({iri("Pet")}))
+    asked = SchemaNeeds(frozenset({iri("fedBy")}), frozenset({iri("Pet")}))
     table = Table.of(PETS, asked)
     pet = Derived(End.SUBJECT, TYPE, iri("Pet"))
     assert table.classes == {iri(name): (pet,) for name in ("Cat", "Dog", "Siamese")}
@@ -71,12 +71,12 @@ def test_a_schema_is_cut_down_to_what_is_asked_for():
         Derived(End.OBJECT, iri("fedBy"), End.SUBJECT),
         Derived(End.OBJECT, TYPE, iri("Pet")),
     }
-    assert Table.of(PETS, Needs(frozenset(), frozenset())) == Table({}, {})
+    assert Table.of(PETS, SchemaNeeds(frozenset(), frozenset())) == Table({}, {})
 
 
 def test_looking_down_from_a_class_finds_what_looking_up_finds():
     for wanted in PETS.classes:
-        down = Table.of(PETS, Needs(frozenset(), frozenset({wanted}))).classes
+        down = Table.of(PETS, SchemaNeeds(frozenset(), frozenset({wanted}))).classes
         derived = Derived(End.SUBJECT, TYPE, wanted)
         up = {one for one, found in Table.of(PETS).classes.items() if derived in found}
         assert set(down) == up
@@ -90,7 +90,7 @@ def test_what_follows_from_types_is_found_through_properties_that_say_types():
             Axiom(AxiomKind.SUBPROPERTY, iri("isA"), TYPE),
         ]
     )
-    asked = Table.of(schema, Needs(frozenset({iri("has")}), frozenset()))
+    asked = Table.of(schema, SchemaNeeds(frozenset({iri("has")}), frozenset()))
     found = asked.consequences(Quad(iri("tom"), iri("isA"), iri("Cat")))
     assert {(each.subject, each.predicate) for each in found} >= {
         (iri("Cat"), iri("has")),
@@ -103,7 +103,7 @@ def test_what_is_too_much_is_refused(monkeypatch):
     chain = Schema.of(below(*(f"C{n}" for n in range(10))))
     with pytest.raises(LimitError, match="consequences"):
         Table.of(chain)
-    assert len(Table.of(chain, Needs(frozenset(), frozenset({iri("C9")}))).classes) == 9
+    assert len(Table.of(chain, SchemaNeeds(frozenset(), frozenset({iri("C9")}))).classes) == 9
 
 
 @pytest.mark.parametrize(

@@ -326,9 +326,9 @@ def _settled(
 
 def _join_metrics(progress: list[Any]) -> Iterator[tuple[Any, Any]]:
     for each in progress:
-        for name, told in each.observedMetrics.items():
-            if name.startswith(JOIN_METRICS) and told["held"] is not None:
-                yield each, told
+        for name, metrics in each.observedMetrics.items():
+            if name.startswith(JOIN_METRICS) and metrics["held"] is not None:
+                yield each, metrics
 
 
 def _second(progress: Any, first_ms: int) -> float:
