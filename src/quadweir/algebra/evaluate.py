@@ -254,7 +254,7 @@ class _Part:
 @final
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Where a pattern stands: the graph or window it is matched in, and what EXISTS put in.
+    """The context of a pattern: its graph or window, and the values from EXISTS.
 
     `part` is the window whose named graphs GRAPH looks into; None stands for static data.
     """

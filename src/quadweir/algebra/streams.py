@@ -14,7 +14,7 @@ from quadweir.algebra.node import Node, require
 
 @final
 class OutputOperator(Enum):
-    """What of a report's solutions goes out (A2).
+    """The output operators: which solutions of a report go out (A2).
 
     Spec: https://streamreasoning.github.io/RSP-QL/RSP_Requirements_Design_Document/
     """

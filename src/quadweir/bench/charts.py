@@ -24,7 +24,7 @@ def clean(text: str) -> str:
 
 
 class Chart(Protocol):
-    """What a page can show."""
+    """A chart that a page can show."""
 
     @property
     def title(self) -> str: ...

@@ -33,7 +33,7 @@ _RANDOM: Final = re.compile(r"[0-9a-f]{28,32}")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """What to convert, and how.
+    """A conversion: the files and the options.
 
     Attributes:
         source: the file to read.

@@ -1,4 +1,4 @@
-"""What the verbs that take a QUERY share: finding its text and reading it."""
+"""The QUERY argument: finding the text of a query and parsing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where `quadweir replay` sends what it plays: standard output, TCP clients, a folder, Kafka."""
+"""The outputs of `quadweir replay`: standard output, TCP clients, a folder, Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verbs that take `--schema` share."""
+"""The `--schema` option."""
 
 from __future__ import annotations
 

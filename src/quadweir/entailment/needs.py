@@ -57,14 +57,14 @@ EVERYTHING: Final = SchemaNeeds(None, None)
 
 
 def needs_of(query: ContinuousQuery) -> SchemaNeeds:
-    """What the patterns of a query use, over windows and static data."""
+    """The needs of all patterns of a query, over windows and static data."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
     return _gathered(walk(query.pattern))
 
 
 def needs_of_windows(query: ContinuousQuery) -> SchemaNeeds:
-    """What the patterns that are matched in windows use."""
+    """The needs of the patterns that are matched in windows."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
     merged = bool(query.default_graph_windows)
@@ -72,7 +72,7 @@ def needs_of_windows(query: ContinuousQuery) -> SchemaNeeds:
 
 
 def needs_of_static(query: ContinuousQuery) -> SchemaNeeds:
-    """What the patterns that are matched in static data use."""
+    """The needs of the patterns that are matched in static data."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
     return _gathered(_matched(query.pattern, windows=False, here=True))

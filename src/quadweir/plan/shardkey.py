@@ -212,7 +212,7 @@ def _spreads(
 
 
 def find_static(program: Program, key: Variable | None) -> dict[StaticRelation, Placed]:
-    """Say for each static relation which shards have its rows, and why.
+    """For each static relation, which shards have its rows, and why.
 
     A shard need not have all where what looks at the rows compares their key with rows that are sharded
     by it, or puts them together with such rows.
@@ -310,7 +310,7 @@ def _candidates(program: Program, matched: Iterable[int]) -> list[Variable]:
 
 
 def _apart(report: Report, root: PlanNode, spreads: Spreads, key: Variable) -> str | None:
-    """Say why the answers of all shards have to be seen together, if they have to."""
+    """The reason why the answers of all shards must be seen together, or None."""
     if report.mode is Mode.WHOLE:
         return "ASK, ORDER BY and LIMIT look at all rows together"
     spread = spreads[root]
@@ -322,7 +322,7 @@ def _apart(report: Report, root: PlanNode, spreads: Spreads, key: Variable) -> s
 
 
 def _meeting(spreads: Spreads, key: Variable) -> str:
-    """Say where rows of different shards would have to meet."""
+    """The reason why rows of different shards would have to meet."""
     lost = [node for node, spread in spreads.items() if spread is Spread.UNKNOWN]
     match lost[0] if lost else None:
         case Group():
@@ -336,7 +336,7 @@ def _meeting(spreads: Spreads, key: Variable) -> str:
 
 
 def _cut(root: PlanNode, spreads: Spreads) -> PlanNode | None:
-    """Find the topmost node whose rows lie apart and that is worth a stage of its own.
+    """The topmost node whose rows are sharded and that justifies a second stage.
 
     Only nodes that look at the values of changes, and at nothing else, can stand above it.
     """

@@ -95,7 +95,7 @@ class QueryBuilder(ExpressionBuilder):
         raise NotImplementedError
 
     def leaf(self, pattern: BasicPattern) -> Pattern:
-        """Say where a basic graph pattern is matched: here, in the active graph."""
+        """A basic graph pattern in the scope of its data; here, the active graph."""
         return pattern
 
     def output_word(self, word: str) -> None:
@@ -581,7 +581,7 @@ def join(left: Pattern, right: Pattern) -> Pattern:
 
 
 class _GroupSoFar:
-    """What the parts of a group read so far have become."""
+    """The pattern of a group's parts so far."""
 
     def __init__(self, builder: QueryBuilder) -> None:
         self.builder = builder

@@ -81,7 +81,7 @@ def words(branch: Branch) -> set[str]:
 
 
 class TermBuilder:
-    """What every later builder needs to know of one query: its text, base and prefixes."""
+    """The facts about one query that all builders share: its text, base and prefixes."""
 
     def __init__(
         self, source: SourceText, *, base: str | None, prefixes: Mapping[str, str] | None

@@ -102,7 +102,9 @@ class TripleBuilder(TermBuilder):
         tree: Branch,
         target: BasicRun | ConstructTemplate,
     ) -> NodeTerm | None:
-        """Read `~ :r` or `{| ... |}` after an object; gives the reifier that a block may follow."""
+        """Read `~ :r` or `{| ... |}` after an object; return the reifier, which a block may
+        follow.
+        """
         subject, path, end = triple
         if not isinstance(path, Variable | Link):
             raise self.error(
@@ -297,7 +299,7 @@ class BasicRun:
         self.variables[variable] = None
 
     def built(self, leaf: Leaf, place: Span | None) -> Pattern:
-        """Give what was read as a pattern; `leaf` says where basic patterns are matched."""
+        """The triples so far as a pattern; `leaf` decides where basic patterns are matched."""
         basic = BasicPattern(patterns=tuple(self.patterns), span=place)
         parts = [leaf(basic)] if self.patterns else []
         parts += [each.built(leaf) for each in self.matches]
@@ -371,7 +373,7 @@ _Opened: TypeAlias = tuple[Variable, TripleTemplate]
 
 
 class NoBlanks:
-    """What triple terms of expressions and VALUES are read into: they have no blank nodes."""
+    """The target for triple terms of expressions and VALUES, which have no blank nodes."""
 
     def __init__(self, builder: TripleBuilder) -> None:
         self.builder = builder

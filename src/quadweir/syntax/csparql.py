@@ -1,4 +1,4 @@
-"""What C-SPARQL adds to SPARQL: REGISTER ... COMPUTED EVERY, FROM STREAM and FROM NAMED STREAM.
+"""The additions of C-SPARQL to SPARQL: REGISTER ... COMPUTED EVERY, FROM [NAMED] STREAM.
 
 Defaults (rules W8, R2, R3, A1 and A2 of the semantics page): windows are graphs merged into the
 default graph, a query reports when a window closes and some window is not empty, and puts out

@@ -146,7 +146,7 @@ def parse_tree(source: SourceText, dialect: str) -> Tree[Token]:
 
 
 def expected_words(terminals: set[str]) -> str:
-    """Say in plain words what could have come.
+    """The tokens that could have come, in plain words.
 
     >>> expected_words({"VAR", "IRIREF", "PNAME"})
     'a variable or an IRI'

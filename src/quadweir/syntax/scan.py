@@ -162,7 +162,7 @@ def last_unclosed(text: str) -> Piece | None:
 
 
 def detect(text: str) -> str:
-    """Tell which dialect a query is written in, by its streaming syntax.
+    """The dialect of a query, recognised by its streaming syntax.
 
     A query without any is plain `sparql`. CQELS 2 is recognised by `FROM STREAM` together with
     `STREAM`
@@ -190,7 +190,7 @@ def _reaches_back(scope: list[str]) -> bool:
 
 
 def detect_in(seen: list[Piece]) -> str:
-    """Tell the dialect from the pieces of a text."""
+    """The dialect, recognised from the pieces of a text."""
     words = [piece.text.upper() if piece.kind == "word" else "" for piece in seen]
     texts = [piece.text for piece in seen]
     from_stream = stream_block = bare_block = registered = False

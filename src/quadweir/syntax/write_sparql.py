@@ -80,7 +80,7 @@ class TranslationWarning:
 @final
 @dataclass(slots=True, kw_only=True)
 class _Modifiers:
-    """What stands around a WHERE: the inverse of `SelectParts`."""
+    """The clauses around a WHERE: the inverse of `SelectParts`."""
 
     where: Pattern
     columns: dict[Variable, Expression | None] = field(default_factory=dict)

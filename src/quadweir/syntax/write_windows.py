@@ -1,4 +1,4 @@
-"""What the writers of the three streaming dialects share, and the way in to all of them."""
+"""The base of the writers of the streaming dialects, and their entry point."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class WindowWriter(SparqlWriter):
         return WrittenQuery(text=text, warnings=tuple(self.warnings))
 
     def report(self) -> Report:
-        """Say when a query of this dialect with these windows reports."""
+        """The report policy of a query of this dialect with these windows."""
         raise NotImplementedError
 
     def check(self) -> None:

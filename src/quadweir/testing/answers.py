@@ -221,7 +221,7 @@ def diff_answers(
     anonymous: bool = False,
     most: int = 20,
 ) -> str:
-    """Say what one run has that the other has not; the empty string if they agree.
+    """The differences of two runs in words; the empty string if they agree.
 
     >>> one = [Answer.of(5, "+", {"x": IRI("urn:a")})]
     >>> print(diff_answers(one * 2, one))

@@ -61,7 +61,7 @@ class OpenWindow:
         return self._in_scope(t)
 
     def fingerprint(self, t: int) -> frozenset[object]:
-        """Give what has to differ for the content to count as changed (R1, W8)."""
+        """A value that differs if and only if the content has changed (R1, W8)."""
         content = self.content(t)
         if self.window.content is Content.BAG:
             return frozenset(element.position for element in content if element.quads)

@@ -229,7 +229,7 @@ class Evaluation:
                 yield from self._quads[key]
 
     def _element(self, index: int, element: Element) -> Iterator[ox.Quad]:
-        """Say in quads that an element is in a window."""
+        """The quads that put an element into a window."""
         opened = self._windows[index]
         graph = window_graph(index)
         name = element_graph(self._number(index, element))
@@ -254,7 +254,7 @@ class Evaluation:
             yield from self._named_graphs(index, element)
 
     def _named_graphs(self, index: int, element: Element) -> Iterator[ox.Quad]:
-        """Say in quads what an element has in each of its named graphs (W11)."""
+        """The quads of an element's named graphs (W11)."""
         opened = self._windows[index]
         graphs: dict[Resource, dict[Quad, None]] = {}
         for quad in (of_stream(each, opened.stream) for each in element.quads):

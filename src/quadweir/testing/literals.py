@@ -260,7 +260,7 @@ def duration(kind: str, months: int, seconds: Fraction) -> OracleDuration | None
 
 
 def _lengths(duration: OracleDuration) -> list[Fraction]:
-    """Say how long a duration is from each of the four months that XML Schema names."""
+    """The length of a duration from each of the four reference months of XML Schema."""
     found = []
     for year, month in ((1696, 9), (1697, 2), (1903, 3), (1903, 7)):
         end = year * 12 + month - 1 + duration.months

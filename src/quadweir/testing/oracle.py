@@ -41,7 +41,7 @@ _Source: TypeAlias = tuple[str, IRI | None]
 @final
 @dataclass(slots=True)
 class OracleRun:
-    """What a bounded replay gave.
+    """The result of a bounded replay.
 
     Attributes:
         answers: in the order of their report instants and, within one, of ORDER BY.

@@ -19,14 +19,14 @@ _Triple = tuple[Term, IRI, Term]
 
 
 class Entail(Protocol):
-    """Gives triples and what follows from them; of static data also by transitive properties."""
+    """Returns triples and their consequences; for static data also by transitive properties."""
 
     def __call__(self, triples: Collection[Quad], is_static: bool, /) -> Iterable[Quad]: ...
 
 
 @final
 class Reasoner:
-    """What a schema makes of triples.
+    """The closure of triples under a schema.
 
     >>> from quadweir.entailment.schema import Axiom
     >>> reason = Reasoner(Schema((Axiom(AxiomKind.SYMMETRIC, IRI("urn:p"), IRI("urn:p")),)))

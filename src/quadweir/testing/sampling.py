@@ -106,7 +106,7 @@ class SampledSink(Sink):
     sink: Sink
     sampled: Sampled
     through: Callable[[], int | None]
-    """Gives the instant until which all was known after the batch before."""
+    """Returns the watermark after the batch before."""
 
     def prepare(self) -> None:
         self.sink.prepare()

@@ -128,7 +128,7 @@ def _ints(values: Sequence[int]) -> np.ndarray:
 def _matches(
     plan: Match, element: Element, table: Table | None = None
 ) -> Iterable[tuple[str, ...]]:
-    """Give what the triples of an element, and what follows, bind a leaf's variables to."""
+    """The bindings of a leaf's variables by the triples of an element and their consequences."""
     if plan.pattern is None:
         if element.quads:
             yield ()
@@ -177,7 +177,7 @@ def _match(plan: Match, quad: Quad) -> dict[Variable, Term] | None:
 
 
 def scoped_static(quads: Iterable[Quad]) -> list[Quad]:
-    """Give static data with blank nodes that are not those of a stream (S3)."""
+    """Static data with blank nodes that differ from those of streams (S3)."""
     return [quad.relabelled(static_label) for quad in quads]
 
 

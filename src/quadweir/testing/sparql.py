@@ -112,7 +112,7 @@ Graphs: TypeAlias = Mapping[Resource, str]
 @final
 @dataclass(frozen=True, slots=True)
 class Active:
-    """What plain patterns match: the graph that stands around them, or the elements of a bag.
+    """The data of plain patterns: the graph around them, or the elements of a bag.
 
     `times` names the window in which TIMESTAMP looks for elements, None outside of windows; so
     does `window`, the place of the open window whose named graphs GRAPH looks into.

@@ -1,4 +1,4 @@
-"""What users do and when, as columns of numbers: who, at which instant, with which item.
+"""The activity of users as columns of numbers: who acts, at which instant, on which item.
 
 The numbers of a range of users do not depend on other ranges; `spell.py` turns them into text. An
 item's number identifies its owner: each user has an own range of numbers.

@@ -98,7 +98,7 @@ def prepare(folder: Path) -> None:
 
 
 def write_static(network: FriendNetwork, folder: Path, users: Ints) -> int:
-    """Write the static data of a range of users; gives how many triples."""
+    """Write the static data of a range of users; return the number of triples."""
     number = int(users[0]) // USERS_OF_FILE
     return _write(folder / "static" / f"users-{number:05}.nt", spell_users(network, users))
 

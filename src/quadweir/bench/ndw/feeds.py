@@ -87,7 +87,7 @@ class FileFeed:
             hidden.rename(path)
 
     def frames(self, spark: SparkSession, files_per_batch: int | None = 1) -> dict[str, DataFrame]:
-        """Give both streams."""
+        """Both streams, as streaming frames of records."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         options = {"maxFilesPerTrigger": str(files_per_batch)} if files_per_batch else {}
@@ -129,7 +129,7 @@ class LiveStreams(Protocol):
     def delay_ms(self) -> int | None: ...
 
     def open(self, spark: SparkSession) -> dict[str, DataFrame]:
-        """Give both streams."""
+        """Both streams, as streaming frames of records."""
         ...
 
     def send(
