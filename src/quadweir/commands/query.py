@@ -279,7 +279,7 @@ def query(
         from quadweir.commands import querylive
 
         querylive.run(
-            querylive.LiveQuery(
+            querylive.LiveQueryOptions(
                 query=read,
                 text=text,
                 dialect=dialect,

@@ -38,7 +38,7 @@ _POLL: Final = timedelta(seconds=1)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiveQuery:
+class LiveQueryOptions:
     """The options of the command line."""
 
     query: ContinuousQuery
@@ -69,7 +69,7 @@ class LiveQuery:
     shards_in: str | None = None
 
 
-def run(asked: LiveQuery) -> None:
+def run(asked: LiveQueryOptions) -> None:
     """Answer until Ctrl-C, or until a source fails."""
     from quadweir.engine import Engine
     from quadweir.runtime.claims import Claim
@@ -165,7 +165,7 @@ def run(asked: LiveQuery) -> None:
             _conclude(sampled, board)
 
 
-def _check(asked: LiveQuery, checkpoint: Path) -> None:
+def _check(asked: LiveQueryOptions, checkpoint: Path) -> None:
     """Make all checks that are possible before Spark starts."""
     if not asked.query.windows:
         raise UsageError("the query reads no stream", hint="Run it without --live.")
