@@ -16,7 +16,7 @@ from quadweir.mapping.compile import compile_mapping
 from quadweir.mapping.files import Folders
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.readfile import read_file
-from quadweir.runtime.mappings.bounded import MappingJob, Outcome, run_bounded
+from quadweir.runtime.mappings.bounded import MappingJob, MappingOutcome, run_bounded
 from quadweir.sinks.rdf_documents import Syntax
 
 if TYPE_CHECKING:

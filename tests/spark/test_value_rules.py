@@ -15,7 +15,7 @@ from quadweir.mapping.model import Mapping
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.sources import ValueRules
 from quadweir.mapping.yarrrml import parse_yarrrml
-from quadweir.runtime.mappings.bounded import MappingJob, Outcome, run_bounded
+from quadweir.runtime.mappings.bounded import MappingJob, MappingOutcome, run_bounded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

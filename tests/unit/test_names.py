@@ -35,10 +35,8 @@ SHARED = {
 # Clashes that are still to be resolved, with the module whose class is to get another name.
 OPEN = {
     "Kind": "kernel/codec.py",
-    "Output": "kernel/answers.py and runtime/host/base.py; `functions.Output` is public",
-    "Place": "runtime/host/messages.py",
+    "Output": "kernel/answers.py; `functions.Output` is public",
     "Received": "kernel/received.py",
-    "Receiver": "runtime/wire/changes.py",
     "Registry": "sources/watch.py",
 }
 

@@ -81,7 +81,7 @@ class _Bench:
         from quadweir.runtime.mappings.bounded import MappingJob, run_bounded
 
         where = folder or self.folder
-        # One small file must take the way of the large ones too.
+        # A small file must take the same path as a large one.
         job = MappingJob(
             folders=Folders(mapping=where), output=self.folder / "ours.nq", driver_characters=0
         )

@@ -267,7 +267,7 @@ def _describe_worker(batches: Iterator[object]) -> Iterator[object]:
 
 
 def check_kafka_jars() -> CheckResult:
-    """Look for the Kafka client, and for Spark's connector, which pyspark does not bring."""
+    """Look for the Kafka client, and for Spark's connector, which is not part of pyspark."""
     from quadweir.kafkaclient import connector_folder, connector_jars, connector_note
 
     if importlib.util.find_spec("kafka") is None:
@@ -289,7 +289,7 @@ def check_kafka_jars() -> CheckResult:
 
 
 def check_kafka_broker(brokers: str) -> CheckResult:
-    """Ask whoever listens there for the versions of Kafka's protocol it speaks."""
+    """Ask the broker for the versions of Kafka's protocol that it supports."""
     from quadweir.kafkaclient import check_broker
 
     name = f"kafka at {brokers}"

@@ -138,8 +138,8 @@ def begin(
     declarations: Mapping[str, StreamDeclaration],
     board: Board | None = None,
 ) -> LiveMapping:
-    """Start mapping in a session; what there is to say is said on a board."""
-    from quadweir.mapping.elements import Elements
+    """Start mapping in a session; messages go to a board."""
+    from quadweir.mapping.elements import ElementRule
     from quadweir.runtime.joins.live import HostedJoins
     from quadweir.runtime.mappings.live import Letters, LiveMapping, start_batches, start_realtime
     from quadweir.runtime.mappings.streams import Streams, check_realtime, compile_live

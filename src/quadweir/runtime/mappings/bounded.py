@@ -19,7 +19,7 @@ from quadweir.fileformats import Compression
 from quadweir.mapping.compile import Compiled, Open, compile_mapping
 from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders
-from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.quads import TARGET
 from quadweir.mapping.readfile import DRIVER_CHARACTERS, read_file
@@ -56,7 +56,7 @@ class MappingOutcome:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingJob:
-    """What a bounded run is asked to do.
+    """The options of a bounded run.
 
     Attributes:
         output: the file to write; None for standard output.
@@ -102,7 +102,7 @@ class MappingJob:
 
 
 def bounded_streams(spark: SparkSession, job: MappingJob) -> Streams:
-    """Give what knows the sources of a mapping that are to be read to their end."""
+    """The sources of a mapping, to be read to their end."""
     return Streams(
         spark=spark,
         folders=job.folders,
@@ -114,7 +114,9 @@ def bounded_streams(spark: SparkSession, job: MappingJob) -> Streams:
 
 
 def open_bounded(spark: SparkSession, job: MappingJob) -> Open:
-    """Make what opens the sources of a mapping for `compile_mapping`, to read them to their end."""
+    """A function that opens the sources of a mapping for `compile_mapping`, to read them to their
+    end.
+    """
     streams = bounded_streams(spark, job)
 
     def open_source(logical: LogicalSource, references: Mapping[str, bool]) -> Records:
@@ -128,8 +130,8 @@ def open_bounded(spark: SparkSession, job: MappingJob) -> Open:
 
 def run_bounded(
     mapping: RmlMapping, spark: SparkSession, job: MappingJob, out: IO[bytes] | None = None
-) -> Outcome:
-    """Map everything, write it, and give the counts.
+) -> MappingOutcome:
+    """Map everything, write it, and return the counts.
 
     Raises:
         DataError: `strict`, and some record could not be used; nothing is written then.
@@ -338,7 +340,7 @@ def _write(
 
 __all__ = [
     "MappingJob",
-    "Outcome",
+    "MappingOutcome",
     "check_graphs",
     "open_bounded",
     "run_bounded",

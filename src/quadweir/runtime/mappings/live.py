@@ -34,7 +34,7 @@ REAL_TIME: Final = timedelta(minutes=1)
 @final
 @dataclass(slots=True)
 class LiveMapping:
-    """A live run that has begun."""
+    """A live run that has started."""
 
     query: RunningQuery
     letters: Letters | None = None
