@@ -288,7 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     fetching = commands.add_parser("fetch", help="fetch what is missing, with Maven")
-    fetching.add_argument("--refresh", action="store_true", help="fetch anew what is there")
+    fetching.add_argument("--refresh", action="store_true", help="fetch again what is there")
     running = commands.add_parser("run", help="start a broker, print its address, stop on Ctrl-C")
     running.add_argument("--port", type=int, default=0, help="default: one that is free")
     running.add_argument("--data", type=Path, help="keep the topics there; default: forget them")

@@ -1,4 +1,5 @@
-"""Runs the tests: those that need Spark in one process, all others in a second one beside it.
+"""Runs the tests: those that need Spark in one process, all others in a second one at the same
+time.
 
 Spark's tests wait for Spark more than they compute, and the others need no JVM, so that on two cores
 they take little time from each other. With arguments, one process runs what they select.

@@ -1,4 +1,4 @@
-"""A real browser for tests that look at rendered pages: Debian's Chromium, spoken to over a pipe."""
+"""A real browser for tests of rendered pages: Debian's Chromium, controlled over a pipe."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def chromium() -> str:
 
 @dataclass
 class Rendered:
-    """What a page looks like once it is drawn."""
+    """The state of a rendered page."""
 
     text: str
     title: str
@@ -74,7 +74,7 @@ class Rendered:
     fetched: list[str]
 
     def check(self, *wanted: str) -> None:
-        """Assert what every report must keep: its texts, quiet, whole charts, legible labels."""
+        """Check every report: its texts, no console messages, complete charts, legible labels."""
         assert not self.fetched, f"the page asked for {self.fetched}"
         assert not self.said, f"the browser's console: {self.said}"
         assert self.overflow <= 0, f"{self.overflow} pixels wider than the screen"
@@ -98,13 +98,13 @@ def _check_chart(chart: dict[str, Any]) -> None:
         for other in chart["texts"][place + 1 :]:
             across = min(box[2], other["box"][2]) - max(box[0], other["box"][0])
             down = min(box[3], other["box"][3]) - max(box[1], other["box"][1])
-            # Boxes of lines touch; what counts is letters on letters.
+            # Boxes of adjacent lines touch; only letters over letters are an error.
             assert across <= 1 or down <= 4, f"{name}: {one['text']!r} over {other['text']!r}"
 
 
 @dataclass
 class Browser:
-    """One headless Chromium; `look` opens a page, waits for it and tells what is to be seen."""
+    """One headless Chromium; `look` opens a page, waits for it and returns its rendered state."""
 
     process: subprocess.Popen[bytes]
     to: int

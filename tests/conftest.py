@@ -1,4 +1,4 @@
-"""What every test shares: the one Spark session, the suites, the golden option."""
+"""Fixtures and options of all tests: the Spark session, the suites, the golden option."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses the session, so that no test of the other process starts a second one."""
+    """Mark tests that use the session, so that the other process never starts a second one."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")

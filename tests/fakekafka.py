@@ -1,4 +1,5 @@
-"""A server that answers as a Kafka broker would, with a cluster and topics that no real one has."""
+"""A server that answers like a Kafka broker, with clusters and topics that a real one would not
+have."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _UNSUPPORTED_VERSION = 35
 def fake_broker(
     *, problem: int = 0, partitions: int = 1, member: tuple[str, int] | None = None
 ) -> Iterator[str]:
-    """Answer requests for metadata; every topic has this error code and so many partitions.
+    """Answer requests for metadata; every topic has this error code and this number of partitions.
 
     Args:
         problem: the error code of each topic.

@@ -29,10 +29,10 @@ from quadweir.kernel.fixed import Loaded
 from quadweir.kernel.xxhash import shard_numbers
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.facts import StaticFacts
+from quadweir.plan.matchtests import MatchTest
 from quadweir.plan.nodes import StaticRelation
 from quadweir.plan.program import program_of
 from quadweir.plan.query import QueryPlan, plan_query
-from quadweir.plan.wanted import Wanted
 from quadweir.runtime.host import stateprocessor
 from quadweir.runtime.host.bounded import BoundedTask
 from quadweir.runtime.host.stateprocessor import HostingProcessor
@@ -88,7 +88,7 @@ def values_in(source: Loaded, relation: StaticRelation, variable: Variable) -> t
     return tuple(found.terms.take(pa.array(codes[codes >= 0])).to_pylist())
 
 
-def is_of_use(test: Wanted, terms: Sequence[Term | None], *, fixed: bool) -> bool:
+def is_of_use(test: MatchTest, terms: Sequence[Term | None], *, fixed: bool) -> bool:
     """Tell what the conditions of a test say; what static data has, only where that is fixed."""
     if not test.conditions:
         return True

@@ -1,4 +1,4 @@
-"""Sections of golden cases about what a query means: explained, translated, answered."""
+"""Sections of golden cases: a query explained, translated and answered."""
 
 from __future__ import annotations
 

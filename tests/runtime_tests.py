@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from quadweir.plan.wanted import Wanted
+from quadweir.plan.matchtests import MatchTest
 
 
-def wanted(count: int) -> list[Wanted]:
+def wanted(count: int) -> list[MatchTest]:
     """So many tests that send rows by different terms."""
     return [
-        Wanted("urn:s", (None,) * 4, (), (None, 0, 2, "<urn:c>")[at % 4]) for at in range(count)
+        MatchTest("urn:s", (None,) * 4, (), (None, 0, 2, "<urn:c>")[at % 4]) for at in range(count)
     ]

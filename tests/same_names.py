@@ -1,4 +1,4 @@
-"""Trees that are the same but for the numbers of their hidden variables."""
+"""Makes trees comparable that differ only in the numbers of their hidden variables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quadweir.terms import Variable
 
 
 def same_names(query: ContinuousQuery) -> ContinuousQuery:
-    """Number hidden variables by first appearance: the reader's numbers are no part of meaning."""
+    """Number hidden variables by first appearance: their numbers have no meaning."""
     names: dict[Variable, Variable] = {}
 
     def rename(value: Any) -> Any:

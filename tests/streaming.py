@@ -19,7 +19,7 @@ from quadweir.algebra.streams import OutputOperator, Report, ReportPolicy, Tick
 from quadweir.algebra.windows import Content, Scope, TimeScope, Window
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, BlankNode, Literal, Quad, Variable
-from quadweir.testing import Answer, Oracle, Run
+from quadweir.testing import Answer, Oracle, OracleRun
 from quadweir.vocab import XSD
 
 BAG, GRAPH = Content.BAG, Content.GRAPH
@@ -137,7 +137,7 @@ def short(answer: Answer) -> tuple[int, str, dict[str, str]]:
     return answer.t, answer.sign, words
 
 
-def run(asked: ContinuousQuery, feed: list[Element], **options: object) -> Run:
+def run(asked: ContinuousQuery, feed: list[Element], **options: object) -> OracleRun:
     return Oracle(asked, **options).run(feed)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Somebody at another terminal, while a live command runs in this process."""
+"""A visitor at another terminal, while a live command runs in this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 
 class Visitor(threading.Thread):
-    """Does, while the command runs, what somebody at another terminal would."""
+    """Acts as a user at another terminal while the command runs."""
 
     def __init__(self, visit: Callable[[], None]) -> None:
         super().__init__(daemon=True)
@@ -26,7 +26,7 @@ class Visitor(threading.Thread):
             os.kill(os.getpid(), signal.SIGINT)
 
     def leave(self) -> None:
-        """Wait for its end, and raise what went wrong.
+        """Wait for its end, and raise its error.
 
         Its Ctrl-C comes too late if the command ended by itself, and must not end the run of tests.
         """

@@ -1,8 +1,8 @@
 """Network addresses as people write them: `host:port`, and lists of them with commas between.
 
-An address is read once and strictly, and what was read is handed on. Clients of brokers read more
-than that, such as `localhost://192.0.2.2:9092`; a text that two readers understand in two ways
-passes a check of one and takes the other elsewhere.
+An address is parsed once and strictly, and the parsed form is passed on. Broker clients accept
+more, for example `localhost://192.0.2.2:9092`. If two parsers read one text differently, it passes
+the check of one and leads the other to another host.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PORTS: Final = range(1, 65_536)
 @final
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A host and a port of it; an address of IPv6 stands without its brackets.
+    """A host and a port; an IPv6 address has no brackets here.
 
     >>> str(Address("::1", 9092))
     '[::1]:9092'
@@ -51,9 +51,9 @@ def read_addresses(
     'localhost:9092,[::1]:9093'
 
     Args:
-        text: what somebody wrote.
-        error: what to raise where it is not a list of addresses.
-        span: where it stands.
+        text: the text to parse.
+        error: the exception class for a text that is not a list of addresses.
+        span: its place.
     """
     return tuple(read_address(part, error=error, span=span) for part in text.split(","))
 
@@ -114,7 +114,7 @@ def spell(addresses: Iterable[Address]) -> str:
 
 
 def is_local(host: str) -> bool:
-    """Tell whether a name or address means this machine.
+    """Whether a name or address means this machine.
 
     >>> is_local("127.0.0.1"), is_local("localhost"), is_local("192.0.2.1")
     (True, True, False)
@@ -128,7 +128,8 @@ def is_local(host: str) -> bool:
 
 
 def is_allowed(address: Address, hosts: Iterable[str]) -> bool:
-    """Tell whether `hosts`, each a host or `host:port`, name this address; this machine always is.
+    """Whether `hosts`, each a host or `host:port`, contain this address; this machine is always
+    allowed.
 
     >>> is_allowed(Address("192.0.2.1", 9092), ["192.0.2.1:9092"])
     True

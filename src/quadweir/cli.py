@@ -34,11 +34,11 @@ class Verb(NamedTuple):
 
     @property
     def module(self) -> str:
-        """Where it lives; the module may not have been written yet."""
+        """The name of its module; the module may not exist yet."""
         return f"quadweir.commands.{self.name}"
 
     def exists(self) -> bool:
-        """Tell, without importing it, whether the module is there."""
+        """Whether the module exists; it is not imported."""
         return importlib.util.find_spec(self.module) is not None
 
 
@@ -56,7 +56,7 @@ VERBS: Final = (
 
 
 def build(chosen: str | None = None) -> typer.Typer:
-    """Make the application; only the verb `chosen` is imported, the others are names with a line.
+    """The application; only the verb `chosen` is imported, the others are only listed.
 
     >>> [command.name for command in build().registered_commands][:2]
     ['demo', 'doctor']
@@ -67,7 +67,7 @@ def build(chosen: str | None = None) -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
-        # Formatting help with rich costs as much time again as everything else together.
+        # Formatting help with rich would double the time of the whole command.
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
@@ -154,7 +154,7 @@ def _register_place(app: typer.Typer, verb: Verb) -> None:
 
 
 def _help_text(function: Callable[..., Any]) -> str:
-    """Take the part of a docstring that is for people at a terminal."""
+    """The part of a docstring that is shown as help."""
     text = inspect.getdoc(function) or ""
     return re.split(r"^(?:Args|Raises|Returns|Examples?):|^>>> ", text, maxsplit=1, flags=re.M)[0]
 

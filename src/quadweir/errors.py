@@ -70,28 +70,28 @@ class UsageError(QuadweirError):
 
 
 class QuerySyntaxError(QuadweirError):
-    """A query text does not parse; its author can mend it."""
+    """A query text does not parse; its author can fix it."""
 
     code = "QW-SYNTAX"
     exit_code = 3
 
 
 class MappingError(QuadweirError):
-    """An RML mapping says something that cannot be meant; its author can mend it."""
+    """An RML mapping is not valid; its author can fix it."""
 
     code = "QW-MAPPING"
     exit_code = 3
 
 
 class DeclarationError(QuadweirError):
-    """A stream declaration (TOML or Python) is not valid; its author can mend it."""
+    """A stream declaration (TOML or Python) is not valid; its author can fix it."""
 
     code = "QW-DECLARATION"
     exit_code = 3
 
 
 class PlanError(QuadweirError):
-    """A query parses, but no plan can answer it as it stands; its author can change it."""
+    """A query parses, but no plan can answer it; its author can change it."""
 
     code = "QW-PLAN"
     exit_code = 3
@@ -118,20 +118,20 @@ class UnsupportedError(QuadweirError):
 
 
 class NotImplementedYetError(QuadweirError):
-    """Ours to do; the message carries what is missing."""
+    """Not implemented yet; the message names what is missing."""
 
     code = "QW-NOT-YET"
     exit_code = 1
 
 
 class EnvironmentProblem(QuadweirError):  # noqa: N818 - it is the environment's fault, not an error in a call
-    """Java, Spark, a disk or a port is not as it must be; whoever runs the machine can act."""
+    """Java, Spark, a disk or a port has a problem; the machine's operator can act."""
 
     code = "QW-ENVIRONMENT"
 
 
 class SourceError(QuadweirError):
-    """A source or sink cannot be read or written; whoever runs the stream can act."""
+    """A source or sink cannot be read or written; the stream's operator can act."""
 
     code = "QW-SOURCE"
 
@@ -144,7 +144,7 @@ class DataError(QuadweirError):
 
 
 class StateError(QuadweirError):
-    """State kept from an earlier run cannot be taken up; whoever runs the query can act."""
+    """State from an earlier run cannot be used; the query's operator can act."""
 
     code = "QW-STATE"
 

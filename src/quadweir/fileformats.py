@@ -1,4 +1,4 @@
-"""How RDF files are written and packed, by the names that options, mappings and file names use."""
+"""The formats and compressions of RDF files, by the names in options, mappings and file names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _BY_SUFFIX: Final = {
 
 
 class Compression(StrEnum):
-    """How the bytes of a file are packed."""
+    """The compression of a file."""
 
     NONE = "none"
     GZIP = "gzip"
@@ -43,13 +43,13 @@ class Compression(StrEnum):
 
 
 def format_of(name: str) -> str:
-    """The format that the end of a file name says.
+    """The format of a file name's extension.
 
     >>> format_of("a/b.TTL.gz")
     'turtle'
 
     Raises:
-        UsageError: it says none that we know.
+        UsageError: the extension is not known.
     """
     plain = name.lower().removesuffix(".gz")
     suffix = plain.rpartition(".")[2] if "." in plain else ""

@@ -1,6 +1,6 @@
-"""Functions that users write in Python and register by IRI, for queries and for mappings.
+"""Functions that users write in Python and register by IRI, for queries and mappings.
 
-Both look here: a query through `quadweir.algebra.functions`, a mapping through
+Queries find them through `quadweir.algebra.functions`, mappings through
 `quadweir.mapping.functions`, which adds its built-in functions. Nothing here needs Spark.
 """
 
@@ -24,7 +24,7 @@ _OTHER_IDLAB: Final = (
 
 
 class Kind(StrEnum):
-    """What a parameter takes or an output gives."""
+    """The kind of a parameter's or an output's values."""
 
     STRING = "string"
     INTEGER = "integer"
@@ -35,7 +35,7 @@ class Kind(StrEnum):
     REGEX = "regular expression"
     DATE_FORMAT = "date format"
     LIST = "list"
-    """All values at once; every other kind takes or gives them one by one."""
+    """All values at once; every other kind has one value at a time."""
 
     @property
     def datatype(self) -> str | None:
@@ -62,7 +62,7 @@ _ANNOTATED: Final = {
 @final
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter, the IRIs it goes by (its own and its predicate's), and what it takes."""
+    """A parameter, its IRIs (its own and its predicate's), and its kind."""
 
     name: str
     iris: tuple[str, ...]
@@ -73,7 +73,7 @@ class Parameter:
 @final
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output, the IRIs it goes by, and what it gives."""
+    """An output, its IRIs, and its kind."""
 
     iris: tuple[str, ...]
     kind: Kind = Kind.STRING
@@ -118,11 +118,11 @@ class Registry:
         self._functions = {function.iri: function for function in functions}
 
     def add(self, function: Function) -> None:
-        """Add a function, in place of one with the same IRI."""
+        """Add a function; it replaces one with the same IRI."""
         self._functions[function.iri] = function
 
     def remove(self, iri: str) -> None:
-        """Forget a function; nothing happens if there is none."""
+        """Remove a function, if it exists."""
         self._functions.pop(iri, None)
 
     def get(self, iri: str) -> Function | None:
@@ -134,11 +134,11 @@ class Registry:
 
 
 REGISTERED: Final = Registry()
-"""What `register` added, in this process."""
+"""The functions that `register` added in this process."""
 
 
 def normalize(iri: str) -> str:
-    """Fold the namespace that idlab-fn had before its permanent one, and its spelling with http.
+    """The permanent IRI of an idlab-fn function that is written in an older namespace or with http.
 
     >>> normalize("http://example.com/idlab/function/equal")
     'https://w3id.org/imec/idlab/function#equal'
@@ -163,10 +163,10 @@ def register(
     """Make a Python function callable by its IRI, from queries and from mappings.
 
     The code is called with one value for each parameter, in order: a `str`, or what the
-    parameter's kind says. In a mapping it is None if the record has no such value, or a list for
+    parameter's kind says. In a mapping a value is None if the record lacks it, and a list for
     `Kind.LIST`; in a query every argument has a value. It returns a value, None for no term, a
     list for several terms (in mappings), or, with several outputs, a tuple of one value for each.
-    In a query it may also return a term, such as `quadweir.IRI("...")`.
+    In a query it may also return a term, for example `quadweir.IRI("...")`.
 
     If the code raises, the record of a mapping becomes a dead letter, and the expression of a query
     is an error, as SPARQL says. It is sent to the processes that run the query or mapping.
@@ -176,12 +176,13 @@ def register(
         code: the Python function; it must be importable or picklable.
         parameters: the parameters' IRIs in the order of the code's arguments, for mappings. If
             None, they are those of the code's signature, with the kinds of their annotations.
-        returns: the outputs' IRIs; without any, every `rml:return` is an error but none is needed.
-        kind: what the outputs that are given by IRI alone hold; by default what the code's
-            annotation says, else strings.
+        returns: the outputs' IRIs; without any, no `rml:return` is needed, and each one is an
+        error.
+        kind: the kind of outputs that are given by IRI alone; by default that of the code's
+        annotation, else strings.
         deterministic: False if equal inputs may give different results.
         vectorized: True if the code works on whole pandas Series.
-        registry: where to add it; by default the one that all queries and mappings share.
+        registry: the registry; by default the one that all queries and mappings share.
 
     Raises:
         UsageError: the IRI is not absolute, or the signature has keyword arguments only.
@@ -227,7 +228,7 @@ def register(
 def _hints(code: Callable[..., Any]) -> dict[str, Any]:
     try:
         return get_type_hints(code)
-    except (TypeError, NameError):  # a built-in, or an annotation that names what is not there
+    except (TypeError, NameError):  # a built-in function, or an annotation with an unknown name
         return {}
 
 

@@ -1,4 +1,4 @@
-"""Paths of files as they are handed to Spark, and whether a file lies where it may.
+"""Paths in the form that Spark needs, and a check that a file is in an allowed folder.
 
 Spark reads a path as a glob: `a[b].csv` would be `ab.csv`, and `{x/y,.}./secret` would be
 `../secret`. So every path that Spark reads goes through `spark_path`.
@@ -16,13 +16,13 @@ _GLOB: Final = frozenset("{}[]*?\\")
 
 
 def spark_path(path: Path) -> str | None:
-    r"""Spell a path for Spark so that it means this file only; None where Spark cannot read it.
+    r"""The path for Spark that means exactly this file; None if Spark cannot read it.
 
     >>> spark_path(Path("/data/a[b].csv"))
     '/data/a\\[b\\].csv'
 
-    Hadoop takes what precedes a colon for the scheme of a URL, so it opens no file with a colon in
-    its name.
+    Hadoop reads the text before a colon as the scheme of a URL, so it cannot open a file with a
+    colon in its name.
     """
     if ":" in str(path):
         return None
@@ -30,10 +30,10 @@ def spark_path(path: Path) -> str | None:
 
 
 def check_inside(file: Path, roots: Iterable[Path]) -> None:
-    """Check that a file lies below one of `roots`, whatever links lead to it.
+    """Check that a file, with links resolved, is below one of `roots`.
 
     Raises:
-        SourceError: it does not, or its links lead in a circle.
+        SourceError: it is not, or its links form a circle.
     """
     try:
         real = file.resolve(strict=True)

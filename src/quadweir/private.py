@@ -1,8 +1,8 @@
 """Files and folders that only their owner can read.
 
-Streams, state and answers may hold what other users of the machine must not see, and a file that others
-can write may make us run what they want. So files get mode 0600 and folders 0700, whoever writes them:
-this process, Spark's Java, or worker processes. `QUADWEIR_UMASK=022` lets others read.
+Streams, state and answers may hold data that other users of the machine must not see, and a file
+that others can write may make us run their code. So files get mode 0600 and folders 0700, whether
+this process, Spark's Java or a worker process writes them. `QUADWEIR_UMASK=022` lets others read.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _ALL: Final = 0o777
 
 
 def umask() -> int:
-    """Give the rights that new files and folders lack.
+    """The umask for new files and folders.
 
     Raises:
-        UsageError: the environment sets something that is no umask.
+        UsageError: the environment variable is not a umask.
     """
     text = os.environ.get(VARIABLE)
     if not text:
@@ -44,7 +44,7 @@ def umask() -> int:
 
 @contextmanager
 def private_files() -> Iterator[None]:
-    """Have this process, and processes that it starts meanwhile, make private files."""
+    """While open, this process and the processes that it starts create private files."""
     former = os.umask(umask())
     try:
         yield
@@ -53,7 +53,7 @@ def private_files() -> Iterator[None]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a private folder, and its parents, unless it is there already.
+    """Make a private folder and its parents, unless it exists.
 
     >>> with tempfile.TemporaryDirectory() as place:
     ...     make_folder(Path(place, "a", "b"))
@@ -64,11 +64,11 @@ def make_folder(path: Path) -> None:
     for each in reversed(missing):
         each.mkdir(mode=_ALL & ~umask(), exist_ok=True)
     if not missing:
-        path.mkdir(exist_ok=True)  # says what is wrong if it is no folder
+        path.mkdir(exist_ok=True)  # raises the right error if it is not a folder
 
 
 def check_writable(folder: Path) -> None:
-    """Make sure, before any work is done, that files can be made in a folder.
+    """Check, before any work is done, that files can be created in a folder.
 
     Raises:
         OSError: they cannot.
@@ -78,14 +78,14 @@ def check_writable(folder: Path) -> None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file whole; if it is new, it is private."""
+    """Write a complete file; a new file is private."""
     with open(path, "wb", opener=_opened) as file:
         file.write(data)
 
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """Give the path of a private file that takes the place of `path` once it is complete.
+    """The path of a private file that replaces `path` once it is complete.
 
     Its name cannot be guessed: in a folder that others can write to, nobody can put a file there first.
     """

@@ -25,7 +25,7 @@ STREAM: Final = "stream"
 EVENT_TIME: Final = "event_time"
 TIME_BITS: Final = 48
 LAST_TIME_MS: Final = (1 << TIME_BITS) - 2
-"""Event times are at most so far from 1970, some 8,900 years before and after."""
+"""The greatest distance of event times from 1970, some 8,900 years."""
 POSITION: Final = "position"
 ELEMENT: Final = (STREAM, EVENT_TIME, POSITION)
 
@@ -45,7 +45,7 @@ BINDINGS: Final = "bindings"
 TRIPLES: Final = "graph"
 """The triples of a CONSTRUCT answer."""
 WHY: Final = "why"
-"""What an answer rests on, as JSON."""
+"""The explanation of an answer, as JSON."""
 
 QUAD_SCHEMA: Final = StructType(
     [
@@ -87,13 +87,13 @@ DEAD_LETTER_SCHEMA: Final = StructType(
         StructField(RECORD, StringType(), nullable=True),
     ]
 )
-"""A record that could not be used: where it stood, why, and its text, cut after
+"""A record that could not be used: its place, the reason, and its text, cut after
 `DEAD_LETTER_TEXT` characters."""
 
 DEAD_LETTER_TEXT: Final = 10_000
 
 AHEAD: Final = "ahead: "
-"""How the reason of a dead letter begins if its time is implausibly far ahead (S4)."""
+"""The start of a dead letter's reason if its time is too far ahead (S4)."""
 
 
 def select_quads(frame: DataFrame) -> DataFrame:

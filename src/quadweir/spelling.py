@@ -48,7 +48,7 @@ _SCHEME: Final = (
 )
 IRI: Final = f"<{_SCHEME}{character_class(_NOT_IN_IRIS, negated=True)}*>"
 ASCII_IRI: Final = f"<{_SCHEME}{character_class(_without(_ASCII, _NOT_IN_IRIS))}*>"
-# Only the ASCII part of the grammar: other labels take the thorough way.
+# Only the ASCII part of the grammar: other labels take the slow path.
 ASCII_LABEL: Final = (
     f"_:{character_class(ascii_letters + digits + '_:')}"
     f"{character_class(ascii_letters + digits + '_:.-')}*(?<!\\.)"
@@ -110,7 +110,7 @@ def respell(term: Column) -> Column:
 
 
 def has_bad_escape(term: Column) -> Column:
-    """Tell whether some escape is none of N-Triples', or names no Unicode character.
+    """Whether some escape is not one of N-Triples, or is not a Unicode character.
 
     Escaped backslashes and quotes must have been spelled as numbers before.
     """
@@ -133,17 +133,19 @@ def literal(
 
 
 def is_iri(term: Column) -> Column:
-    """Tell whether a term is an IRI: a triple term begins with the same character."""
+    """Whether a term is an IRI; a triple term begins with the same character."""
     return term.startswith("<") & ~term.startswith("<<")
 
 
 def is_resource(term: Column) -> Column:
-    """Tell whether a term is an IRI or a blank node."""
+    """Whether a term is an IRI or a blank node."""
     return is_iri(term) | term.startswith("_:")
 
 
 def triple_term(subject: Column, predicate: Column, end: Column) -> Column:
-    """Spell a triple term; NULL where RDF has none of such parts, or it would nest too deeply."""
+    """Spell a triple term; NULL if RDF does not allow these parts, or if it would nest too
+    deeply.
+    """
     is_triple = is_resource(subject) & is_iri(predicate) & ~end.rlike(_TOO_DEEP)
     spelled = F.concat(
         F.lit("<<( "), subject, F.lit(" "), predicate, F.lit(" "), end, F.lit(" )>>")

@@ -105,7 +105,7 @@ class IRI:
         return f"<{self.value}>"
 
     def is_valid(self) -> bool:
-        """Tell whether it has a scheme and none of the characters that N-Triples forbids."""
+        """Whether it has a scheme and none of the characters that N-Triples forbids."""
         return bool(_SCHEME.match(self.value)) and not _BAD_IRI.search(self.value)
 
 
@@ -116,7 +116,7 @@ RDF_LANG_STRING: Final = IRI(RDF.langString)
 @final
 @dataclass(frozen=True, slots=True, order=True)
 class BlankNode:
-    """A blank node; the label is only good inside one stream or document."""
+    """A blank node; the label is valid only inside one stream or document."""
 
     label: str
 
@@ -167,7 +167,7 @@ class Variable:
 Resource: TypeAlias = IRI | BlankNode
 
 MOST_NESTED: Final = 16
-"""How many triple terms may stand inside one another."""
+"""The greatest depth of nested triple terms."""
 TOO_DEEP: Final = f"more than {MOST_NESTED} triple terms inside one another"
 
 
@@ -193,7 +193,7 @@ class TripleTerm:
 
     @property
     def depth(self) -> int:
-        """How many triple terms stand inside one another, this one included."""
+        """The depth of nested triple terms, including this one."""
         return 1 + nesting(self.object)
 
 
@@ -205,12 +205,12 @@ Ground: TypeAlias = IRI | Literal | TripleTerm
 
 
 def nesting(term: Term) -> int:
-    """Tell how many triple terms stand inside one another in a term; 0 if it is none."""
+    """The depth of nested triple terms in a term; 0 if it is not a triple term."""
     return term.depth if isinstance(term, TripleTerm) else 0
 
 
 def triple_of(subject: Term | None, predicate: Term | None, end: Term | None) -> TripleTerm | None:
-    """Make a triple term; None if RDF has none of such parts, or it would nest too deeply.
+    """A triple term; None if RDF does not allow these parts, or if it would nest too deeply.
 
     >>> triple_of(Literal("x"), IRI("urn:p"), IRI("urn:o")) is None
     True
@@ -227,7 +227,7 @@ def _relabelled(resource: Resource, label: Callable[[str], str]) -> Resource:
 
 
 def relabelled_term(term: Term, label: Callable[[str], str]) -> Term:
-    """Give a term with other labels of blank nodes, those in triple terms included."""
+    """A term with other labels of blank nodes, including those in triple terms."""
     match term:
         case TripleTerm(subject=subject, predicate=predicate, object=end):
             return TripleTerm(_relabelled(subject, label), predicate, relabelled_term(end, label))
@@ -252,7 +252,7 @@ class Quad:
     graph: Resource | None = None
 
     def relabelled(self, label: Callable[[str], str]) -> Quad:
-        """Give the quad with other labels of blank nodes, those in triple terms included.
+        """The quad with other labels of blank nodes, including those in triple terms.
 
         >>> inner = TripleTerm(BlankNode("a"), IRI("urn:p"), BlankNode("b"))
         >>> str(Quad(BlankNode("a"), IRI("urn:p"), inner).relabelled("x-{}".format))
@@ -313,13 +313,13 @@ def _parse_triple_term(spelling: str) -> TripleTerm:
 
 
 def nested(beginning: str, innermost: Term, read: Callable[[str], Term]) -> TripleTerm:
-    """Put a term into the triple terms whose beginnings stand in a text; `read` reads a term.
+    """Wrap a term in the triple terms whose beginnings are in a text; `read` parses a term.
 
     >>> str(nested("<<( <urn:a> <urn:b> <<(<urn:c><urn:d>", Literal("x"), parse_term))
     '<<( <urn:a> <urn:b> <<( <urn:c> <urn:d> "x" )>> )>>'
 
     Raises:
-        DataError: they nest too deeply, or what stands in them is no triple.
+        DataError: they nest too deeply, or their parts are not a triple.
     """
     pairs = _OPENED.findall(beginning)
     if len(pairs) > MOST_NESTED:

@@ -1,9 +1,9 @@
-"""Find out where in a Turtle text each triple stands.
+"""Finds the place of each triple in a Turtle text.
 
-The RDF parser gives triples without places. This module walks the same text with a small scanner,
-and `match_places` lays what it saw beside what the parser gave, from named nodes down into blank
-ones. The scanner trusts the text (the parser has already accepted it) and stops, keeping what it
-has, at Turtle that mappings do not use; places are a courtesy of error messages, never part of a
+The RDF parser gives triples without places. This module reads the same text with a small scanner,
+and `match_places` compares its triples with the parser's, from named nodes down into blank ones.
+The scanner trusts the text (the parser has already accepted it). At Turtle that mappings do not
+use, it stops and keeps its results so far: places only improve error messages, and never change a
 mapping's meaning.
 """
 
@@ -53,13 +53,13 @@ class Token:
 
 
 Key: TypeAlias = str | int | None
-"""A node as the scanner knows it: an IRI, `_:label`, the number of a nameless blank node, or None
-for literals and lists."""
+"""A node of the scanner: an IRI, `_:label`, the number of a nameless blank node, or None for
+literals and lists."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A triple's nodes, and where its three terms stand."""
+class TriplePlace:
+    """A triple's nodes, and the places of its three terms."""
 
     subject: Key
     predicate: str
@@ -73,8 +73,8 @@ class _GiveUpError(Exception):
     """The text uses Turtle that this scanner does not follow."""
 
 
-def locate_triples(text: str, *, base: str = "", source: str | None = None) -> list[Place]:
-    """List the places of a Turtle text's triples; inner triples come before outer ones.
+def locate_triples(text: str, *, base: str = "", source: str | None = None) -> list[TriplePlace]:
+    """The places of a Turtle text's triples; inner triples come before outer ones.
 
     >>> [place.predicate for place in locate_triples("<urn:s> <urn:p> [ <urn:q> 1 ] .")]
     ['urn:q', 'urn:p']
@@ -85,15 +85,15 @@ def locate_triples(text: str, *, base: str = "", source: str | None = None) -> l
     return scanner.places
 
 
-def match_places(quads: Sequence[ox.Quad], places: Sequence[Place]) -> dict[int, Place]:
-    """Say for each quad, by its index, where it stands, as far as that is certain."""
-    ours: dict[Key, dict[str, list[Place]]] = defaultdict(lambda: defaultdict(list))
+def match_places(quads: Sequence[ox.Quad], places: Sequence[TriplePlace]) -> dict[int, TriplePlace]:
+    """The place of each quad, by its index, where it is certain."""
+    ours: dict[Key, dict[str, list[TriplePlace]]] = defaultdict(lambda: defaultdict(list))
     theirs: dict[object, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place in places:
         ours[place.subject][place.predicate].append(place)
     for index, quad in enumerate(quads):
         theirs[quad.subject][quad.predicate.value].append(index)
-    # By spelling: what the scanner takes for a name need not be one.
+    # By spelling: the scanner may take another text for a name.
     named: dict[Key, object] = {
         node.value if isinstance(node, ox.NamedNode) else str(node): node for node in theirs
     }
@@ -111,7 +111,7 @@ def match_places(quads: Sequence[ox.Quad], places: Sequence[Place]) -> dict[int,
     ]
     if len(roots) == len(others):
         waiting.extend(zip(roots, others, strict=True))
-    matched: dict[int, Place] = {}
+    matched: dict[int, TriplePlace] = {}
     seen: set[Key] = set()
     while waiting:
         key, node = waiting.pop()
@@ -139,7 +139,7 @@ class _Scanner:
         self._position = 0
         self._prefixes: dict[str, str] = {}
         self._blanks = 0
-        self.places: list[Place] = []
+        self.places: list[TriplePlace] = []
 
     def document(self) -> None:
         while self._position < len(self._tokens):
@@ -191,7 +191,7 @@ class _Scanner:
             while True:
                 value, value_span = self._term()
                 self.places.append(
-                    Place(subject, predicate, value, span, self._span(token), value_span)
+                    TriplePlace(subject, predicate, value, span, self._span(token), value_span)
                 )
                 if self._peek() != ",":
                     break
@@ -224,9 +224,9 @@ class _Scanner:
             self._next("]")
         elif token.text == "(":
             while self._peek() != ")":
-                # Noted so that a nameless member is not taken for a statement of its own.
+                # Recorded, so that a nameless member is not taken for a separate statement.
                 member, member_span = self._term()
-                self.places.append(Place(None, RDF.first, member, span, span, member_span))
+                self.places.append(TriplePlace(None, RDF.first, member, span, span, member_span))
             self._next(")")
         elif token.kind == "string":
             if self._peek() == "^^":

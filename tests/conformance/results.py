@@ -1,4 +1,4 @@
-"""Read the W3C suites' manifests, data and result files, and tell whether two answers are the same.
+"""Reads the W3C suites' manifests, data and result files, and compares answers.
 
 Two answers are compared as graphs: every solution becomes a node with one triple for each binding,
 and both graphs are put into canonical form. So blank nodes match up to renaming and equal rows are
@@ -54,7 +54,7 @@ class Case:
 
 
 def read_cases(manifest: Path) -> Iterator[Case]:
-    """Give the evaluation tests that a manifest lists."""
+    """The evaluation tests that a manifest lists."""
     folder = manifest.parent
     base = BASE + folder.name + "/"
     store = ox.Store()
@@ -278,7 +278,7 @@ def _read_result_set(quads: tuple[Quad, ...]) -> Answer:
 
 
 def as_csv(answer: Answer) -> Answer:
-    """Forget what CSV cannot say: every term is its bare text, and blank nodes are all alike."""
+    """Drop what CSV cannot express: every term is its bare text, and all blank nodes are equal."""
     assert isinstance(answer, Solutions)
     return Solutions(
         answer.variables,
@@ -300,14 +300,14 @@ def _csv_text(term: Term) -> Term:
 
 
 def same_answer(left: Answer, right: Answer) -> bool:
-    """Tell whether two answers are the same up to blank nodes and the spelling of values."""
+    """Whether two answers are the same up to blank nodes and the spelling of values."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     return describe(left) == describe(right)
 
 
 def same_order(got: Solutions, expected: Solutions, query: ContinuousQuery) -> bool:
-    """Tell whether two answers to a query with ORDER BY give its keys in the same order.
+    """Whether two answers to a query with ORDER BY give its keys in the same order.
 
     Solutions with equal keys may stand in any order among themselves; so may blank nodes, since
     SPARQL has no order for them.
@@ -316,7 +316,7 @@ def same_order(got: Solutions, expected: Solutions, query: ContinuousQuery) -> b
 
 
 def order_keys(query: ContinuousQuery) -> tuple[OrderKey, ...]:
-    """Give the keys of a query's own ORDER BY; those of its subqueries are no order of answers."""
+    """The keys of a query's own ORDER BY; those of its subqueries are no order of answers."""
     pattern = query.pattern
     while isinstance(pattern, Slice | Distinct | Reduced | Project):
         pattern = pattern.input
@@ -325,7 +325,7 @@ def order_keys(query: ContinuousQuery) -> tuple[OrderKey, ...]:
 
 def _keys(answer: Solutions, query: ContinuousQuery) -> list[list[Term | None]]:
     keys = [key.expression for key in order_keys(query)]
-    # A key that the answer does not show could not be looked at.
+    # A key that is not in the answer cannot be compared.
     assert all(mentioned(key) <= set(answer.variables) for key in keys)
     return [[_key(key, row) for key in keys] for row in answer.rows]
 

@@ -17,7 +17,7 @@ OLD_RML = "http://semweb.mmlab.be/ns/rml#"
 QL = "http://semweb.mmlab.be/ns/ql#"
 DEFAULT_BASE = "http://example.com/"
 
-# What R2RML has a name for; the rest of the new vocabulary goes to the old RML namespace.
+# The names of R2RML; the rest of the new vocabulary goes to the old RML namespace.
 R2RML_NAMES = frozenset(
     [
         "TriplesMap",

@@ -87,7 +87,7 @@ def test_core_in_the_old_vocabulary(
         new = parse_mapping(text)
         old = parse_mapping(to_old_vocabulary(text)).with_rules(ValueRules.CURRENT)
         if sorted(map(repr, old.triples_maps)) == sorted(map(repr, new.triples_maps)):
-            return  # The very mapping that test_core runs.
+            return  # The same mapping that test_core runs.
     check(case, spark, tmp_path, to_old_vocabulary(text), rules=ValueRules.CURRENT)
 
 
@@ -112,7 +112,7 @@ def test_the_lists_fit_the_suites(suites: Path) -> None:
     expect_errors = {name for name, case in cases.items() if case.error} - succeed
     assert set(ERRORS) == expect_errors | never
     for name, case in cases.items():
-        # What the metadata says and what the folder holds agree, but where the list says not.
+        # The metadata and the folder agree, except for the listed cases.
         assert case.error == (case.expected is None) or name in succeed, name
 
 
@@ -129,7 +129,7 @@ def test_cases_that_contradict_each_other(name: str, suites: Path) -> None:
 
 
 def without_targets(case: RmlCase) -> TriplesMap:
-    """The mapping, but for its logical target, which the subject has in these cases."""
+    """The mapping without its logical target, which the subject has in these cases."""
     (triples_map,) = Mapping.read(case.mapping).triples_maps
     term = replace(triples_map.subject.term, targets=())
     return replace(triples_map, subject=replace(triples_map.subject, term=term))
@@ -187,7 +187,7 @@ def run(
     driver_characters: int,
     rules: ValueRules | None = None,
 ) -> bytes:
-    """What `quadweir map mapping.ttl --base ... --strict` does, but for starting Spark."""
+    """The same as `quadweir map mapping.ttl --base ... --strict`, without starting Spark."""
     out = io.BytesIO()
     mapping = Mapping.read(folder / "mapping.ttl", rules=rules)
     check_mapping(mapping)
@@ -233,7 +233,7 @@ def quads_of(data: bytes, suffix: str) -> set[str]:
 def spell(quad: ox.Quad) -> str:
     value = quad.object
     if isinstance(value, ox.Literal) and value.language:
-        # Tags are equal whatever their case.
+        # Tags are compared without case.
         value = ox.Literal(value.value, language=value.language.lower())
     return f"{quad.subject} {quad.predicate} {value} {quad.graph_name}"
 

@@ -1,4 +1,4 @@
-"""The page of RML conformance: every case of the suites, and what becomes of it.
+"""The page of RML conformance: every case of the suites, and its result.
 
 `test_rml.py` runs the cases. One that is on neither list passes there as it stands, or the tests
 fail; so the page follows from the suites and the lists. `--update-golden` writes it again.

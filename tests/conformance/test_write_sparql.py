@@ -18,7 +18,7 @@ def test_w3c_queries_are_written_back(suites: Path) -> None:
         try:
             query = parse(text, dialect="sparql", base=BASE, allow=ALLOW)
         except QuadweirError:
-            continue  # a test of what must not be read
+            continue  # a test of a query that must be rejected
         written = write(query, "rspql", prefixes=declared_prefixes(text))
         again = parse(written.text, dialect="rspql", allow=ALLOW)
         checked += 1

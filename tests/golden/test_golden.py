@@ -1,4 +1,4 @@
-"""Golden cases: a query, and what it becomes, in files that a reviewer reads.
+"""Golden cases: a query and its algebra, plan and answers, in files that a reviewer reads.
 
 A `*.case` file starts with a sentence on what it shows. Then come sections, each under a heading
 `--- name`. The section `query` is the input; its heading may go on with options, as in

@@ -1,6 +1,7 @@
 """Plans that a reviewer reads: of every benchmark query in each dialect, and of every kind of join.
 
-`pytest --update-golden` rewrites the files in `plans/`. What a dialect cannot say is told instead.
+`pytest --update-golden` rewrites the files in `plans/`. If a dialect cannot express a query, the
+file says so instead.
 """
 
 from __future__ import annotations

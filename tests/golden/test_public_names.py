@@ -56,7 +56,7 @@ def lines(module: str, name: str) -> Iterator[str]:
 
 
 def members(owner: type) -> Iterator[str]:
-    """What a class says of itself; what it inherits from the standard library is known."""
+    """The members of a class, without those inherited from the standard library."""
     if issubclass(owner, enum.Enum):
         yield from (f"{each.name} = {each.value!r}" for each in owner)
     fields = {each.name for each in dataclasses.fields(owner)} if is_record(owner) else set()

@@ -1,4 +1,4 @@
-"""Questions that have answers: joins over a handful of names, mild filters, data to match.
+"""Generated questions that have answers: joins over a few names, mild filters, matching data.
 
 `strategies.py` covers the languages; its queries almost never match anything. Here most queries
 over `make_feed` and `make_static` have answers, so that comparing two evaluations means something.
@@ -66,7 +66,7 @@ _SPELLINGS = [
     Literal("1", language="en"),
     Literal("1", datatype=IRI("urn:unknown")),
 ]
-# Most data has small integers only: then joins meet more often.
+# Most data has small integers only, so that joins find partners more often.
 _LITERALS = [_NUMBERS, _NUMBERS, _NUMBERS, _SPELLINGS, [*_NUMBERS, *ODD_NUMBERS]]
 
 
@@ -175,7 +175,7 @@ _TESTS = [
     "STR(?a) < STR(?b) && ?a != :s3",
     "IF(isNumeric(?b), ?b - 1 > 0, true)",
 ]
-# Only where times are asked for: an engine may refuse them.
+# Only if the test asks for times: an engine may refuse them.
 _TIME_TESTS = ["timestamp(?a, :p0, ?b) > 8", "!(timestamp(?a, :p1, ?c) < 12)"]
 _TIME_BINDS = ["timestamp(?a, :p0, ?b)", "timestamp(?b, :p1, :s1)"]
 _VALUES = [
@@ -199,7 +199,7 @@ _CUTS = ["LIMIT 2", "ORDER BY DESC(?b) LIMIT 2", "ORDER BY ?a OFFSET 1", "LIMIT 
 _PATHS = [":p0/:p1", ":p0|:p1", "^:p0", ":p0+", ":p1*", ":p2?", "!(:p0|^:p1)", "(:p0|^:p1)+"]
 
 
-# What may stand in GRAPH inside a window, with the triples that were drawn.
+# The patterns inside GRAPH in a window, with the generated triples.
 _INSIDE = [
     "",
     "{0} OPTIONAL {{ ?a :p1 ?c }}",
@@ -276,7 +276,7 @@ def _group(
             case "values":
                 parts.append(Line(draw(st.sampled_from(_VALUES))))
             case "optional" | "minus":
-                # Something to tell the right side from the left: else MINUS leaves nothing.
+                # The right side must differ from the left side; otherwise MINUS leaves nothing.
                 parts.append(Block(kind.upper(), ((draw(_triples(kinds, windows, False)),),)))
             case "exists":
                 word = draw(st.sampled_from(["FILTER EXISTS", "FILTER NOT EXISTS"]))
@@ -386,7 +386,7 @@ def dense_questions(
     )
 
 
-# What a negation takes away for a while and gives back, and what then meets it in a join.
+# Rows that a negation removes for a while and gives back, and their partners in a join.
 _RIGHT = ["OPTIONAL", "MINUS", "FILTER NOT EXISTS", "FILTER EXISTS"]
 
 

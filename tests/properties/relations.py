@@ -57,7 +57,7 @@ datasets = st.builds(
 
 
 # Oxigraph lets a path of no steps start only at a node of the graph, where SPARQL lets it start at
-# any term: with these, all terms are nodes everywhere, and there is nothing to disagree on.
+# any term: with these triples, all terms are nodes everywhere, so both agree.
 all_nodes = [
     Quad(_resource(subject), _resource(":node"), _term(each), graph)
     for graph in (None, *map(_resource, GRAPHS))
@@ -172,7 +172,8 @@ def _elements(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 groups = st.recursive(_block, _group, max_leaves=6)
-# With subqueries that keep some solutions only. SPARQL leaves open which; the rule is ours (A4).
+# With subqueries that keep only some solutions. SPARQL does not say which ones; we have a rule
+# (A4).
 sliced_groups = st.recursive(_block, _group_with_slices, max_leaves=6)
 
 _heads = st.sampled_from(

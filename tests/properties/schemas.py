@@ -15,7 +15,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from properties.strategies import NAMESPACE, SUBJECTS
-from quadweir.entailment.schema import TYPE, Axiom, Kind, Schema
+from quadweir.entailment.schema import TYPE, Axiom, AxiomKind, Schema
 from quadweir.errors import UnsupportedError
 from quadweir.terms import IRI, Literal, Quad, Term
 from quadweir.testing import Element, read_turtle
@@ -24,27 +24,27 @@ from quadweir.vocab import OWL, RDF, RDFS
 _PROPERTIES = [IRI(f"{NAMESPACE}p{n}") for n in (0, 1, 3)]
 _CLASSES = [IRI(each) for each in SUBJECTS]
 _PREDICATES = {
-    Kind.SUBCLASS: RDFS.subClassOf,
-    Kind.SUBPROPERTY: RDFS.subPropertyOf,
-    Kind.DOMAIN: RDFS.domain,
-    Kind.RANGE: RDFS.range,
-    Kind.INVERSE: OWL.inverseOf,
+    AxiomKind.SUBCLASS: RDFS.subClassOf,
+    AxiomKind.SUBPROPERTY: RDFS.subPropertyOf,
+    AxiomKind.DOMAIN: RDFS.domain,
+    AxiomKind.RANGE: RDFS.range,
+    AxiomKind.INVERSE: OWL.inverseOf,
 }
-RULES = [kind for kind in Kind if kind is not Kind.TRANSITIVE]
+RULES = [kind for kind in AxiomKind if kind is not AxiomKind.TRANSITIVE]
 
 
 @st.composite
 def schemas(
-    draw: st.DrawFn, *, kinds: Collection[Kind] = tuple(RULES), types: bool = True
+    draw: st.DrawFn, *, kinds: Collection[AxiomKind] = tuple(RULES), types: bool = True
 ) -> Schema:
-    """A schema of up to eight axioms; `types` also says things of rdf:type itself."""
+    """A schema of up to eight axioms; with `types`, also axioms about rdf:type itself."""
     properties = [*_PROPERTIES, *_PROPERTIES, TYPE] if types else _PROPERTIES
 
-    def axiom(kind: Kind) -> st.SearchStrategy[Axiom]:
-        subject = st.sampled_from(_CLASSES if kind is Kind.SUBCLASS else properties)
-        if kind in (Kind.SYMMETRIC, Kind.TRANSITIVE):
+    def axiom(kind: AxiomKind) -> st.SearchStrategy[Axiom]:
+        subject = st.sampled_from(_CLASSES if kind is AxiomKind.SUBCLASS else properties)
+        if kind in (AxiomKind.SYMMETRIC, AxiomKind.TRANSITIVE):
             return subject.map(lambda each: Axiom(kind, each, each))
-        classes = kind in (Kind.SUBCLASS, Kind.DOMAIN, Kind.RANGE)
+        classes = kind in (AxiomKind.SUBCLASS, AxiomKind.DOMAIN, AxiomKind.RANGE)
         end = st.sampled_from(_CLASSES if classes else properties)
         return st.builds(Axiom, st.just(kind), subject, end)
 
@@ -71,7 +71,7 @@ def typed_feed(feed: list[Element]) -> list[Element]:
 
 
 class Owlrl:
-    """Closes triples with owlrl, which knows all of OWL 2 RL, and keeps what has names of ours."""
+    """The closure of triples by owlrl, which implements OWL 2 RL, limited to our names."""
 
     def __init__(self, schema: Schema) -> None:
         self._axioms = [
@@ -83,8 +83,8 @@ class Owlrl:
         self._alone = self._close([])
 
     def __call__(self, triples: Collection[Quad], is_static: bool, /) -> set[Quad]:
-        # RDFS looks into no literal, but owlrl takes those of equal value for one, and rdflib spells
-        # them in its own way: each goes through both as a text of its own.
+        # RDFS does not compare literals by value, but owlrl merges equal values and rdflib changes
+        # their spelling. So each literal goes through both as a distinct text.
         literals = sorted(
             {quad.object for quad in triples if isinstance(quad.object, Literal)}, key=str
         )

@@ -84,7 +84,7 @@ Part = Triples | Block | Line
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked; `text(dialect)` writes it down."""
+    """A question; `text(dialect)` writes it as a query."""
 
     head: str  # SELECT and what it selects, or CONSTRUCT with its template
     tail: str  # solution modifiers
@@ -135,7 +135,7 @@ class Question:
 
 
 def write_scope(scope: Scope, dialect: str) -> str:
-    """Write a window as a dialect does; the caller asks only for what the dialect has."""
+    """A window in the syntax of a dialect; the caller only passes windows that the dialect has."""
     if dialect == "sparqlstream":
         return _reaching_back(scope)
     word = "SLIDE" if dialect == "cqels" else "STEP"
@@ -223,7 +223,7 @@ def windowings(draw: st.DrawFn) -> Windowing:
 
 
 def windowed(query: ContinuousQuery, asked: Windowing) -> ContinuousQuery:
-    """The query with such windows; as it was if it has none that could be so."""
+    """The query with such windows; unchanged if no window allows it."""
     try:
         return with_windowing(query, asked)
     except UsageError:
@@ -285,7 +285,7 @@ def groups(
             isinstance(each, Triples) or (isinstance(each, Line) and "FILTER" in each.text)
             for each in parts
         ):
-            return  # nor does a filter part them
+            return  # a filter does not separate them
         some = triples(with_paths="path" in kinds)
         lines = draw(st.lists(some, min_size=1, max_size=3))
         window = draw(st.none() | st.integers(0, windows - 1)) if windows else None
@@ -410,7 +410,7 @@ def questions(
         scopes=some_scopes,
         streams=some_streams,
         graphs=draw(some_graphs) if "graph" in kinds else (),
-        # Merged with a window, they make another algebra of a C-SPARQL query.
+        # Merged with a window, they change the algebra of a C-SPARQL query.
         default=() if dialect == "common" else draw(st.just(()) | some_graphs),
     )
 

@@ -1,4 +1,4 @@
-"""Queries see what a schema derives (N1): by any reasoner, reduced or not, and no more than that."""
+"""Queries see exactly the consequences of a schema (N1), by any reasoner, reduced or not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quadweir.algebra.dataset import Dataset
 from quadweir.commands.why import Reasons
 from quadweir.entailment.close import close, refuse_transitive, static_closure
 from quadweir.entailment.needs import needs_of
-from quadweir.entailment.schema import Kind, Schema
+from quadweir.entailment.schema import AxiomKind, Schema
 from quadweir.entailment.table import Table
 from quadweir.errors import UnsupportedError
 from quadweir.kernel.shard import Shard
@@ -37,7 +37,7 @@ def test_what_follows_is_what_an_independent_reasoner_derives(schema: Schema, se
     assert Reasoner(schema)(triples, False) == expected
 
 
-@given(schema=schemas(kinds=[*RULES, Kind.TRANSITIVE]), seed=st.integers(0, 2**32))
+@given(schema=schemas(kinds=[*RULES, AxiomKind.TRANSITIVE]), seed=st.integers(0, 2**32))
 def test_the_table_gives_what_rule_after_rule_gives(schema: Schema, seed: int) -> None:
     triples = all_triples(seed)
     # One triple at a time, as in a stream.
@@ -67,7 +67,7 @@ def by_the_kernel(
 def check(
     data: st.DataObject, dialect: str, kinds: frozenset[str], feed: Feed, static: list[Quad]
 ) -> None:
-    schema = data.draw(schemas(kinds=[*RULES, Kind.TRANSITIVE]))
+    schema = data.draw(schemas(kinds=[*RULES, AxiomKind.TRANSITIVE]))
     text = typed_text(data.draw(dense_questions(dialect, kinds=kinds)).text(dialect))
     feed, static = typed_feed(feed), list(map(typed, static))
     query = parse(text, dialect=dialect, allow=ALLOW)
@@ -131,9 +131,11 @@ def test_what_an_answer_rests_on_is_there(
     answers = Oracle(query, static=static, entail=Reasoner(schema)).answers(feed)
     reasons = Reasons(query, feed, static, schema)
     for answer in answers[:20]:
-        told = reasons.of(answer)
-        assert told or "GRAPH" in text  # that a window has a graph rests on no triple
-        assert all(part.get("elements") or part.get("static") for part in told)
-        # Nothing rests on what comes later.
-        for part in told:
+        explanation = reasons.of(answer)
+        assert (
+            explanation or "GRAPH" in text
+        )  # the existence of a window's graph rests on no triple
+        assert all(part.get("elements") or part.get("static") for part in explanation)
+        # No answer rests on later elements.
+        for part in explanation:
             assert all(each["time"] <= answer.t for each in part.get("elements", ()))

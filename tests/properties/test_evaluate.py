@@ -61,8 +61,8 @@ bodies = st.lists(
 def test_the_evaluator_agrees_with_the_oracle(
     body: str, tail: str, quads: list[Quad], feed: list[Element], content: Content
 ) -> None:
-    # The oracle's engine lets a path of no steps start at nodes of the graph only, and takes a
-    # named graph that is not there now for empty, now for absent: so all are there.
+    # The oracle's engine lets a path of no steps start at nodes of the graph only, and treats a
+    # missing named graph sometimes as empty, sometimes as absent. So all graphs exist.
     quads = [*quads, *all_nodes]
     body = body.replace(":p*", ":p+").replace(":q?", ":q")
     text = (

@@ -1,4 +1,4 @@
-"""Broken queries: whatever is thrown at the parser, only our own errors come out."""
+"""Broken queries: for any text, the parser raises only our own errors."""
 
 from __future__ import annotations
 

@@ -65,7 +65,8 @@ def test_the_oracle_agrees_with_our_evaluator(
 def test_what_comes_and_what_goes_adds_up(
     data: st.DataObject, feed: Feed, static: list[Quad]
 ) -> None:
-    """ISTREAM minus DSTREAM up to a report is RSTREAM at that report, whatever is compared."""
+    """ISTREAM minus DSTREAM up to a report is RSTREAM at that report, for solutions and
+    derivations."""
     question = data.draw(dense_questions("cqels", kinds=EVERYTHING | {"times"}))
     text = question.text("cqels")
     query = parse(text, dialect="cqels", allow=ALLOW)
@@ -91,7 +92,7 @@ def test_any_order_of_arrival_within_the_delay_gives_the_same_answers(
 ) -> None:
     text = data.draw(dense_questions("rspql", slices=True)).text("rspql")
     query = parse(text, dialect="rspql", allow=ALLOW)
-    # Held up by less than the delay, an element is overtaken only by those it is not late for.
+    # An element that is delayed by less than the allowed delay is not late.
     late_by = data.draw(st.lists(st.integers(0, delay - 1), min_size=len(feed), max_size=len(feed)))
     pairs = zip(feed, late_by, strict=True)
     arrived = [each for each, _ in sorted(pairs, key=lambda pair: pair[0].event_time + pair[1])]

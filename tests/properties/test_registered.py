@@ -94,7 +94,7 @@ def questions(draw: st.DrawFn) -> Question:
 
 
 @given(data=st.data(), question=questions(), feed=feeds(), static=static_data())
-def test_registered_functions_incremental_anew_and_in_the_oracle(
+def test_registered_functions_incremental_recomputed_and_in_the_oracle(
     data: st.DataObject, question: Question, feed: Feed, static: list[Quad]
 ) -> None:
     query = parse(question.text("cqels"), dialect="cqels")

@@ -41,7 +41,7 @@ def test_the_dialect_of_a_windowed_query_is_detected(question: Question) -> None
 
 
 def alike(query: ContinuousQuery) -> ContinuousQuery:
-    """Take away what the dialects differ in by design: names, content, report, output."""
+    """Remove the intended differences of the dialects: names, content, report, output."""
     names = {window.name: IRI(f"urn:w{n}") for n, window in enumerate(query.windows)}
 
     def rename(node: Node) -> Node:

@@ -41,7 +41,7 @@ quads = st.one_of(
     st.builds(Quad, resources, st.just(REIFIES), triple_terms),
     st.builds(Quad, resources, links, triple_terms),
 )
-# A triple, what reifies it, and what is said of that.
+# A triple, its reifier, and statements about the reifier.
 annotated = st.builds(
     lambda quad, name, said: [
         quad,

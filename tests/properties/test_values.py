@@ -130,10 +130,12 @@ def test_numbers_add_up_to_the_same(operator: str, left: Literal, right: Literal
     a, b = values.value_of(left), values.value_of(right)
     one, other = literals.read(left), literals.read(right)
     if not isinstance(a, values.Number) or not isinstance(b, values.Number):
-        assert not isinstance(one, literals.Number) or not isinstance(other, literals.Number)
+        assert not isinstance(one, literals.OracleNumber) or not isinstance(
+            other, literals.OracleNumber
+        )
         return
-    assert isinstance(one, literals.Number)
-    assert isinstance(other, literals.Number)
+    assert isinstance(one, literals.OracleNumber)
+    assert isinstance(other, literals.OracleNumber)
     expected = literals.calculate(operator, one, other)
     given_by_engine = found(lambda: values.literal_of(values.arithmetic(operator, a, b)))
     assert given_by_engine == (None if expected is None else literals.spell(expected))

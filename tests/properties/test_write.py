@@ -1,4 +1,5 @@
-"""What is written reads back: in its own dialect as the same tree, in another with the same answers."""
+"""Written queries can be read back: in their own dialect as the same tree, in another with the same
+answers."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def test_a_plain_query_written_in_any_dialect_is_the_same_tree(data: st.DataObje
         assert replace(same_names(again), output=query.output) == same_names(query)
 
 
-# What changes the windows or the pattern, so that answers at the same instants differ.
+# Changes of the windows or the pattern, which change answers at the same instants.
 DEEP = {"merged-default-graph", "step", "count-unit", "unused-window", "window-variable"}
 
 
@@ -48,7 +49,7 @@ DEEP = {"merged-default-graph", "step", "count-unit", "unused-window", "window-v
 @pytest.mark.parametrize("target", TARGETS)
 @settings(
     max_examples=settings().max_examples // 3,
-    # Many windows of SPARQLStream have no words in C-SPARQL.
+    # C-SPARQL cannot express many windows of SPARQLStream.
     suppress_health_check=[HealthCheck.filter_too_much],
 )
 @given(data=st.data(), feed=feeds(), static=static_data())
@@ -65,7 +66,7 @@ def test_a_translation_answers_alike_but_for_what_it_warns_of(
     lost = {warning.aspect for warning in written.warnings}
     assume(not lost & DEEP)
     again = parse(written.text, dialect=target, allow=ALLOW)
-    # Put back what the warnings say was lost, and nothing else.
+    # Restore exactly the parts that the warnings name as lost.
     content = {window.stream: window.content for window in query.windows}
     if "content" in lost:
         windows = tuple(replace(w, content=content[w.stream]) for w in again.windows)

@@ -1,4 +1,4 @@
-"""The benchmark of latency measures what it says: every record, once, through both ways."""
+"""The latency benchmark measures every record once, in both modes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces of the report on Spark: answers checked, throughput measured, peers beside."""
+"""Pieces of the report on Spark: answers checked, throughput measured, peers compared."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from quadweir.bench import beside, method, speed, workloads
+from quadweir.bench import method, peer_comparison, speed, workloads
 from quadweir.bench.suite import Workbench
 
 pytestmark = pytest.mark.spark
@@ -52,7 +52,7 @@ def test_a_query_is_measured_on_the_live_path(
 
 def test_peers_answer_the_same(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workloads, "LARGE", replace(workloads.SMALL, first_user=900))
-    found = work(beside.peers(EFFORT), "Q5", bench)
+    found = work(peer_comparison.peers(EFFORT), "Q5", bench)
     assert [(row["peer"], row["dialect"]) for row in found] == [
         ("Quadweir", "cqels"),
         ("Spark SQL by hand", "cqels"),

@@ -1,4 +1,4 @@
-"""Conditions as Spark columns say what SPARQL says, or that they do not know."""
+"""Conditions as Spark columns agree with SPARQL, or report that they cannot decide."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CONDITIONS = (
     "?x = ?y * 1",
     "?x > ?y",
 )
-# Not told by columns, or only in part.
+# Not computed by columns, or only in part.
 OTHERS = ("?x / 2 = 2.5", "?x = 5e0", 'regex(str(?x), "a")', 'lang(?x) = "en"', "?x * ?x * ?x < 9")
 
 
@@ -104,10 +104,12 @@ def test_columns_agree_with_the_evaluator(spark: SparkSession) -> None:
         is_known = F.expr("false") if verdict is None else verdict.known
         columns += [F.expr("true") if may is None else may, is_known]
         asked.append(condition)
-    told = frame.select(*(each.alias(str(place)) for place, each in enumerate(columns))).collect()
+    rows_found = frame.select(
+        *(each.alias(str(place)) for place, each in enumerate(columns))
+    ).collect()
     context = default_context()
     wrong, sure = [], 0
-    for (x, y), row in zip(pairs, told, strict=True):
+    for (x, y), row in zip(pairs, rows_found, strict=True):
         for place, (text, condition) in enumerate(zip(texts, asked, strict=True)):
             found = holds(condition, {Variable("x"): x, Variable("y"): y}, context, no_exists)
             may, is_known = row[2 * place], row[2 * place + 1]
@@ -130,7 +132,7 @@ def test_of_times_those_go_on_that_are_the_earliest_or_latest_so_far(spark: Spar
     kept = frame.where(is_edge(spark, F.col("number"), F.col("time"), numbers=2))
     # What is the earliest so far is not noted as the latest: then another 5 goes on, once.
     expected = [(0, 5), (1, 5), (0, 5), (0, 6), (1, 4), (0, -3), (1, 5), (0, 9)]
-    # A task begins anew, also when the same plan runs again.
+    # Each task starts from the beginning, also when the same plan runs again.
     for _ in range(2):
         assert [tuple(row) for row in kept.collect()] == expected
     apart = spark.range(0, 8, numPartitions=4).where(

@@ -54,7 +54,7 @@ def test_a_recording_ends_up_in_files_every_reading_once(spark, tmp_path):
     assert summary.complete
     assert summary.bad_records == 1
     assert summary.latest.count("\n") == 4
-    # Nothing crawls in the first minutes: the query ran all the same.
+    # Nothing crawls in the first minutes, but the query ran.
     assert (tmp_path / "query-checkpoint" / "commits" / "0").is_file()
     assert summary.answers == 0
     assert len(list(pyoxigraph.parse(summary.latest, format=pyoxigraph.RdfFormat.N_TRIPLES))) == 5

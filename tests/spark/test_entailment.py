@@ -1,4 +1,4 @@
-"""Queries on Spark see what a schema derives, as the oracle does with a reasoner of its own."""
+"""Queries on Spark see the consequences of a schema, as the oracle does with its own reasoner."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from quadweir import Engine, rows
 from quadweir.algebra.dataset import Dataset
 from quadweir.entailment.needs import needs_of
-from quadweir.entailment.schema import TYPE, Axiom, Kind, Schema
+from quadweir.entailment.schema import TYPE, Axiom, AxiomKind, Schema
 from quadweir.entailment.table import Table
 from quadweir.optimize import optimize
 from quadweir.plan.query import plan_query
@@ -38,22 +38,24 @@ EXAMPLE = Path(__file__).parents[2] / "examples/socialmedia"
 def some_schema(seed: int) -> Schema:
     """Every rule, cycles, overlapping ways to the same triple; once also for rdf:type itself."""
     dice = random.Random(seed)
-    axioms = [Axiom(Kind.SUBCLASS, dice.choice(CLASSES), dice.choice(CLASSES)) for _ in range(6)]
+    axioms = [
+        Axiom(AxiomKind.SUBCLASS, dice.choice(CLASSES), dice.choice(CLASSES)) for _ in range(6)
+    ]
     axioms += [
         Axiom(kind, dice.choice(PROPERTIES), dice.choice(ends))
         for kind, ends in (
-            (Kind.DOMAIN, CLASSES),
-            (Kind.RANGE, CLASSES),
-            (Kind.SUBPROPERTY, PROPERTIES),
-            (Kind.INVERSE, PROPERTIES),
+            (AxiomKind.DOMAIN, CLASSES),
+            (AxiomKind.RANGE, CLASSES),
+            (AxiomKind.SUBPROPERTY, PROPERTIES),
+            (AxiomKind.INVERSE, PROPERTIES),
         )
         for _ in range(3)
     ]
-    axioms += [Axiom(Kind.SYMMETRIC, PROPERTIES[0], PROPERTIES[0])]
+    axioms += [Axiom(AxiomKind.SYMMETRIC, PROPERTIES[0], PROPERTIES[0])]
     if seed % 2:
         axioms += [
-            Axiom(Kind.SUBPROPERTY, PROPERTIES[4], TYPE),
-            Axiom(Kind.INVERSE, IRI("urn:hasInstance"), TYPE),
+            Axiom(AxiomKind.SUBPROPERTY, PROPERTIES[4], TYPE),
+            Axiom(AxiomKind.INVERSE, IRI("urn:hasInstance"), TYPE),
         ]
     return Schema.of(axioms)
 
@@ -123,7 +125,7 @@ def test_entailment_is_columns_alone(spark: SparkSession) -> None:
 
 def test_a_class_with_many_below_it_is_looked_up_in_one_set(spark: SparkSession) -> None:
     below = [IRI(f"urn:ü{number}") for number in range(100)]
-    schema = Schema.of(Axiom(Kind.SUBCLASS, one, CLASSES[0]) for one in below)
+    schema = Schema.of(Axiom(AxiomKind.SUBCLASS, one, CLASSES[0]) for one in below)
     types = [below[3], CLASSES[1], below[99], CLASSES[0], Literal("l")]
     feed = [
         Element(STREAM, 1000 + n, n, (Quad(IRI("urn:a"), TYPE, one),))

@@ -7,10 +7,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from quadweir.errors import MappingError
-from quadweir.mapping.functions import FUNCTIONS, Kind, Output, Parameter, Registry, register
+from quadweir.mapping.functions import (
+    FUNCTIONS,
+    Kind,
+    MappingFunctions,
+    Output,
+    Parameter,
+    register,
+)
 from quadweir.mapping.functions.columns import BUILDERS
 from quadweir.mapping.functions.compile import (
-    Values,
+    CompiledValues,
     compile_condition,
     compile_function,
     uses_python,
@@ -34,10 +41,10 @@ pytestmark = pytest.mark.spark
 MANY = {"list", "empty"}
 
 
-def resolve(term: TermMap) -> Values:
+def resolve(term: TermMap) -> CompiledValues:
     assert isinstance(term.expression, Reference)
     name = term.expression.reference
-    return Values(F.col(name), name in MANY)
+    return CompiledValues(F.col(name), name in MANY)
 
 
 def ref(name: str) -> TermMap:
@@ -59,7 +66,7 @@ V, V2 = GREL.valueParam, GREL.valueParameter2
 ARRAY, SEP = GREL.p_array_a, GREL.p_string_sep
 LIST = ref("list")
 
-# What is called, and what should come out: a string, a list, or None for no term.
+# Calls and their results: a string, a list, or None for no term.
 CASES = [
     (call(GREL.toUpperCase, (V, "straße é")), "STRASSE É"),
     (call(GREL.toLowerCase, (V, "ABC")), "abc"),
@@ -309,7 +316,7 @@ def test_users_functions_run_on_values_lists_and_combinations(record) -> None:
 
 
 def test_a_users_function_that_raises_is_a_problem_of_the_record(record) -> None:
-    registry = Registry()
+    registry = MappingFunctions()
     register("urn:f:bad", lambda s: 1 / 0, ["urn:f:s"], registry=registry)
     register(
         "urn:f:int", lambda n: n, [Parameter("n", ("urn:f:n",), Kind.INTEGER)], registry=registry
@@ -336,7 +343,7 @@ def test_calls_of_python_functions_are_found() -> None:
 
 BAD = ref("bad")
 FIND = (GREL.string_find, GREL.string_match)
-# Calls with an argument that is there but cannot be used, and what the dead letter says.
+# Calls with an unusable argument, and the reason in the dead letter.
 FAULTS = [
     *((call(name, (V, "a"), (GREL.param_regex, BAD)), "'(((' is not a regular") for name in FIND),
     *((call(name, (V, LIST), (GREL.param_regex, BAD)), "'(((' is not a regular") for name in FIND),
@@ -384,7 +391,7 @@ FAULTS = [
         )
     ),
 ]
-# Calls without a result that are no fault of the record.
+# Calls without a result that do not make the record bad.
 NO_FAULTS = [
     call(GREL.math_floor, (GREL.p_dec_n, ref("absent"))),
     call(GREL.string_find, (V, ref("absent")), (GREL.param_regex, BAD)),

@@ -1,4 +1,4 @@
-"""`quadweir map` as it is typed: every option, and input that means harm."""
+"""`quadweir map` on the command line: every option, and hostile input."""
 
 from __future__ import annotations
 

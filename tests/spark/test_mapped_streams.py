@@ -1,4 +1,4 @@
-"""What a mapping makes of records as a stream that a query reads: times, elements, every sink."""
+"""A mapping's output as a stream for a query: times, elements, every sink."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from quadweir import Engine, rows
 from quadweir.cli import main
 from quadweir.commands.maplive import LiveOptions, begin
 from quadweir.errors import UnsupportedError, UsageError
-from quadweir.mapping.elements import Elements
+from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders
 from quadweir.mapping.read import parse_mapping
 from quadweir.runtime.mappings.live import start_realtime
@@ -58,7 +58,7 @@ def mapping_text(source: str, *, formulation: str = "JSONPath", graph: str = "",
 
 
 def said(elements: Iterator[Element]) -> list[tuple[int, frozenset[str]]]:
-    """The times of elements and what they say, whatever their graph's name."""
+    """The times and triples of elements; graph names are ignored."""
     found = [
         (
             each.event_time,
@@ -121,7 +121,7 @@ def folder(tmp_path: Path) -> Path:
     "graph", ["", "; rml:graph <urn:g>", '; rml:graphMap [ rml:template "urn:g{id}" ]']
 )
 def test_a_bounded_run_writes_a_stream_file(call, folder, graph):
-    """Elements stay whole and apart, in whatever graph they are."""
+    """Elements stay complete and separate in any graph."""
     text = mapping_text('"r.csv"', formulation="CSV", graph=graph)
     (folder / "m.ttl").write_text(text)
     out, dead = folder / "out.stream", folder / "dead.jsonl"
@@ -182,7 +182,7 @@ def test_what_has_no_time_is_no_stream(call, folder):
 
 
 def test_pairs_of_two_streams_have_the_later_time(call, folder):
-    """In a run to the end as in one that goes on (`test_stream_joins.py`)."""
+    """The same in a bounded run as in a live one (`test_stream_joins.py`)."""
     (folder / "other.csv").write_text("lane,at\nL,1500\nM,1\n")
     more = LOOKUP.replace('"lanes.csv"', '"other.csv"').replace("{name}", "{at}").rstrip()
     more = (
@@ -342,7 +342,7 @@ def test_real_time_mode_sends_a_message_for_each_element(spark, kafka, folder):
         times={source: "t"},
     )
     mapping = parse_mapping(text)
-    compiled = compile_live(mapping, streams, elements=Elements(lambda _: ""))
+    compiled = compile_live(mapping, streams, elements=ElementRule(lambda _: ""))
     check_realtime(mapping, compiled)
     sink = KafkaSink(kafka.address, topic, LineFormat.TIMED_LINES, name="map")
     every = timedelta(seconds=5)
@@ -362,7 +362,7 @@ def test_real_time_mode_sends_a_message_for_each_element(spark, kafka, folder):
         text.replace("rml:class <urn:C>", "rml:class <urn:C>; rml:graph <urn:g>, rml:defaultGraph")
     )
     with pytest.raises(UnsupportedError, match="several graphs"):
-        check_realtime(graphs, compile_live(graphs, streams, elements=Elements(lambda _: "")))
+        check_realtime(graphs, compile_live(graphs, streams, elements=ElementRule(lambda _: "")))
 
 
 # --- `query --mapping`, and the oracle over all that a query can read ---
@@ -501,7 +501,7 @@ JOINED = f"""{PREFIXES}
 
 
 def test_pairs_of_two_streams_reach_a_live_query(spark, folder):
-    """A pair is an element of its own, at the later of both times."""
+    """A pair is a new element, at the later of both times."""
     (folder / "other").mkdir()
     others = [{"lane": "L", "name": "left", "t": 1500}, {"lane": "M", "name": "middle", "t": 1}]
     (folder / "other" / "1.jsonl").write_text("\n".join(map(json.dumps, others)) + "\n")

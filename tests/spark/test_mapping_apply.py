@@ -146,7 +146,7 @@ def test_iterators(spark: SparkSession, iterator: str, reference: str, expected:
     assert objects(mapping.apply(texts(spark, text))) == expected
 
 
-def test_bad_records_are_told_and_the_others_mapped(spark: SparkSession) -> None:
+def test_bad_records_are_reported_and_the_others_mapped(spark: SparkSession) -> None:
     frame = texts(
         spark, '{"id": 1, "v": "x"}', "{nope", '{"id": 2, "v": [1]}', "  ", None, "[1]", '{"id": 3'
     )

@@ -1,4 +1,4 @@
-"""Files of every kind through a whole run, small and large, sound and broken."""
+"""Files of every kind through a whole run, small and large, valid and broken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quadweir.mapping.compile import compile_mapping
 from quadweir.mapping.files import Folders
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.readfile import read_file
-from quadweir.runtime.mappings.bounded import MappingJob, Outcome, run_bounded
+from quadweir.runtime.mappings.bounded import MappingJob, MappingOutcome, run_bounded
 from quadweir.sinks.rdf_documents import Syntax
 
 if TYPE_CHECKING:
@@ -50,7 +50,9 @@ def template(reference: str) -> str:
     return f'rml:template "http://ex.org/{{{reference}}}"'
 
 
-def run(spark: SparkSession, folder: Path, text: str, **given: object) -> tuple[list[str], Outcome]:
+def run(
+    spark: SparkSession, folder: Path, text: str, **given: object
+) -> tuple[list[str], MappingOutcome]:
     out = io.BytesIO()
     job = MappingJob(folders=Folders(mapping=folder, working=folder), **given)  # type: ignore[arg-type]
     outcome = run_bounded(parse_mapping(text), spark, job, out)
@@ -174,7 +176,7 @@ def test_ten_triples_maps_read_a_file_once(spark: SparkSession, tmp_path: Path) 
     assert outcome.records == 4
 
 
-# -- what untrusted data may try --------------------------------------------------------------
+# -- attacks by untrusted data --------------------------------------------------------------
 
 
 def test_nothing_gets_into_the_output_but_terms(spark: SparkSession, tmp_path: Path) -> None:
@@ -379,7 +381,7 @@ def test_a_join_cuts_each_record_once(spark: SparkSession, tmp_path: Path) -> No
         ),
     )
     plan = compiled.texts()._jdf.queryExecution().optimizedPlan().toString()
-    # Spark asks whether keys are there, and would do so before it has cut the lines.
+    # Spark tests keys for NULL, and would do that before it has split the lines.
     assert plan.count("split(value") == 2
 
 

@@ -117,7 +117,7 @@ def tcp_server() -> Iterator[socket.socket]:
 
 @pytest.fixture
 def ending(spark: SparkSession, kafka: KafkaBroker, tmp_path: Path) -> tuple[str, dict[str, set]]:
-    """A mapping of all that can be read to its end, and what it yields, by triples map."""
+    """A mapping of all bounded sources, and its triples by triples map."""
     for name in ("json", "watched", "replayed"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1.jsonl").write_text("\n".join(JSON[:2]) + "\n")
@@ -278,7 +278,7 @@ def test_targets_get_a_document_a_batch_and_bad_records_their_reason(
     given = options(tmp_path, output=str(tmp_path / "out"), dead_letters=str(tmp_path / "dead"))
     for number, record in enumerate((JSON[0], "{broken", JSON[1])):
         (tmp_path / "in" / f"{number}.jsonl").write_text(record + "\n")
-        # Started anew from its checkpoint each time.
+        # Restarted from its checkpoint each time.
         begun = begin(spark, mapping, given, tmp_path / "cp", {})
         begun.query.processAllAvailable()
         begun.query.stop()
@@ -480,7 +480,7 @@ def test_a_stream_joined_with_a_file(spark: SparkSession, tmp_path: Path) -> Non
     }
     out = tmp_path / "out"
     for number in range(2):
-        # The file beside the stream is mapped once, with the first batch, and not after a restart.
+        # The file next to the stream is mapped once, with the first batch, and not after a restart.
         begun = begin(spark, mapping, options(tmp_path, output=str(out)), tmp_path / "cp", {})
         begun.query.processAllAvailable()
         begun.query.stop()
@@ -488,7 +488,7 @@ def test_a_stream_joined_with_a_file(spark: SparkSession, tmp_path: Path) -> Non
     begun = begin(spark, mapping, options(tmp_path, output=str(out)), tmp_path / "cp", {})
     begun.query.processAllAvailable()
     begun.query.stop()
-    # A record has a blank node of its own, whatever line of whatever file it stands in.
+    # Each record has its own blank node, in any line of any file.
     found = written(out)
     nodes = {line for line in found if line.startswith("_:")}
     assert len(nodes) == 2 and all(line.endswith(' <http://e.org/m/at> "now" .') for line in nodes)

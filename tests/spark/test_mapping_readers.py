@@ -1,4 +1,4 @@
-"""The quick ways to read a file give what the thorough ones give."""
+"""The fast readers of files give the same results as the slow ones."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def mapping(path: str, formulation: str) -> str:
 def run(
     spark: SparkSession, folder: Path, text: str, limit: int
 ) -> tuple[list[str], list[str], str]:
-    """Give the lines, the reasons of dead letters, and how the file was read."""
+    """The lines, the reasons of dead letters, and how the file was read."""
     out, dead = io.BytesIO(), folder / "dead.jsonl"
     dead.unlink(missing_ok=True)
     job = MappingJob(folders=Folders(mapping=folder), driver_characters=limit, dead_letters=dead)
@@ -201,7 +201,7 @@ def test_plain_xml_is_cut_like_any_other(
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<list xmlns="urn:n" k="0"><!-- <list> -->\n'
     records = "\n".join(body.format(number) for number in range(40))
     (tmp_path / "a.xml").write_text(f"{head}{records}\n</list>\n", encoding="utf-8")
-    # Small pieces, so that one begins in every part of a record.
+    # Small pieces, so that pieces begin in every part of a record.
     spark.conf.set("spark.sql.files.maxPartitionBytes", "499")
     spark.conf.set("spark.sql.files.openCostInBytes", "0")
     try:
@@ -236,7 +236,7 @@ SIX_MAPS = """
     ex:source rml:source [ a rml:RelativePathSource; rml:root rml:MappingDirectory;
         rml:path "a.json" ]; rml:referenceFormulation rml:JSONPath; rml:iterator "$" .
     """ + "".join(
-    # Their lines end alike, three from the subject on and one after it.
+    # Their lines have a common end: three from the subject on, and one after it.
     f"""
     ex:{name} rml:logicalSource ex:source;
       rml:subjectMap [ rml:template "http://ex.org/{name}/{{{reference}}}" ];

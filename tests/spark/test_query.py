@@ -14,7 +14,7 @@ from quadweir import Engine, register
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.windowing import ReportOn, Windowing, with_windowing
 from quadweir.algebra.windows import Content
-from quadweir.entailment.schema import Axiom, Kind, Schema
+from quadweir.entailment.schema import Axiom, AxiomKind, Schema
 from quadweir.functions import REGISTERED
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
@@ -136,7 +136,7 @@ def test_W11_graph_in_a_window_matches_the_named_graphs_of_elements(spark, conte
         said = f":x{number % 3} :p :y{number % 2} . :y{number % 2} :q {number % 4} ."
         quads = f"{graph} {{ {said} }} :other {{ :x0 :p :y0 }}" if graph else said
         elements.add(1000 + 7 * number, f"@prefix : <urn:> . {quads}")
-    schema = Schema.of([Axiom(Kind.SUBPROPERTY, IRI("urn:p"), IRI("urn:q"))])
+    schema = Schema.of([Axiom(AxiomKind.SUBPROPERTY, IRI("urn:p"), IRI("urn:q"))])
     over = "PREFIX : <urn:> SELECT {} FROM NAMED WINDOW :w ON :s [RANGE 30ms] WHERE {{ {} }}"
     asked = [
         over.format("?g ?x ?v", "WINDOW :w { GRAPH ?g { ?x :p ?y . ?y :q ?v } }"),

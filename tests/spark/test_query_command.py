@@ -206,9 +206,9 @@ def test_a_query_without_streams_is_answered_once(ask, tmp_path):
 
 
 def test_a_difference_from_the_oracle_is_shown(ask, monkeypatch):
-    from quadweir.testing.oracle import Oracle, Run
+    from quadweir.testing.oracle import Oracle, OracleRun
 
-    monkeypatch.setattr(Oracle, "run", lambda *_: Run())
+    monkeypatch.setattr(Oracle, "run", lambda *_: OracleRun())
     code, _, err = ask(SELECT, "--verify")
     assert code == 1
     assert "unexpected 1 x  1000 + ?o = " in err

@@ -15,7 +15,7 @@ from brokers import until
 from quadweir.cli import main
 from quadweir.runtime.checkpoint import NAME
 from quadweir.testing.answers import answers_from_json
-from quadweir.testing.recorded import Recorded
+from quadweir.testing.recorded import RecordedElements
 from quadweir.testing.sampling import Sampled
 from spark_queries import lines_of
 from visitor import Visitor
@@ -187,5 +187,5 @@ def test_answers_are_explained_while_they_are_given(live, tmp_path) -> None:
     assert [each["time"] for each in now["elements"]] == [3000]
     assert named == {"triple": '<urn:b> <urn:name> "old" .', "static": [{}]}
     # What the windows hold is there for a run that goes on from here.
-    held = Recorded(check / "why").elements().values()
+    held = RecordedElements(check / "why").elements().values()
     assert sorted(each.event_time for each in held) == [1000, 2000, 2000, 3000]

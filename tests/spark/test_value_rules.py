@@ -15,7 +15,7 @@ from quadweir.mapping.model import Mapping
 from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.sources import ValueRules
 from quadweir.mapping.yarrrml import parse_yarrrml
-from quadweir.runtime.mappings.bounded import MappingJob, Outcome, run_bounded
+from quadweir.runtime.mappings.bounded import MappingJob, MappingOutcome, run_bounded
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,7 +92,7 @@ def mapping_text(source: str, formulation: str, iterator: str | None, step: str 
 
 def run(
     spark: SparkSession, folder: Path, mapping: Mapping, **given: Any
-) -> tuple[list[str], Outcome]:
+) -> tuple[list[str], MappingOutcome]:
     out = io.BytesIO()
     job = MappingJob(folders=Folders(mapping=folder, working=folder), **given)
     outcome = run_bounded(mapping, spark, job, out)

@@ -1,4 +1,5 @@
-"""Addresses are read once, strictly, so that no check and client can understand them differently."""
+"""Addresses are parsed once and strictly, so that a check and a client never read them
+differently."""
 
 from pathlib import Path
 from typing import Any

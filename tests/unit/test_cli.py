@@ -1,4 +1,4 @@
-"""How a run of the command line ends, and that help does not pay for what it does not use."""
+"""How a run of the command line ends, and that help is fast."""
 
 import json
 import os

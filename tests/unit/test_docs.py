@@ -1,4 +1,4 @@
-"""Links between pages lead somewhere, lines are short, and the commands that pages show exist."""
+"""Links between pages work, lines are short, and the commands on pages exist."""
 
 import re
 import shlex
@@ -19,7 +19,7 @@ def text_outside_code(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """What a heading is called in a link, by the rule that forges share."""
+    """The anchors of a page's headings, by the common rule of forges."""
     headings = re.findall(r"^#+ (.+)$", text_outside_code(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -36,11 +36,7 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(linked), f"{target}: no such heading"
 
 
-# The figures of a benchmark run, written by `quadweir bench report --markdown`.
-GENERATED = ROOT / "docs" / "benchmarks.md"
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page != GENERATED], ids=name_of)
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_no_line_is_longer_than_120_columns(page):
     lines = page.read_text(encoding="utf-8").splitlines()
     assert [n for n, line in enumerate(lines, start=1) if len(line) > 120] == []
@@ -102,3 +98,9 @@ def check_arguments(arguments: list[str]) -> None:
             return
         rest = [*context._protected_args, *context.args]
         name, command, arguments = command.resolve_command(context, rest)
+
+
+def test_the_glossary_has_each_word_once_in_order():
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    words = [word.lower() for word in re.findall(r"^\| \*\*(.+?)\*\* \|", page, re.MULTILINE)]
+    assert words == sorted(set(words))

@@ -1,4 +1,4 @@
-"""Files, folders and scratch that nobody else on the machine can read or put there first."""
+"""Other users of the machine can neither read our files and folders nor create them first."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_process_started_meanwhile_makes_private_files(tmp_path: Path) -> None
     assert (mode(tmp_path / "file"), mode(tmp_path / "later")) == (0o600, 0o644)
 
 
-def test_the_logging_configuration_is_in_a_private_folder_of_a_name_nobody_knows(
+def test_the_logging_configuration_is_in_a_private_folder_with_a_random_name(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -127,14 +127,15 @@ def test_the_logging_configuration_is_in_a_private_folder_of_a_name_nobody_knows
 def test_processes_that_hold_shards_make_private_files() -> None:
     process = WorkerProcess()
     try:
-        told = Path(f"/proc/{process.number}/status").read_text()
+        proc_status = Path(f"/proc/{process.number}/status").read_text()
     finally:
         process.end()
-    assert re.search(r"^Umask:\s*0077$", told, re.M)
+    assert re.search(r"^Umask:\s*0077$", proc_status, re.M)
 
 
 def test_no_code_names_a_place_in_the_shared_folder_for_temporary_files() -> None:
-    # `mkdtemp`, `mkstemp` and what builds on them make private files under names nobody can guess.
+    # `mkdtemp`, `mkstemp` and what builds on them make private files under names that others cannot
+    # guess.
     named = re.compile(r"gettempdir|tempfile\.mktemp|[\"'f]/(var/)?tmp\b|/dev/shm")
     found = {
         f"{path.relative_to(SOURCES)}: {line.strip()}"

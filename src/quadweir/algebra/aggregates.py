@@ -1,7 +1,7 @@
-"""What COUNT, SUM, MIN, MAX, AVG, SAMPLE and GROUP_CONCAT make of a group.
+"""The values of COUNT, SUM, MIN, MAX, AVG, SAMPLE and GROUP_CONCAT for a group.
 
-This is the plain form of what `kernel.sums`, `kernel.extremes` and `kernel.concatenation` keep up to
-date as rows come and go; `tests/unit/kernel/test_aggregate.py` holds the two together.
+This is the plain form of `kernel.sums`, `kernel.extremes` and `kernel.concatenation`, which update
+aggregates as rows come and go; `tests/unit/kernel/test_aggregate.py` compares the two.
 
 Spec: https://www.w3.org/TR/sparql11-query/#aggregateAlgebra
 """
@@ -37,8 +37,8 @@ def evaluate_aggregate(
 ) -> Term:
     """Compute an aggregate over the solutions of a group.
 
-    COUNT and SAMPLE pass over solutions for which the argument is an error; the others are an
-    error themselves, as the specification has it.
+    COUNT and SAMPLE ignore solutions for which the argument is an error; for the others the whole
+    aggregate is an error, as the specification says.
 
     Raises:
         ExpressionError: the aggregate has no value; its variable stays unbound.

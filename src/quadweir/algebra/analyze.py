@@ -1,4 +1,5 @@
-"""What can be said of a query without running it: scopes, windows, monotonicity, state.
+"""The properties of a query that are known without running it: scopes, windows, monotonicity,
+state.
 
 Nothing here evaluates anything. The oracle, the planner and `quadweir explain` all ask this module,
 so that "monotonic" or "static" means one thing everywhere.
@@ -51,25 +52,25 @@ from quadweir.terms import IRI, Variable
 
 
 def subpatterns(node: Node) -> Iterator[Pattern]:
-    """Walk the patterns of a tree, the whole before its parts, those inside EXISTS included."""
+    """Walk the patterns of a tree, parents first, including those inside EXISTS."""
     return (cast(Pattern, each) for each in walk(node) if isinstance(each, PATTERN_CLASSES))
 
 
 def called_by_iri(query: ContinuousQuery) -> tuple[IRI, ...]:
-    """List the functions that a query calls by IRI, casts included, each once."""
+    """The functions that a query calls by IRI, including casts, each once."""
     calls = (each.function for each in walk(query) if isinstance(each, Call))
     return tuple(dict.fromkeys(name for name in calls if isinstance(name, IRI)))
 
 
 def inputs(pattern: Pattern) -> tuple[Pattern, ...]:
-    """List the patterns that a pattern is made of, those inside its expressions left out."""
+    """The direct parts of a pattern, without those inside its expressions."""
     return tuple(
         cast(Pattern, each) for each in children(pattern) if isinstance(each, PATTERN_CLASSES)
     )
 
 
 def exists_in(pattern: Pattern) -> Iterator[Exists]:
-    """Find the EXISTS in the expressions that stand at a pattern itself."""
+    """The EXISTS in the expressions of a pattern itself, not of its parts."""
     for child in children(pattern):
         if not isinstance(child, PATTERN_CLASSES):
             yield from _exists(child)
@@ -89,7 +90,7 @@ def _exists(node: Node) -> Iterator[Exists]:
 @final
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What a pattern is matched in: the content of windows, of which a WINDOW block may be one.
+    """The data that a pattern matches: the content of windows, or of one WINDOW block.
 
     Without a block, they are those that make up the default graph.
     """
@@ -99,11 +100,11 @@ class _Around:
 
     @staticmethod
     def all_of(query: ContinuousQuery) -> _Around:
-        """What the pattern of a query is matched in."""
+        """The data that the pattern of a query matches."""
         return _Around(frozenset(query.default_graph_windows))
 
     def inside(self, pattern: Pattern, query: ContinuousQuery) -> _Around:
-        """What the parts of a pattern are matched in."""
+        """The data that the parts of a pattern match."""
         match pattern:
             case WindowPattern(window=name):
                 return _Around(frozenset(w.name for w in windows_of(name, query)), True)
@@ -115,12 +116,12 @@ class _Around:
                 return self
 
     def is_named_graph(self, pattern: Pattern) -> bool:
-        """Tell whether a pattern looks into the named graphs of windows (W11)."""
+        """Whether a pattern looks into the named graphs of windows (W11)."""
         return self.is_block and isinstance(pattern, Graph)
 
 
 def windows_read(pattern: Pattern, query: ContinuousQuery) -> frozenset[IRI]:
-    """Name the windows that a pattern reads where it stands outside of any WINDOW and GRAPH."""
+    """The names of the windows that a pattern reads outside of any WINDOW and GRAPH."""
     return frozenset(_windows_read(pattern, query, _Around.all_of(query)))
 
 
@@ -137,7 +138,7 @@ def _windows_read(pattern: Pattern, query: ContinuousQuery, around: _Around) -> 
 def _parts(
     pattern: Pattern, query: ContinuousQuery, around: _Around
 ) -> Iterator[tuple[Pattern, _Around]]:
-    """List the patterns inside a pattern, those of EXISTS included, with what each is matched in."""
+    """The patterns inside a pattern, including those of EXISTS, each with the data it matches."""
     inside = around.inside(pattern, query)
     for exists in exists_in(pattern):
         yield exists.pattern, inside
@@ -146,7 +147,7 @@ def _parts(
 
 
 def windows_with_graphs(query: ContinuousQuery) -> frozenset[IRI]:
-    """Name the windows whose named graphs the query looks into (W11)."""
+    """The names of the windows whose named graphs the query uses (W11)."""
     found: set[IRI] = set()
     waiting = [(query.pattern, _Around.all_of(query))]
     while waiting:
@@ -158,12 +159,12 @@ def windows_with_graphs(query: ContinuousQuery) -> frozenset[IRI]:
 
 
 def is_static(pattern: Pattern, query: ContinuousQuery) -> bool:
-    """Tell whether a pattern outside of any WINDOW reads no window, so that it never changes."""
+    """Whether a pattern outside of any WINDOW reads no window, so that it never changes."""
     return not windows_read(pattern, query) and not _is_volatile(pattern)
 
 
 def static_parts(query: ContinuousQuery) -> tuple[Pattern, ...]:
-    """List the largest parts that read static data and no window; each is evaluated once."""
+    """The largest parts that read static data and no window; each is evaluated once."""
     if not query.windows:
         return (query.pattern,)
     return tuple(_static_parts(query.pattern, query))
@@ -191,7 +192,7 @@ def _reads_data(pattern: Pattern) -> bool:
 
 
 def asks_for_triple_times(node: Node) -> bool:
-    """Tell whether a tree asks for `timestamp(s, p, o)`, whose value rests on all windows.
+    """Whether a tree asks for `timestamp(s, p, o)`, whose value rests on all windows.
 
     It can change while the elements that made a solution stay: when another one brings the same
     triple, or takes it along as it leaves.
@@ -204,7 +205,7 @@ def _is_triple_time(node: Node) -> bool:
 
 
 def _at_pattern_asks_for_triple_times(pattern: Pattern) -> bool:
-    """Tell whether it stands in an expression of a pattern itself, not of its parts."""
+    """Whether it is in an expression of the pattern itself, not of its parts."""
     return any(_asks_outside_patterns(child) for child in children(pattern))
 
 
@@ -222,7 +223,7 @@ def _is_volatile(node: Node) -> bool:
 
 
 def is_monotonic(pattern: Pattern, query: ContinuousQuery) -> bool:
-    """Tell whether an element more can only add solutions.
+    """Whether one more element can only add solutions.
 
     OPTIONAL, MINUS and EXISTS whose right side reads no window count as monotonic: what they add
     or take away never changes while the elements of a solution stay.
@@ -251,7 +252,7 @@ def _is_monotonic(pattern: Pattern, query: ContinuousQuery, around: _Around) -> 
 
 
 def compares_derivations(query: ContinuousQuery) -> bool:
-    """Tell whether ISTREAM and DSTREAM compare derivations rather than solutions (A2).
+    """Whether ISTREAM and DSTREAM compare derivations rather than solutions (A2).
 
     They do if all windows that are read are bags, the pattern is monotonic, no value in it
     changes by itself, and every match has elements to name: a path with `*`, `+` or `?` has not,
@@ -268,7 +269,7 @@ def compares_derivations(query: ContinuousQuery) -> bool:
 
 
 def _has_elements(pattern: Pattern, query: ContinuousQuery) -> bool:
-    """Tell whether every match in a window is that of a triple, which elements carry."""
+    """Whether every match in a window is that of a triple, which elements carry."""
     waiting = [(pattern, _Around.all_of(query))]
     while waiting:
         each, around = waiting.pop()
@@ -282,7 +283,7 @@ def _has_elements(pattern: Pattern, query: ContinuousQuery) -> bool:
 
 
 def aggregations(query: ContinuousQuery) -> tuple[Aggregation, ...]:
-    """List the aggregates of a query and of its subqueries."""
+    """The aggregates of a query and of its subqueries."""
     return tuple(
         aggregation
         for each in subpatterns(query.pattern)
@@ -306,7 +307,7 @@ class StateBound:
 
 
 def state_bounds(query: ContinuousQuery) -> tuple[StateBound, ...]:
-    """Say for each window what the query has to remember of its stream."""
+    """For each window, what the query has to remember of its stream."""
     return tuple(_state_bound(window, query) for window in query.windows)
 
 
@@ -318,7 +319,7 @@ def refuse_unbounded(query: ContinuousQuery, *, allowed: frozenset[IRI] = frozen
         allowed: Names of windows, or IRIs of streams, whose state may grow without bound.
 
     Raises:
-        UnboundedStateError: with the place of the first window that is to blame.
+        UnboundedStateError: with the place of the first such window.
     """
     for window, bound in zip(query.windows, state_bounds(query), strict=True):
         if bound.bounded or window.name in allowed or window.stream in allowed:
@@ -327,7 +328,7 @@ def refuse_unbounded(query: ContinuousQuery, *, allowed: frozenset[IRI] = frozen
 
 
 def kept_whole(window: Window, why: str = "") -> UnboundedStateError:
-    """Say of a window that all of its stream would be remembered."""
+    """The error for a window whose whole stream would be remembered."""
     stream = f"?{window.stream.name}" if isinstance(window.stream, Variable) else window.stream
     return UnboundedStateError(
         f"stream {stream} is kept whole by an ALL window",
@@ -377,7 +378,7 @@ def _state_bound(window: Window, query: ContinuousQuery) -> StateBound:
 
 
 def _stateless(query: ContinuousQuery) -> bool:
-    """Tell whether each answer rests on one element alone and is never taken back or compared."""
+    """Whether each answer rests on one element alone and is never retracted or compared."""
     return (
         query.output is OutputOperator.ISTREAM
         and compares_derivations(query)
@@ -386,7 +387,7 @@ def _stateless(query: ContinuousQuery) -> bool:
 
 
 def _counts_only(query: ContinuousQuery) -> bool:
-    """Tell whether the only thing to remember is one row of running totals."""
+    """Whether the only thing to remember is one row of running totals."""
     if len(query.windows) != 1 or asks_for_triple_times(query.pattern):
         return False
     if isinstance(query.form, DescribeForm):
@@ -454,7 +455,7 @@ class Analysis:
 
 
 def analyze(query: ContinuousQuery) -> Analysis:
-    """Say what can be said of a query without running it.
+    """The analysis of a query.
 
     Raises:
         PlanError: if the query names a window that it does not declare.
@@ -486,7 +487,7 @@ def check_windows(query: ContinuousQuery) -> None:
             raise PlanError(
                 f"window {each.window} is not declared",
                 detail="Declared are " + (", ".join(map(str, sorted(declared))) or "none") + ".",
-                hint="Declare it with FROM NAMED WINDOW, or mend its name.",
+                hint="Declare it with FROM NAMED WINDOW, or correct its name.",
                 span=each.span,
             )
         if isinstance(each.window, Variable) and not windows_of(each.window, query):

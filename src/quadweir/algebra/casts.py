@@ -23,7 +23,7 @@ from quadweir.algebra.moments import (
     read_duration,
     read_moment,
 )
-from quadweir.algebra.signatures import Function, Signature, Type
+from quadweir.algebra.signatures import Signature, Type, TypedFunction
 from quadweir.algebra.values import (
     DERIVED_INTEGERS,
     LanguageString,
@@ -191,8 +191,8 @@ def _to_derived(datatype: str, term: Term) -> Literal:
     return Literal(str(integer), IRI(datatype))
 
 
-def _cast(datatype: str, result: Type, meaning: Callable[[Term], object]) -> Function:
-    return Function(IRI(datatype), (Signature((Type.TERM,), result, meaning),))
+def _cast(datatype: str, result: Type, meaning: Callable[[Term], object]) -> TypedFunction:
+    return TypedFunction(IRI(datatype), (Signature((Type.TERM,), result, meaning),))
 
 
 _MOMENT_TYPES: Final = {
@@ -206,7 +206,7 @@ _DURATION_TYPES: Final = {
     DurationKind.YEAR_MONTH: Type.YEAR_MONTH_DURATION,
 }
 
-CASTS: Final[tuple[Function, ...]] = (
+CASTS: Final[tuple[TypedFunction, ...]] = (
     _cast(XSD.string, Type.STRING, to_string),
     _cast(XSD.boolean, Type.BOOLEAN, to_boolean),
     _cast(XSD.decimal, Type.DECIMAL, to_decimal),

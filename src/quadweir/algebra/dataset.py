@@ -112,7 +112,7 @@ def window_graphs(
 
 
 def _source(parts: Iterable[tuple[int, Iterable[Quad]]], content: Content) -> TripleSource:
-    """Gather what elements carry: of each its time and its triples, which count once."""
+    """The time and the triples of each element; a triple counts once in an element."""
     bag: list[Occurrence] = []
     graph: dict[tuple[Term, Term, Term], int] = {}
     for time, quads in parts:
@@ -175,10 +175,10 @@ class Dataset:
         return sum(len(each.occurrences) for each in (self.default, *self.named.values()))
 
     def restricted(self, default: Sequence[IRI], named: Sequence[IRI]) -> Dataset:
-        """Make the dataset of FROM and FROM NAMED out of the graphs there are.
+        """The dataset of FROM and FROM NAMED.
 
         Raises:
-            PlanError: a graph that is named is not there.
+            PlanError: a named graph does not exist.
         """
         for name in (*default, *named):
             if name not in self.named:

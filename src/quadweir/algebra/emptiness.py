@@ -1,4 +1,4 @@
-"""What a pattern needs to have a solution: triples to match, or nothing at all."""
+"""Whether a pattern needs triples to have a solution."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from quadweir.algebra.patterns import (
 
 
 def needs_content(pattern: Pattern, *, inside: bool = False) -> bool:
-    """Tell whether a pattern has no solution while all windows are empty.
+    """Whether a pattern has no solution while all windows are empty.
 
-    `inside` says whether it stands in a window, so that its triple patterns match nothing else. An
+    `inside` says whether it is in a window, so that its triple patterns match nothing else. An
     empty window has no named graph either (W11).
     """
     return _needs(pattern, triples=inside, graphs=inside, windows=True)
 
 
 def needs_triple(pattern: Pattern) -> bool:
-    """Tell whether a pattern has no solution while the graph that it stands in is empty."""
+    """Whether a pattern has no solution while its graph is empty."""
     return _needs(pattern, triples=True, graphs=False, windows=False)
 
 
 def _needs(pattern: Pattern, *, triples: bool, graphs: bool, windows: bool) -> bool:
-    """Tell whether a match is needed: of a triple pattern, in a GRAPH, or in a WINDOW."""
+    """Whether a match is needed: of a triple pattern, in a GRAPH, or in a WINDOW."""
 
     def needed(part: Pattern) -> bool:
         return _needs(part, triples=triples, graphs=graphs, windows=windows)
@@ -86,7 +86,7 @@ def _needs(pattern: Pattern, *, triples: bool, graphs: bool, windows: bool) -> b
 
 
 def is_closure(path: Path) -> bool:
-    """Tell whether a path repeats or skips steps, so that its matches are pairs, not triples."""
+    """Whether a path repeats or skips steps, so that its matches are pairs, not triples."""
     match path:
         case ZeroOrMore() | OneOrMore() | ZeroOrOne():
             return True

@@ -1,8 +1,8 @@
-"""The answers of a query over static data and the contents of its windows, by the letter.
+"""The answers of a query over static data and the contents of its windows, exactly as specified.
 
-One function for each node, bags as lists, nothing clever: this is what the optimiser and the
-incremental kernel are checked against. It looks at one instant only; which elements are in a window
-at that instant is for the caller to say.
+One function for each node, bags as lists, no optimisation: the optimiser and the incremental kernel
+are checked against this module. It evaluates one instant only; the caller decides which elements
+are in a window at that instant.
 
 Spec: https://www.w3.org/TR/sparql11-query/#sparqlAlgebraEval
 """
@@ -78,7 +78,7 @@ from quadweir.algebra.solutions import (
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.values import order_key
 from quadweir.algebra.windows import Content, Window
-from quadweir.algebra.work import Work
+from quadweir.algebra.work import WorkCounter
 from quadweir.errors import UnsupportedError
 from quadweir.terms import IRI, Quad, Resource, Term, Variable
 
@@ -110,7 +110,7 @@ def evaluate(
         query: The query.
         dataset: The static data; FROM and FROM NAMED pick from its named graphs.
         windows: For each declared window the elements in its scope; one that is left out is
-            empty. The elements of a window over a stream variable are told apart by their stream.
+            empty. The elements of a window over a stream variable have their streams.
         context: The report instant and the source of random numbers.
 
     Returns:
@@ -156,17 +156,17 @@ def solve(
     graphs: WindowContents | None = None,
     context: Context | None = None,
 ) -> Bag:
-    """Give the bag of solutions of a query's pattern, whatever its form makes of them.
+    """The bag of solutions of a query's pattern, before its form is applied.
 
-    Unlike `evaluate`, it takes the static data as the query sees it (`static_dataset`): whoever
-    asks again and again picks the graphs once. `graphs` are the elements that the named graphs of
-    windows are made of (W11), where they are not the same as those in `windows`.
+    Unlike `evaluate`, it takes the static data as the query sees it (`static_dataset`), so that
+    repeated calls select the graphs once. `graphs` are the elements of the windows' named graphs
+    (W11), if they differ from those in `windows`.
     """
     return _solve(query, dataset, windows, context, graphs)[1]
 
 
 def static_dataset(query: ContinuousQuery, dataset: Dataset | None) -> Dataset:
-    """Give the static data that a query sees (A1).
+    """The static data that a query sees (A1).
 
     Raises:
         PlanError: FROM names a graph that is not there.
@@ -254,7 +254,7 @@ class _Part:
 @final
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Where a pattern stands: the graph or window it is matched in, and what EXISTS put in.
+    """The context of a pattern: its graph or window, and the values from EXISTS.
 
     `part` is the window whose named graphs GRAPH looks into; None stands for static data.
     """
@@ -283,7 +283,7 @@ class _Evaluator:
         self.context = context
         self.timed = timed
         held = sum(len(elements) for elements in windows.values())
-        self.work = Work(size=data.size() + held)
+        self.work = WorkCounter(size=data.size() + held)
         self._sources: dict[_Part, TripleSource] = {}
         self._named: dict[_Part, Mapping[Resource, TripleSource]] = {}
 
@@ -300,7 +300,9 @@ class _Evaluator:
         return merge_sources(parts)
 
     def described_graph(self) -> TripleSource:
-        """What DESCRIBE looks at: the default graph and what all windows hold, as one graph (A5)."""
+        """The data of DESCRIBE: the default graph and the contents of all windows, as one graph
+        (A5).
+        """
         held = [(self.window(_Part(each, None)), Content.GRAPH) for each in self.query.windows]
         return merge_sources([(self.default_graph(), Content.GRAPH), *held])
 
@@ -321,7 +323,7 @@ class _Evaluator:
         return self._named[part]
 
     def window_parts(self, window: Window) -> Iterator[tuple[_Part, Solution]]:
-        """What a window pattern looks at, with the stream variable's value."""
+        """The data of a window pattern, with the stream variable's value."""
         if isinstance(window.stream, IRI):
             yield _Part(window, None), {}
             return
@@ -593,7 +595,7 @@ class _Evaluator:
                 return order_key(None)
 
         def spelling(solution: Solution) -> tuple[str, ...]:
-            # No term is spelt as the empty text, so what is unbound comes first.
+            # No term is spelt as the empty text, so unbound comes first.
             return tuple(str(solution[each]) if each in solution else "" for each in ties)
 
         ordered = sorted(bag, key=spelling)

@@ -114,7 +114,7 @@ class Negate(Node):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class In(Node):
-    """Tell whether the operand equals one of the choices, or none if `negated`.
+    """Whether the operand equals one of the choices, or none if `negated`.
 
     Spec: https://www.w3.org/TR/sparql11-query/#func-in
     """
@@ -173,7 +173,7 @@ class Coalesce(Node):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound(Node):
-    """Tell whether a variable has a value.
+    """Whether a variable has a value.
 
     Spec: https://www.w3.org/TR/sparql11-query/#func-bound
     """
@@ -184,7 +184,7 @@ class Bound(Node):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exists(Node):
-    """Tell whether the pattern has a solution with this solution's values put in; or none.
+    """Whether the pattern has a solution with this solution's values put in; or none.
 
     Spec: https://www.w3.org/TR/sparql11-query/#func-filter-exists
     """
@@ -199,8 +199,8 @@ class AggregateCall(Node):
     """An aggregate over a group; `argument` is None only for COUNT(*).
 
     It stands nowhere but in `Group.aggregates`, hence it is no `Expression`. `separator` is a
-    string for GROUP_CONCAT and None for all others. COUNT(DISTINCT *) tells solutions apart by
-    their visible variables only, since SPARQL's solutions have no blank nodes in them.
+    string for GROUP_CONCAT and None for all others. COUNT(DISTINCT *) compares solutions by their
+    visible variables only, since SPARQL's solutions have no variables for blank nodes.
 
     Spec: https://www.w3.org/TR/sparql11-query/#aggregateAlgebra
     """

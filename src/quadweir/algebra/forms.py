@@ -1,4 +1,4 @@
-"""What CONSTRUCT and DESCRIBE make of a bag of solutions."""
+"""The results of CONSTRUCT and DESCRIBE for a bag of solutions."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def construct(template: tuple[TemplateTriple, ...], bag: Bag, context: Context) 
 def describe(
     targets: tuple[IRI | Variable, ...], bag: Bag, graph: TripleSource
 ) -> dict[Resource, frozenset[Quad]]:
-    """Give the concise bounded description of each target: the triples it is the subject of.
+    """The concise bounded description of each target: the triples it is the subject of.
 
-    A blank node that such a triple leads to is described along with it, since nobody could ask
-    for it by name. A resource that nothing is said about is left out.
+    A blank node that such a triple leads to is described too, since a query cannot name it. A
+    resource without triples is left out.
 
     Spec: https://www.w3.org/submissions/2005/SUBM-CBD-20050603/
     """

@@ -38,9 +38,9 @@ from quadweir.algebra.registered import registered
 from quadweir.algebra.signatures import (
     Context,
     Determinism,
-    Function,
     Signature,
     Type,
+    TypedFunction,
 )
 from quadweir.algebra.values import (
     EXACT,
@@ -305,15 +305,15 @@ _INTEGER, _NUMERIC, _DECIMAL = Type.INTEGER, Type.NUMERIC, Type.DECIMAL
 _DURATION = Type.DURATION
 
 
-def _date_parts() -> list[Function]:
+def _date_parts() -> list[TypedFunction]:
     # SPARQL asks for dateTime only; XPath has the same functions for dates and times.
     date, time = (Type.DATE_TIME, Type.DATE), (Type.DATE_TIME, Type.TIME)
     zoned = (Type.DATE_TIME, Type.DATE, Type.TIME)
 
     def over(
         name: str, kinds: tuple[Type, ...], result: Type, meaning: Callable[..., Any]
-    ) -> Function:
-        return Function(name, tuple(Signature((kind,), result, meaning) for kind in kinds))
+    ) -> TypedFunction:
+        return TypedFunction(name, tuple(Signature((kind,), result, meaning) for kind in kinds))
 
     return [
         over("YEAR", date, _INTEGER, lambda moment: moment.year),
@@ -346,7 +346,7 @@ def _moment_arithmetic(operator: str) -> tuple[Signature, ...]:
     )
 
 
-def _operators() -> list[Function]:
+def _operators() -> list[TypedFunction]:
     numbers = {
         operator: Signature(
             (_NUMERIC, _NUMERIC),
@@ -358,17 +358,17 @@ def _operators() -> list[Function]:
     }
     two_terms = (_TERM, _TERM)
     return [
-        Function("=", (Signature(two_terms, _BOOLEAN, equal),)),
-        Function("!=", (Signature(two_terms, _BOOLEAN, lambda a, b: not equal(a, b)),)),
-        Function("<", (Signature(two_terms, _BOOLEAN, _less),)),
-        Function(">", (Signature(two_terms, _BOOLEAN, _greater),)),
-        Function("<=", (Signature(two_terms, _BOOLEAN, _at_most),)),
-        Function(">=", (Signature(two_terms, _BOOLEAN, _at_least),)),
-        Function("!", (Signature((Type.TRUTH,), _BOOLEAN, lambda truth: not truth),)),
-        Function("NEGATE", (Signature((_NUMERIC,), _NUMERIC, _negate, promotes=True),)),
-        Function("+", (numbers["+"], *_moment_arithmetic("+"))),
-        Function("-", (numbers["-"], *_moment_arithmetic("-"))),
-        Function(
+        TypedFunction("=", (Signature(two_terms, _BOOLEAN, equal),)),
+        TypedFunction("!=", (Signature(two_terms, _BOOLEAN, lambda a, b: not equal(a, b)),)),
+        TypedFunction("<", (Signature(two_terms, _BOOLEAN, _less),)),
+        TypedFunction(">", (Signature(two_terms, _BOOLEAN, _greater),)),
+        TypedFunction("<=", (Signature(two_terms, _BOOLEAN, _at_most),)),
+        TypedFunction(">=", (Signature(two_terms, _BOOLEAN, _at_least),)),
+        TypedFunction("!", (Signature((Type.TRUTH,), _BOOLEAN, lambda truth: not truth),)),
+        TypedFunction("NEGATE", (Signature((_NUMERIC,), _NUMERIC, _negate, promotes=True),)),
+        TypedFunction("+", (numbers["+"], *_moment_arithmetic("+"))),
+        TypedFunction("-", (numbers["-"], *_moment_arithmetic("-"))),
+        TypedFunction(
             "*",
             (
                 numbers["*"],
@@ -376,7 +376,7 @@ def _operators() -> list[Function]:
                 Signature((_NUMERIC, _DURATION), _DURATION, lambda a, b: _scale_duration(b, a)),
             ),
         ),
-        Function(
+        TypedFunction(
             "/", (numbers["/"], Signature((_DURATION, _NUMERIC), _DURATION, _divide_duration))
         ),
     ]
@@ -384,11 +384,11 @@ def _operators() -> list[Function]:
 
 def _simple(
     name: str, arguments: tuple[Type, ...], result: Type, meaning: Callable[..., Any]
-) -> Function:
-    return Function(name, (Signature(arguments, result, meaning),))
+) -> TypedFunction:
+    return TypedFunction(name, (Signature(arguments, result, meaning),))
 
 
-def _on_terms() -> list[Function]:
+def _on_terms() -> list[TypedFunction]:
     iris = (
         Signature((_IRI,), _IRI, lambda iri: iri),
         Signature((_STRING,), _IRI, _iri),
@@ -408,9 +408,9 @@ def _on_terms() -> list[Function]:
         _simple("STR", (_TERM,), _STRING, _str),
         _simple("LANG", (_LITERAL,), _STRING, lambda literal: literal.language or ""),
         _simple("DATATYPE", (_LITERAL,), _IRI, lambda literal: literal.datatype),
-        Function("IRI", iris),
-        Function("URI", iris),
-        Function(
+        TypedFunction("IRI", iris),
+        TypedFunction("URI", iris),
+        TypedFunction(
             "BNODE",
             (
                 Signature((), Type.BLANK_NODE, _bnode, needs_context=True),
@@ -420,12 +420,12 @@ def _on_terms() -> list[Function]:
         ),
         _simple("STRDT", (_STRING, _IRI), _LITERAL, _strdt),
         _simple("STRLANG", (_STRING, _STRING), _TEXT, _strlang),
-        Function(
+        TypedFunction(
             "UUID",
             (Signature((), _IRI, lambda c: IRI(_uuid(c).urn), needs_context=True),),
             _PER_SOLUTION,
         ),
-        Function(
+        TypedFunction(
             "STRUUID",
             (Signature((), _STRING, lambda c: str(_uuid(c)), needs_context=True),),
             _PER_SOLUTION,
@@ -433,11 +433,11 @@ def _on_terms() -> list[Function]:
     ]
 
 
-def _on_strings() -> list[Function]:
+def _on_strings() -> list[TypedFunction]:
     two_texts = (_TEXT, _TEXT)
     return [
         _simple("STRLEN", (_TEXT,), _INTEGER, lambda text: len(text.lexical)),
-        Function(
+        TypedFunction(
             "SUBSTR",
             (
                 Signature((_TEXT, _INTEGER), _TEXT, _substr),
@@ -452,16 +452,16 @@ def _on_strings() -> list[Function]:
         _simple("STRBEFORE", two_texts, _TEXT, _strbefore),
         _simple("STRAFTER", two_texts, _TEXT, _strafter),
         _simple("ENCODE_FOR_URI", (_TEXT,), _STRING, _encode_for_uri),
-        Function("CONCAT", (Signature((_TEXT,), _TEXT, _concat, variadic=True),)),
+        TypedFunction("CONCAT", (Signature((_TEXT,), _TEXT, _concat, variadic=True),)),
         _simple("LANGMATCHES", (_STRING, _STRING), _BOOLEAN, lang_matches),
-        Function(
+        TypedFunction(
             "REGEX",
             (
                 Signature((_TEXT, _STRING), _BOOLEAN, _regex),
                 Signature((_TEXT, _STRING, _STRING), _BOOLEAN, _regex),
             ),
         ),
-        Function(
+        TypedFunction(
             "REPLACE",
             (
                 Signature((_TEXT, _STRING, _STRING), _TEXT, _replace),
@@ -475,9 +475,9 @@ def _on_strings() -> list[Function]:
     ]
 
 
-def _on_numbers() -> list[Function]:
-    def same_type(name: str, meaning: Callable[..., Any]) -> Function:
-        return Function(name, (Signature((_NUMERIC,), _NUMERIC, meaning, promotes=True),))
+def _on_numbers() -> list[TypedFunction]:
+    def same_type(name: str, meaning: Callable[..., Any]) -> TypedFunction:
+        return TypedFunction(name, (Signature((_NUMERIC,), _NUMERIC, meaning, promotes=True),))
 
     def random_number(context: Context) -> Number:
         return Number(NumberKind.DOUBLE, context.random.random())
@@ -487,15 +487,15 @@ def _on_numbers() -> list[Function]:
         same_type("CEIL", lambda number: _rounded(number, "ceil")),
         same_type("FLOOR", lambda number: _rounded(number, "floor")),
         same_type("ROUND", lambda number: _rounded(number, "round")),
-        Function(
+        TypedFunction(
             "RAND", (Signature((), Type.DOUBLE, random_number, needs_context=True),), _PER_SOLUTION
         ),
     ]
 
 
-def _on_time() -> list[Function]:
+def _on_time() -> list[TypedFunction]:
     return [
-        Function(
+        TypedFunction(
             "NOW",
             (Signature((), Type.DATE_TIME, lambda c: c.now, needs_context=True),),
             _PER_REPORT,
@@ -504,7 +504,7 @@ def _on_time() -> list[Function]:
     ]
 
 
-FUNCTIONS: Final[Mapping[str | IRI, Function]] = MappingProxyType(
+FUNCTIONS: Final[Mapping[str | IRI, TypedFunction]] = MappingProxyType(
     {
         function.name: function
         for function in (
@@ -521,14 +521,14 @@ FUNCTIONS: Final[Mapping[str | IRI, Function]] = MappingProxyType(
 
 # TIMESTAMP looks at the element that bound its variable, not at the variable's value, or at the
 # elements that carry a triple. So it has a type and a determinism but no implementation over terms;
-# whoever holds the elements gives one.
-TIMESTAMP: Final = Function(
+# the caller that holds the elements provides one.
+TIMESTAMP: Final = TypedFunction(
     "TIMESTAMP",
     (Signature((_TERM,), _INTEGER, None), Signature((_TERM, _TERM, _TERM), _INTEGER, None)),
 )
 
 
-def lookup(name: str | IRI) -> Function | None:
+def lookup(name: str | IRI) -> TypedFunction | None:
     """Find a function or operator: in the table, or among those that users registered by IRI.
 
     >>> lookup("UCASE").name, lookup(IRI("urn:nobody:knows"))
@@ -541,9 +541,9 @@ def lookup(name: str | IRI) -> Function | None:
 
 
 def is_volatile(name: str | IRI) -> bool:
-    """Tell whether a function's value may change although its arguments do not.
+    """Whether a function's value may change although its arguments do not.
 
-    A function that nobody knows is an error each time.
+    An unknown function is always an error.
     """
     found = lookup(name)
     return found is not None and found.determinism is not Determinism.PURE

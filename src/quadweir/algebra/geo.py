@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from quadweir.algebra.moments import ExpressionError
-from quadweir.algebra.signatures import Function, Signature, Type
+from quadweir.algebra.signatures import Signature, Type, TypedFunction
 from quadweir.algebra.values import Number, NumberKind
 from quadweir.terms import IRI, Literal, Term
 from quadweir.vocab import Namespace
@@ -58,7 +58,7 @@ _RELATIONS: Final = (
 
 
 def is_missing(name: IRI) -> bool:
-    """Tell whether a function is one of these and cannot run, for want of shapely."""
+    """Whether a function is one of these and cannot run, because shapely is missing."""
     return name in NAMES and not _has_shapely()
 
 
@@ -127,7 +127,7 @@ def _distance(first: Term, second: Term, unit: IRI) -> Number:
 
 
 def _metres(one: BaseGeometry, other: BaseGeometry) -> float:
-    """The length of the way over the globe between the nearest points.
+    """The distance on the globe between the nearest points.
 
     Which points are nearest is decided on a map that keeps lengths near the two shapes.
     """
@@ -162,8 +162,8 @@ def _haversine(longitude: float, latitude: float, to_longitude: float, to_latitu
 
 def _named(
     name: str, arguments: tuple[Type, ...], result: Type, code: Callable[..., Any]
-) -> Function:
-    return Function(IRI(GEOF[name]), (Signature(arguments, result, code),))
+) -> TypedFunction:
+    return TypedFunction(IRI(GEOF[name]), (Signature(arguments, result, code),))
 
 
 FUNCTIONS: Final = (

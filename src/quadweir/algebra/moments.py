@@ -394,7 +394,7 @@ _REFERENCES: Final = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
 
 
 def duration_lengths(duration: Duration) -> tuple[int, ...]:
-    """Give the attoseconds that a duration takes from each of XML Schema's four reference months.
+    """The attoseconds that a duration takes from each of XML Schema's four reference months.
 
     >>> [length // _DAY for length in duration_lengths(Duration(DurationKind.DURATION, months=1))]
     [30, 28, 31, 31]

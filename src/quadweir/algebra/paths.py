@@ -24,7 +24,7 @@ from quadweir.algebra.patterns import (
     ZeroOrMore,
     ZeroOrOne,
 )
-from quadweir.algebra.work import Work
+from quadweir.algebra.work import WorkCounter
 from quadweir.terms import Term
 
 Pair: TypeAlias = tuple[Term, Term]
@@ -37,9 +37,9 @@ def connected(
     path: Path,
     start: Term | None,
     end: Term | None,
-    work: Work | None = None,
+    work: WorkCounter | None = None,
 ) -> Iterator[Pair]:
-    """Give the pairs of nodes that the path connects; None for an end that is not fixed.
+    """The pairs of nodes that the path connects; None for an end that is not fixed.
 
     A fixed end is a term of the pattern: a path of no steps has it even if the graph has not.
 
@@ -53,7 +53,7 @@ def connected(
     Raises:
         LimitError: that is more work than the limit allows.
     """
-    work = work if work is not None else Work(size=len(source.occurrences))
+    work = work if work is not None else WorkCounter(size=len(source.occurrences))
     match path:
         case Link() | NegatedSet():
             for pair in _one_step(source, path, start, end):
@@ -95,7 +95,7 @@ def _sequence(
     paths: tuple[Path, ...],
     start: Term | None,
     end: Term | None,
-    work: Work,
+    work: WorkCounter,
 ) -> Iterator[Pair]:
     if start is None and end is not None:
         # Walk from the end that is known.
@@ -128,7 +128,7 @@ def _once(
     path: ZeroOrOne | ZeroOrMore | OneOrMore,
     start: Term | None,
     end: Term | None,
-    work: Work,
+    work: WorkCounter,
 ) -> Iterator[Pair]:
     """The pairs of a path that gives each of them once."""
     if start is None and end is not None:
@@ -150,17 +150,17 @@ def _once(
 class _Walk:
     """Finds the nodes that paths lead to from a node, each once, and remembers them.
 
-    Without the memory, what is nested n deep would be walked as often as there are nodes, n times
-    over.
+    Without the memory, a path that is nested n deep would take time with the n-th power of the
+    number of nodes.
     """
 
-    def __init__(self, source: TripleSource, work: Work) -> None:
+    def __init__(self, source: TripleSource, work: WorkCounter) -> None:
         self._source = source
         self._work = work
         self._known: dict[tuple[int, Term, bool], dict[Term, None]] = {}
 
     def from_node(self, path: Path, node: Term, *, backward: bool) -> dict[Term, None]:
-        """Give the nodes, in the order they are found."""
+        """The nodes, in the order they are found."""
         key = (id(path), node, backward)
         if key not in self._known:
             found = self._find(path, node, backward)

@@ -19,7 +19,7 @@ HIDDEN_PREFIX: Final = "_:"
 
 
 def is_hidden(variable: Variable) -> bool:
-    """Tell whether a variable stands for a blank node or a helper, and so is never projected.
+    """Whether a variable stands for a blank node or a helper, and so is never projected.
 
     >>> is_hidden(Variable("_:1")), is_hidden(Variable("x"))
     (True, False)
@@ -138,7 +138,7 @@ Path: TypeAlias = (
 
 
 def is_nullable(path: Path) -> bool:
-    """Tell whether a path can have no steps."""
+    """Whether a path can have no steps."""
     match path:
         case ZeroOrMore() | ZeroOrOne():
             return True

@@ -29,7 +29,7 @@ _NAME_START: Final = (
     r"\x{FDF0}-\x{FFFD}\x{10000}-\x{EFFFF}"
 )
 _NAME: Final = _NAME_START + r"\-.0-9\x{B7}\x{300}-\x{36F}\x{203F}-\x{2040}"
-# What a multi-character escape stands for, as the inside of a character class.
+# The meaning of a multi-character escape, as the inside of a character class.
 _CLASSES: Final = {
     "d": r"\p{Nd}",
     "s": r" \t\n\r",
@@ -140,7 +140,7 @@ def compile_regex(pattern: str, flags: str = "") -> Any:
 
 
 def matches(text: str, pattern: str, flags: str = "") -> bool:
-    """Tell whether the pattern matches somewhere in the text.
+    """Whether the pattern matches somewhere in the text.
 
     Spec: https://www.w3.org/TR/sparql11-query/#func-regex
 

@@ -1,7 +1,7 @@
 """Functions that users registered in Python, as functions of the algebra.
 
 `quadweir.functions` holds them, for queries and mappings alike. Here terms become the Python values
-that their parameters ask for, and what they return becomes a term.
+of their parameters, and results become terms.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 from quadweir import functions
 from quadweir.algebra.moments import ExpressionError
-from quadweir.algebra.signatures import Determinism, Function, Signature, Type, term_of
+from quadweir.algebra.signatures import Determinism, Signature, Type, TypedFunction, term_of
 from quadweir.algebra.values import Number, NumberKind, effective_boolean_value, value_of
 from quadweir.functions import REGISTERED, Kind
 from quadweir.terms import IRI, BlankNode, Literal, Term, TripleTerm
 from quadweir.vocab import XSD
 
 
-def registered(iri: IRI) -> Function | None:
-    """Give the function that a user registered under an IRI, if there is one.
+def registered(iri: IRI) -> TypedFunction | None:
+    """The function that a user registered under an IRI, if there is one.
 
     >>> function = functions.register("urn:f:twice", lambda text: text + text)
     >>> from quadweir.algebra.signatures import Context
@@ -34,7 +34,7 @@ def registered(iri: IRI) -> Function | None:
     required = sum(parameter.required for parameter in found.parameters)
     # Parameters that mappings know by their IRIs count as given, as the code has no default.
     fewest = len(found.parameters) if any(each.iris for each in found.parameters) else required
-    return Function(
+    return TypedFunction(
         iri,
         tuple(
             Signature((Type.TERM,) * count, Type.TERM, partial(_call, found, found.code))
@@ -67,7 +67,7 @@ def _on_series(code: Callable[..., Any], values: list[Any]) -> Any:
 
 
 def _value(term: Term, kind: Kind) -> Any:
-    """Turn an argument into what the code asks for; a mapping would hand over the same."""
+    """The Python value of an argument; a mapping would pass the same value."""
     match kind:
         case Kind.INTEGER | Kind.NUMBER:
             number = value_of(term) if isinstance(term, Literal) else None

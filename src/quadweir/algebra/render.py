@@ -1,6 +1,6 @@
 """The one text form of a tree, for `explain`, golden files and fingerprints.
 
-It is complete: `quadweir.algebra.read` makes the same tree of it again. Equal trees have equal
+It is complete: `quadweir.algebra.read` reads the same tree back. Equal trees have equal
 texts, whatever query text they came from. Terms are spelt as in N-Triples, but numbers and booleans
 stand as they are; times are milliseconds.
 """
@@ -220,7 +220,7 @@ def _form(form: QueryForm) -> Form:
 
 
 def window_form(window: Window) -> Form:
-    """Give a window's declaration as a form."""
+    """A window's declaration as a form."""
     parts: list[Form] = [
         "declare",
         term(window.name),
@@ -264,7 +264,7 @@ def _step(scope: TimeScope | PastScope) -> list[Form]:
 
 
 def pattern_form(pattern: Pattern) -> Form:
-    """Give a pattern as a form."""
+    """A pattern as a form."""
     match pattern:
         case BasicPattern(patterns=parts):
             return ["bgp", *map(_triple, parts)]
@@ -328,7 +328,7 @@ def _triple(part: TriplePattern | PathPattern) -> Form:
 
 
 def path_form(path: Path) -> Form:
-    """Give a property path as a form."""
+    """A property path as a form."""
     match path:
         case Link(predicate=predicate):
             return term(predicate)
@@ -355,7 +355,7 @@ def path_form(path: Path) -> Form:
 
 
 def expression_form(expression: Expression) -> Form:
-    """Give an expression as a form."""
+    """An expression as a form."""
     match expression:
         case VariableExpression(variable=variable):
             return term(variable)
@@ -393,7 +393,7 @@ def expression_form(expression: Expression) -> Form:
 
 
 def aggregate_form(call: AggregateCall) -> Form:
-    """Give an aggregate as a form."""
+    """An aggregate as a form."""
     parts: list[Form] = [call.function]
     if call.distinct:
         parts.append("distinct")

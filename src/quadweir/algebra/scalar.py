@@ -104,7 +104,9 @@ def evaluate_expression(
 
 
 def _all_true(parts: tuple[Expression, ...], test: Callable[[Expression], bool]) -> bool:
-    """True if all are; false if one is, even beside an error; else the first error."""
+    """True if all parts are true; false if one is false, even if another is an error; else the
+    first error.
+    """
     failure: ExpressionError | None = None
     for part in parts:
         try:
@@ -138,7 +140,7 @@ def _triple_time(triple: tuple[Term, Term, Term], context: Context) -> Term:
 
 
 def holds(expression: Expression, solution: Solution, context: Context, exists: ExistsTest) -> bool:
-    """Tell whether FILTER keeps a solution: the condition is true, and no error."""
+    """Whether FILTER keeps a solution: the condition is true, and no error."""
     try:
         return effective_boolean_value(evaluate_expression(expression, solution, context, exists))
     except ExpressionError:

@@ -45,7 +45,7 @@ Variables: TypeAlias = frozenset[Variable]
 
 
 def in_scope(pattern: Pattern, query: ContinuousQuery | None = None) -> Variables:
-    """Tell which variables a solution may bind, hidden ones included.
+    """The variables that a solution may bind, including hidden ones.
 
     With the query at hand, the stream variables of its windows are known too.
 
@@ -91,7 +91,7 @@ def in_scope(pattern: Pattern, query: ContinuousQuery | None = None) -> Variable
 
 
 def always_bound(pattern: Pattern, query: ContinuousQuery | None = None) -> Variables:
-    """Tell which variables every solution binds, as far as the pattern's form shows it."""
+    """The variables that every solution binds, by the form of the pattern."""
     match pattern:
         case BasicPattern():
             return in_scope(pattern, query)
@@ -144,7 +144,7 @@ def always_bound(pattern: Pattern, query: ContinuousQuery | None = None) -> Vari
 
 
 def bound_by(condition: Expression) -> Variables:
-    """Tell which variables a condition says to be bound wherever it is true.
+    """The variables that are bound wherever a condition is true.
 
     >>> bound_by(Bound(variable=Variable("x")))
     frozenset({Variable(name='x')})
@@ -164,7 +164,7 @@ def visible(variables: Variables) -> tuple[Variable, ...]:
 
 
 def mentioned(expression: Expression) -> Variables:
-    """Tell which variables an expression names, those inside EXISTS left out."""
+    """The variables of an expression, without those inside EXISTS."""
     return frozenset(_mentioned(expression))
 
 
@@ -198,7 +198,7 @@ def _stream_variables(pattern: WindowPattern, query: ContinuousQuery | None) -> 
 
 
 def windows_of(name: IRI | Variable, query: ContinuousQuery) -> tuple[Window, ...]:
-    """List the windows that `WINDOW name { }` looks at.
+    """The windows of `WINDOW name { }`.
 
     A variable ranges over all windows but those that make up the default graph.
     """

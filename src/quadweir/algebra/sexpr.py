@@ -49,7 +49,7 @@ def layout(form: Form, blocks: Collection[str], indent: int = 0) -> str:
     for index, part in enumerate(form):
         piece = flat(part)
         column = indent + len(text) - text.rfind("\n") - 1
-        # What comes first stays beside the head; from the first block on, everything is below.
+        # Parts before the first block stay on the line of the head; the rest goes below.
         holds_block = _is_block(part, blocks)
         inline = inline and not holds_block and (index == 0 or column + len(piece) < WIDTH)
         if inline:

@@ -1,8 +1,7 @@
-"""What a function takes and gives: types, signatures, determinism, and the context of a call.
+"""The types, signatures and determinism of functions, and the context of a call.
 
-An argument is checked and turned into a Python value by its `Type`; what comes back is spelled as
-a term. So the table's types are not a comment beside the code but what the code runs on, and a
-compiler that trusts them cannot be misled.
+A `Type` checks an argument and turns it into a Python value; the result is spelled as a term. So
+the table's types are not just documentation: the code runs on them, and a compiler can trust them.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class Type(Enum):
         return value
 
     def accepts(self, term: Term) -> bool:
-        """Tell whether a term is of this type.
+        """Whether a term is of this type.
 
         >>> Type.NUMERIC.accepts(Literal("x"))
         False
@@ -147,7 +146,7 @@ class Determinism(Enum):
 
 @dataclass(slots=True)
 class Context:
-    """What a call may know beside its arguments.
+    """The context of a call, in addition to its arguments.
 
     `now` is the report instant, never the machine's clock. `blank_nodes` maps the labels given to
     BNODE to the nodes made for them, and is emptied for every solution. `triple_times` gives, for
@@ -194,7 +193,7 @@ class Signature:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Function:
+class TypedFunction:
     """A named function with its signatures; the first that fits the arguments is meant."""
 
     name: str | IRI
@@ -202,7 +201,7 @@ class Function:
     determinism: Determinism = Determinism.PURE
 
     def result_type(self, arguments: tuple[Type, ...]) -> Type:
-        """The type of the result, as far as the arguments' types tell; `Type.TERM` if they do not.
+        """The type of the result, if the arguments' types determine it; otherwise `Type.TERM`.
 
         >>> from quadweir.algebra.functions import FUNCTIONS
         >>> FUNCTIONS["+"].result_type((Type.INTEGER, Type.DOUBLE))
@@ -257,7 +256,7 @@ _BROADER: Final = {
 
 
 def _may_be(given: Type, wanted: Type) -> bool:
-    """Tell whether a term of type `given` can be of type `wanted`."""
+    """Whether a term of type `given` can be of type `wanted`."""
     if Type.TERM in (given, wanted) or given is wanted:
         return True
     if Type.LITERAL in (given, wanted):

@@ -1,11 +1,11 @@
-"""Bags of solutions, and the ways to put two of them together.
+"""Bags of solutions, and the operators that combine two of them.
 
-A solution maps variables to terms; a variable that is not in it is unbound. A bag is a list: equal
-solutions stand in it as often as they count.
+A solution maps variables to terms; a variable that is not in it is unbound. A bag is a list that
+contains equal solutions as often as they count.
 
-Where a query asks for `timestamp(?x)`, a solution also carries, under a name of its own, the time
-at which each variable was last bound by an element. Such a time never keeps two solutions apart;
-the later one stays.
+If a query calls `timestamp(?x)`, a solution also carries, under a special name, the time at which
+an element last bound each variable. Such a time never makes two solutions incompatible; the later
+one stays.
 
 Spec: https://www.w3.org/TR/sparql11-query/#sparqlAlgebraEval
 """
@@ -25,12 +25,12 @@ _TIME_PREFIX: Final = "_:time of "
 
 
 def time_variable(variable: Variable) -> Variable:
-    """Name the place where a solution keeps the time of a variable."""
+    """The special name under which a solution keeps the time of a variable."""
     return Variable(_TIME_PREFIX + variable.name)
 
 
 def is_time(variable: Variable) -> bool:
-    """Tell whether a variable is such a place."""
+    """Whether a variable is such a special name."""
     return variable.name.startswith(_TIME_PREFIX)
 
 
@@ -40,7 +40,7 @@ def time_term(milliseconds: int) -> Literal:
 
 
 def compatible(left: Solution, right: Solution) -> bool:
-    """Tell whether two solutions agree on every variable that both bind.
+    """Whether two solutions agree on every variable that both bind.
 
     >>> x, y = Variable("x"), Variable("y")
     >>> compatible({x: Literal("a")}, {y: Literal("b")})
@@ -68,11 +68,12 @@ def _milliseconds(time: Term) -> int:
 
 
 Spend: TypeAlias = Callable[[int], None]
-"""Told how many solutions are about to be looked at; stops the evaluation if that is too much."""
+"""Called with the number of solutions that an operator is about to visit; raises if that is too
+much work."""
 
 
 def _partners(bag: Bag, others: Bag, spend: Spend) -> Iterator[tuple[Solution, Iterable[Solution]]]:
-    """Give each solution of `bag` with all those of `others` it is compatible with."""
+    """Each solution of `bag` with all those of `others` it is compatible with."""
     # Variables that are bound everywhere on both sides make a hash join; the rest is checked.
     shared = [variable for variable in _always(bag) & _always(others) if not is_time(variable)]
     buckets: dict[tuple[Term, ...], Bag] = {}

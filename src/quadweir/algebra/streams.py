@@ -14,7 +14,7 @@ from quadweir.algebra.node import Node, require
 
 @final
 class OutputOperator(Enum):
-    """What of a report's solutions goes out (A2).
+    """The output operators: which solutions of a report go out (A2).
 
     Spec: https://streamreasoning.github.io/RSP-QL/RSP_Requirements_Design_Document/
     """
@@ -48,7 +48,7 @@ class Report(Node):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick(Node):
-    """Which instants are looked at at all.
+    """The instants at which a query can report.
 
     Without `every_ms` each instant at which something arrives or expires is one tick, however
     many elements share it (W7). With it (C-SPARQL's COMPUTED EVERY), the query reports at the

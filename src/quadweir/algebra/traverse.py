@@ -36,7 +36,7 @@ def _field_names(kind: type[Node]) -> tuple[str, ...]:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """List the nodes directly below.
+    """The nodes directly below.
 
     >>> from quadweir.algebra.patterns import BasicPattern, Distinct
     >>> children(Distinct(input=BasicPattern()))
@@ -53,7 +53,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Give the node and all below it, parents first, left to right.
+    """The node and all below it, parents first, left to right.
 
     >>> from quadweir.algebra.patterns import BasicPattern, Distinct
     >>> [type(each).__name__ for each in walk(Distinct(input=BasicPattern()))]

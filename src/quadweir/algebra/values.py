@@ -240,24 +240,24 @@ def scientific_text(digits: Decimal) -> str:
 
 
 def read_integer(lexical: str) -> int | None:
-    """Read an integer's lexical form; None if it is none."""
+    """The value of an integer's lexical form; None if it is not valid."""
     return int(lexical) if _INTEGER.fullmatch(lexical) else None
 
 
 def read_decimal(lexical: str) -> Decimal | None:
-    """Read a decimal's lexical form; None if it is none."""
+    """The value of a decimal's lexical form; None if it is not valid."""
     return Decimal(lexical) if _DECIMAL.fullmatch(lexical) else None
 
 
 def read_floating(lexical: str) -> float | None:
-    """Read a float's or double's lexical form; None if it is none."""
+    """The value of a float's or double's lexical form; None if it is not valid."""
     if not _FLOATING.fullmatch(lexical):
         return None
     return float(lexical.replace("INF", "inf"))
 
 
 def read_boolean(lexical: str) -> bool | None:
-    """Read a boolean's lexical form; None if it is none."""
+    """The value of a boolean's lexical form; None if it is not valid."""
     return {"true": True, "1": True, "false": False, "0": False}.get(lexical)
 
 
@@ -369,7 +369,8 @@ def equal(left: Term, right: Term) -> bool:
 
 
 def _equal_triples(left: TripleTerm, right: TripleTerm) -> bool:
-    """Triple terms are equal if all their parts are; one that differs decides even beside an error.
+    """Triple terms are equal if all their parts are; one different part decides, even if another is
+    an error.
 
     Spec: https://www.w3.org/TR/sparql12-query/#func-sameValue
     """
@@ -379,7 +380,7 @@ def _equal_triples(left: TripleTerm, right: TripleTerm) -> bool:
 
 
 def compare(left: Term, right: Term) -> int | None:
-    """SPARQL's `<` and its kin: -1, 0, 1; None where every comparison is false (NaN).
+    """SPARQL's order: -1, 0, 1; None where every comparison is false (NaN).
 
     Terms that have no order between them are an error. Beyond the specification's table, strings
     of one language, durations and parts of dates have an order too.

@@ -1,7 +1,7 @@
-"""What in a query is legal but probably not meant: unknown functions, variables that nothing binds.
+"""Warnings about a legal query: unknown functions, and variables that nothing binds.
 
-SPARQL gives all of it a meaning, an error that nobody sees or an empty column. So it is no reason to
-refuse a query, but one to say something before it runs.
+SPARQL gives these cases a meaning: an error that the user does not see, or an empty column. So the
+query is not refused, but there is a warning before it runs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REGISTER: Final = "Check its IRI, or register it in Python: quadweir.register(i
 @final
 @dataclass(frozen=True, slots=True)
 class QueryWarning:
-    """What in a query is probably not meant as it stands, what to do, and where it stands."""
+    """A warning: the message, a hint, and the place."""
 
     message: str
     hint: str
@@ -51,7 +51,7 @@ class QueryWarning:
 
 
 def warnings_of(query: ContinuousQuery) -> tuple[QueryWarning, ...]:
-    """List what is probably not meant, each thing once.
+    """The warnings of a query, each once.
 
     >>> from quadweir.syntax.read import parse
     >>> for each in warnings_of(parse("SELECT ?woh { ?who <urn:p> ?y }")):
@@ -66,7 +66,7 @@ def warnings_of(query: ContinuousQuery) -> tuple[QueryWarning, ...]:
 
 
 def is_known(function: IRI) -> bool:
-    """Tell whether calls of a function by its IRI can have a value."""
+    """Whether calls of a function by its IRI can have a value."""
     return lookup(function) is not None
 
 

@@ -1,4 +1,4 @@
-"""What a run says of a query's windows beside its text: where they begin, and when they report."""
+"""Options of a run for a query's windows: their start, and when they report."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class ReportOn(StrEnum):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Windowing:
-    """What a run says of all windows of a query.
+    """The options of a run for all windows of a query.
 
     Attributes:
         start_ms: t0 of windows of time with a step (W2); None for 1970.
         full: the first window opens at t0, so that only full windows are reported (W9).
-        report: when to report: at closes, or whenever the content of a window that is still open
-            changes (W10); None for what the dialect says.
+        report: when to report: at closes, or whenever the content of an open window changes (W10);
+        None for the dialect's default.
     """
 
     start_ms: int | None = None
@@ -44,10 +44,10 @@ AS_WRITTEN: Final = Windowing()
 
 
 def with_windowing(query: ContinuousQuery, asked: Windowing) -> ContinuousQuery:
-    """Give the query with these windows and reports, all of them stated in the algebra.
+    """The query with these options in its algebra.
 
     Raises:
-        UsageError: the query has no window that this could be said of.
+        UsageError: an option does not apply to any window of the query.
     """
     start_ms, full, report = asked.start_ms, asked.full, asked.report
     windows = query.windows

@@ -35,10 +35,10 @@ class CountUnit(Enum):
 class TimeScope(Node):
     """The elements with t - range < time <= t (W1).
 
-    With a step, the scope is looked at only at the close instants origin + k * step, k >= 1 (W2);
+    With a step, the scope is evaluated only at the close instants origin + k * step, k >= 1 (W2);
     a tumbling window has a step equal to its range (W3). With `full`, the first window opens at
     the origin, so that the first close is origin + range (W9). With `while_open`, the window that
-    closes next is looked at at every instant, as far as it is filled (W10).
+    closes next is evaluated at every instant, even if it is not full (W10).
 
     Spec: https://streamreasoning.github.io/RSP-QL/RSP_Requirements_Design_Document/
     """
@@ -66,7 +66,7 @@ class TimeScope(Node):
 class CountScope(Node):
     """The last `size` triples or elements up to t, by event time and then position (W4).
 
-    With a step, it is looked at only at every `step`-th one.
+    With a step, it is evaluated only at every `step`-th one.
     """
 
     unit: CountUnit
@@ -114,7 +114,7 @@ Scope: TypeAlias = TimeScope | CountScope | NowScope | AllScope | PastScope
 
 
 def is_stepped(scope: Scope) -> bool:
-    """Tell whether a scope is looked at only at close instants.
+    """Whether a scope is evaluated only at close instants.
 
     >>> is_stepped(TimeScope(range_ms=1000)), is_stepped(TimeScope(range_ms=1000, step_ms=500))
     (False, True)

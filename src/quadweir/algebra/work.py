@@ -1,7 +1,7 @@
 """Limits on the work of one evaluation: queries and data may come from strangers.
 
-A few patterns can have more solutions than a machine can hold. Whatever makes solutions counts
-them and stops with an error that names the operator, before memory runs out.
+A few patterns can have more solutions than a machine can hold. Every operator counts its solutions,
+and stops with an error that names it before memory runs out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST: Final = 10_000_000
 
 # A solution in Python takes as much time and memory as some rows of a kernel operator.
 _SOLUTION: Final = 4
-# How often an evaluation may look at each triple it was given, however many these are.
+# How often an evaluation may visit each of its triples.
 _FOR_EACH: Final = 20
 
 
@@ -40,14 +40,14 @@ def too_much(what: str, most: int, span: Span | None = None) -> LimitError:
 
 
 @final
-class Work:
-    """Counts the solutions that one evaluation in Python looks at.
+class WorkCounter:
+    """Counts the solutions that one evaluation in Python visits.
 
     Args:
         most: The limit; if it is not given, the environment's choice and `size` decide.
         size: How many triples there are. Work that grows with the data alone is not limited.
 
-    >>> work = Work(2)
+    >>> work = WorkCounter(2)
     >>> work.spend(2, "the join gives solutions")
     >>> work.spend(1, "the join gives solutions")
     Traceback (most recent call last):

@@ -1,5 +1,5 @@
 """Workloads and generators come in.
 
-Out go measurements, each beside the baseline it was measured against in the same run.
+Out go measurements, each with the baseline that the same run measured.
 Read `ntriples.py` first: the smallest complete benchmark.
 """

@@ -47,14 +47,14 @@ Ints = NDArray[np.int64]
 @final
 @dataclass(frozen=True)
 class Shop:
-    """What is offered.
+    """The size of the shop.
 
     Attributes:
         branching: how many types there are below one of each level.
         products: how many products there are.
         vendors: how many vendors.
         producers: how many producers.
-        seed: what all is drawn from.
+        seed: the seed of all random numbers.
     """
 
     branching: tuple[int, ...] = SMALL
@@ -121,12 +121,13 @@ class Shop:
         return dice.integers(0, self.sizes[-1], self.products)
 
     def static(self, file: Path, *, triples: int | None = None, producers: bool = True) -> int:
-        """Write the countries of vendors, and producers with theirs, as N-Triples; gives how many.
+        """Write vendors and producers with their countries as N-Triples; return the number of
+        triples.
 
         Args:
-            file: where to.
-            triples: how many there are to be, at least; more vendors make up for what is missing.
-            producers: whether producers are among them.
+            file: the file to write.
+            triples: the least number of triples; vendors are added until it is reached.
+            producers: whether to write producers too.
         """
         names = list(_SHARES)
         shares = np.array(list(_SHARES.values())) / sum(_SHARES.values())
@@ -162,13 +163,13 @@ class Shop:
     def offers(
         self, first: int, count: int, *, closed: bool = False, level: int | None = None
     ) -> pa.Table:
-        """Make statements of offers, each triple an element.
+        """The statements of offers; each triple is an element of its own.
 
         Args:
             first: the number of the first offer.
             count: how many.
-            closed: with the types above each product's own, as reasoning would find them.
-            level: with the type of this level above each product's own in place of it.
+            closed: add all supertypes of each product's type, as reasoning would find them.
+            level: replace each product's type by its supertype of this level.
         """
         numbers = np.arange(first, first + count, dtype=np.int64)
         dice = np.random.default_rng([self.seed, 3, first])
@@ -231,7 +232,7 @@ class Shop:
         closed: bool = False,
         level: int | None = None,
     ) -> int:
-        """Write batches of so many offers, `FILES` files each; gives how many triples in a batch.
+        """Write batches of offers, `FILES` files each; return the number of triples in a batch.
 
         `closed` and `level` are those of `offers`.
         """
@@ -243,7 +244,7 @@ class Shop:
             for part in range(FILES):
                 file = folder / f"{batch:05}-{part}.parquet"
                 pq.write_table(table.slice(part * size, size), file, compression="snappy")
-                # Spark takes files in the order of their times.
+                # Spark reads files in the order of their modification times.
                 at = START // 1000 + batch * FILES + part
                 os.utime(file, (at, at))
             written = table.num_rows
@@ -266,7 +267,7 @@ def _around(before: str, numbers: Ints, after: str) -> pa.Array:
     return pc.binary_join_element_wise(before, pa.array(numbers).cast(pa.string()), after, "")
 
 
-# --- what is asked ------------------------------------------------------------------------------
+# --- queries ------------------------------------------------------------------------------
 
 _PARTS: Final = (
     "?offer voc:product ?product . ?product a <{target}> .",

@@ -1,4 +1,4 @@
-"""Charts as values: lines with bands of spread, groups of bars, boxes.
+"""Charts as data: lines with bands of spread, groups of bars, boxes.
 
 `svg()` draws a chart (`plot.py`), and `table()` gives its figures in words.
 """
@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol, final
 
 _MOST_POINTS: Final = 600
-# What no XML document may contain.
+# Characters that no XML document may contain.
 _FORBIDDEN: Final = re.compile(
     r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )
 
 
 def clean(text: str) -> str:
-    """Replace what no document may contain."""
+    """Replace the characters that no XML document may contain."""
     return _FORBIDDEN.sub("\ufffd", text)
 
 
 class Chart(Protocol):
-    """What a page can show."""
+    """A chart that a page can show."""
 
     @property
     def title(self) -> str: ...
@@ -34,7 +34,7 @@ class Chart(Protocol):
         ...
 
     def table(self) -> tuple[Sequence[str], Sequence[Sequence[str | float | None]]]:
-        """Its figures: the heading and the rows; no rows if there are too many to read."""
+        """The chart's figures: the heading and the rows; no rows if there are too many to read."""
         ...
 
 
@@ -67,7 +67,7 @@ class Series:
 
 
 def ecdf(name: str, values: Iterable[float], *, published: bool = False) -> Series:
-    """Make a series of how large a share of the values is at most x.
+    """The cumulative share: for each x, the share of the values that is at most x.
 
     >>> ecdf("latency", [3, 1, 2, 4]).points
     [(1.0, 0.25), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0)]
@@ -123,7 +123,7 @@ def _visible(series: Series, chart: LineChart) -> list[tuple[float, float]]:
     ]
     if len(points) <= _MOST_POINTS:
         return points
-    # Of each stretch the lowest and the highest point stay, so that no spike is lost.
+    # Each stretch keeps its lowest and its highest point, so that no spike is lost.
     size = math.ceil(2 * len(points) / _MOST_POINTS)
     thinned: list[tuple[float, float]] = []
     for start in range(0, len(points), size):
@@ -192,7 +192,7 @@ class BarChart:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
-    """A distribution: its quartiles, and the ends of its whiskers; None where nobody told."""
+    """A distribution: its quartiles and the ends of its whiskers; None where a value is unknown."""
 
     name: str
     low: float
@@ -250,5 +250,5 @@ def _named(one: Series | Bars | Box) -> str:
 
 
 def standalone(chart: Chart) -> str:
-    """Give a chart as a file of its own."""
+    """The chart as the text of an SVG file."""
     return f"{chart.svg()}\n"

@@ -1,8 +1,8 @@
-"""Continuous queries on Spark: how many triples a second, how soon, and beside what.
+"""Continuous queries on Spark: throughput and latency, compared with plain Spark.
 
-Throughput is measured on the live path with large batches: everything is there, Spark takes a batch
-of it after the other, and the first batches, in which workers start and functions are loaded, do not
-count. Every ratio is of two things measured in one run.
+Throughput is measured on the live path with large batches. All input is there from the start, and
+Spark takes one batch after the other. The first batches do not count, because workers start and
+functions are loaded in them. Both sides of a ratio are measured in one run.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
-from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.live import WARM_BATCHES, Throughput, measure_query
 from quadweir.bench.matching import compare_matching
 from quadweir.bench.measure import machine
-from quadweir.bench.socialstream import STREAM, Network, write_streams
+from quadweir.bench.socialstream import STREAM, SocialNetworkSize, write_streams
 from quadweir.bench.waits import compare_waits
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ _FAST: Final = ("q01", "q02", "q03")
 _LEAST: Final = 300_000
 _LEAST_FAST: Final = 500_000
 _JOIN_HEAVY: Final = ("q04", "q06")
-"""Of the first, half of the matches have to go to every shard; the second has one key throughout."""
+"""The first sends half of its matches to every shard; the second has one key throughout."""
 _WITH_STATIC: Final = "q05"
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Size:
+class QueriesSize:
     """How much is measured.
 
     Attributes:
@@ -60,7 +60,7 @@ class Size:
         triples: triples in a batch.
         users: persons in the static data.
         many_users: persons where static data is large.
-        rounds: how often contenders take turns.
+        rounds: how often each contender runs.
         seconds: how long latency is watched.
     """
 
@@ -72,7 +72,7 @@ class Size:
     seconds: int = 20
 
 
-QUICK: Final = Size(batches=2, triples=100_000, many_users=20_000, rounds=2, seconds=5)
+QUICK: Final = QueriesSize(batches=2, triples=100_000, many_users=20_000, rounds=2, seconds=5)
 
 
 def query_text(name: str) -> str:
@@ -92,7 +92,7 @@ def measure(
     static: Sequence[Path],
     shards: int | None = None,
 ) -> Throughput:
-    """Answer an LSBench query over the streams of a folder and see how fast that goes."""
+    """The throughput of an LSBench query over the streams of a folder."""
     streams = {f"{STREAM}{each}": folder / each for each in SHAPES[name]}
     return measure_query(spark, query_text(name), streams, static=static, shards=shards)
 
@@ -100,23 +100,27 @@ def measure(
 # --- sections -----------------------------------------------------------------------------------
 
 
-def matching(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
-    """Patterns matched and rows handed to shards, beside a filter and a shuffle by hand."""
-    # What a batch costs whatever its size weighs less in a large one, and is watched by `latency`.
+def matching(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
+    """Matching patterns and handing rows to shards, compared with a hand-written filter and
+    shuffle.
+    """
+    # Large batches hide the fixed cost of a batch. `latency` measures that cost.
     for times in (1, size.batches):
         yield from compare_matching(
             spark, folder / str(times), triples=times * size.triples, rounds=size.rounds
         )
 
 
-def latency(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
-    """From an element's arrival to its answer in a file, beside a pass-through of the same rows."""
+def latency(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
+    """From an element's arrival to its answer in a file, compared with a pass-through of the same
+    rows.
+    """
     return compare_waits(spark, folder, size.seconds)
 
 
-def shapes(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
+def shapes(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
     """LSBench's queries over generated streams, in large batches."""
-    network = Network(users=size.users)
+    network = SocialNetworkSize(users=size.users)
     static = folder / "static"
     network.static(folder=static)
     for name, streams in SHAPES.items():
@@ -126,50 +130,52 @@ def shapes(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
         )
         found = measure(spark, name, folder=own, static=[static])
         shutil.rmtree(own)
-        yield Figure(
+        yield Measurement(
             f"{name} input",
             found.triples_per_second,
             "triples/s",
             at_least=_LEAST_FAST if name in _FAST else _LEAST,
-            note=_told(found),
+            note=_described(found),
         )
 
 
-def _told(found: Throughput) -> str:
+def _described(found: Throughput) -> str:
     return (
         f"{found.answers:,} answers, {found.memory_mib:,} MiB, batch {found.batch_ms:,.0f} ms, "
-        f"of which in shards {found.kernel_ms:,.0f} ms"
+        f"in shards {found.kernel_ms:,.0f} ms"
     )
 
 
-def static_data(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figure]:
-    """The same query over few and over many static persons; of many, fewer are friends."""
+def static_data(spark: SparkSession, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
+    """The same query over few and over many static persons; with many, a smaller share are
+    friends.
+    """
     found: dict[int, list[Throughput]] = {}
     counts = {}
     for users in (size.users, size.many_users):
-        network, own = Network(users=users), folder / f"static-{users}"
+        network, own = SocialNetworkSize(users=users), folder / f"static-{users}"
         counts[users] = network.static(folder=own / "static")
         write_streams(
             network,
             SHAPES[_WITH_STATIC],
             own,
-            # Twice as many: they differ among themselves by more than what is to be seen.
+            # Twice as many rounds: runs differ from each other by more than the effect we look for.
             batches=WARM_BATCHES + 2 * size.batches,
             triples=size.triples,
         )
-    # Java goes on compiling, and the later of two would be the faster: so few come before and after many,
-    # and once before all that counts.
+    # Java keeps compiling, which favours the later run. So the small data runs before and after the
+    # large data, and once more before anything counts.
     few = folder / f"static-{size.users}"
     measure(spark, _WITH_STATIC, folder=few, static=[few / "static"])
     for users in (size.users, size.many_users, size.users):
         own = folder / f"static-{users}"
         one = measure(spark, _WITH_STATIC, folder=own, static=[own / "static"])
         found.setdefault(users, []).append(one)
-        yield Figure(
+        yield Measurement(
             f"{_WITH_STATIC} with {users:,} static persons",
             one.triples_per_second,
             "triples/s",
-            note=f"{counts[users]:,} static triples; {_told(one)}",
+            note=f"{counts[users]:,} static triples; {_described(one)}",
         )
         if users == size.many_users:
             shutil.rmtree(own)
@@ -178,17 +184,21 @@ def static_data(spark: SparkSession, size: Size, folder: Path) -> Iterator[Figur
         sum(each.batch_ms for each in found[users]) / len(found[users])
         for users in (size.users, size.many_users)
     )
-    yield Figure(
+    yield Measurement(
         f"{size.many_users:,} / {size.users:,} static persons", fast / slow, "x", at_least=0.8
     )
 
 
-def cores(_spark: SparkSession | None, size: Size, folder: Path) -> Iterator[Figure]:
-    """Join-heavy queries on one core and on two, each in processes of its own."""
+def cores(_spark: SparkSession | None, size: QueriesSize, folder: Path) -> Iterator[Measurement]:
+    """Join-heavy queries on one core and on two, each in its own processes."""
     available = sorted(os.sched_getaffinity(0))
     if len(available) < 2:
         return
-    network, own, batches = Network(users=size.users), folder / "cores", WARM_BATCHES + size.batches
+    network, own, batches = (
+        SocialNetworkSize(users=size.users),
+        folder / "cores",
+        WARM_BATCHES + size.batches,
+    )
     network.static(folder=own / "static")
     for name in _JOIN_HEAVY:
         write_streams(network, SHAPES[name], own / name, batches=batches, triples=size.triples)
@@ -202,13 +212,15 @@ def cores(_spark: SparkSession | None, size: Size, folder: Path) -> Iterator[Fig
                 check=True,
             )
             rates[count] = json.loads(done.stdout.splitlines()[-1])["triples_per_second"]
-            yield Figure(f"{name} on {count} of {len(available)} cores", rates[count], "triples/s")
+            yield Measurement(
+                f"{name} on {count} of {len(available)} cores", rates[count], "triples/s"
+            )
         shutil.rmtree(own / name)
-        yield Figure(f"{name}, 2 cores / 1 core", rates[2] / rates[1], "x", at_least=1.6)
+        yield Measurement(f"{name}, 2 cores / 1 core", rates[2] / rates[1], "x", at_least=1.6)
 
 
 def on_cores(count: int, name: str, folder: Path, static: Path) -> Throughput:
-    """Measure a query with a Spark of its own, all of it on so many cores."""
+    """Measure a query in a new Spark session that may use only `cores` cores."""
     from quadweir.runtime.spark.session import build
 
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:count]))
@@ -219,7 +231,7 @@ def on_cores(count: int, name: str, folder: Path, static: Path) -> Throughput:
         spark.stop()
 
 
-SECTIONS: Final[dict[str, Callable[[Any, Size, Path], Iterator[Figure]]]] = {
+SECTIONS: Final[dict[str, Callable[[Any, QueriesSize, Path], Iterator[Measurement]]]] = {
     "matching": matching,
     "shapes": shapes,
     "latency": latency,
@@ -231,14 +243,14 @@ SECTIONS: Final[dict[str, Callable[[Any, Size, Path], Iterator[Figure]]]] = {
 def run(
     sections: Sequence[str] = tuple(SECTIONS),
     *,
-    size: Size | None = None,
+    size: QueriesSize | None = None,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Measure sections; each starts with the same Spark, but for `cores`, which has its own."""
+    """Measure sections. All share one Spark session, except `cores`, which starts its own."""
     from quadweir.runtime.spark.session import build
 
-    size = size or Size()
-    found: dict[str, list[Figure]] = {}
+    size = size or QueriesSize()
+    found: dict[str, list[Measurement]] = {}
     about = machine()
     with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as folder:
         spark = None
@@ -259,14 +271,14 @@ def run(
     return {
         "benchmark": "queries",
         "machine": about,
-        "input": {name: getattr(size, name) for name in Size.__slots__},
+        "input": {name: getattr(size, name) for name in QueriesSize.__slots__},
         "sections": {name: [each.as_json() for each in figures] for name, figures in found.items()},
     }
 
 
-def sized(*, quick: bool, triples: int | None = None, batches: int | None = None) -> Size:
+def sized(*, quick: bool, triples: int | None = None, batches: int | None = None) -> QueriesSize:
     """The size that was asked for."""
-    size = QUICK if quick else Size()
+    size = QUICK if quick else QueriesSize()
     if triples is not None:
         size = replace(size, triples=triples)
     return replace(size, batches=batches) if batches is not None else size

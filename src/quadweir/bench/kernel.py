@@ -1,4 +1,4 @@
-"""The kernel on one core, in the set-ups of paper 001, each figure beside its target."""
+"""The kernel on one core, in the set-ups of paper 001, each figure with its target."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from quadweir.bench import kernel_operators, kernel_whole
-from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench import kernel_operators, kernel_resources
+from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.measure import machine
 from quadweir.kernel.warm import warm_up
 
-SECTIONS: Final[dict[str, Callable[..., Iterator[Figure]]]] = {
+SECTIONS: Final[dict[str, Callable[..., Iterator[Measurement]]]] = {
     "ring": kernel_operators.ring,
     "join": kernel_operators.join,
     "aggregates": kernel_operators.aggregates,
-    "memory": kernel_whole.memory,
-    "queries": kernel_whole.queries,
-    "compilation": kernel_whole.compilation,
+    "memory": kernel_resources.memory,
+    "queries": kernel_resources.queries,
+    "compilation": kernel_resources.compilation,
 }
 
 
@@ -28,8 +28,10 @@ def run(
     quick: bool = False,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Measure sections; rates are of the core's time, which others on the machine disturb less."""
-    found: dict[str, list[Figure]] = {}
+    """Measure sections. Rates are per second of CPU time, which other load on the machine disturbs
+    less.
+    """
+    found: dict[str, list[Measurement]] = {}
     on_step("compiling")
     warm_up()
     for name in sections:
@@ -44,14 +46,14 @@ def run(
 def run_soak(
     elements: int, *, on_step: Callable[[str], None] = lambda _: None, step: int = 20_000
 ) -> dict[str, Any]:
-    """Run for long, and see whether what is held stays the same."""
+    """Run for a long time, and measure whether the kernel's memory stays the same."""
     warm_up()
     with one_core():
-        figures = list(kernel_whole.soak(elements, on_step, step))
+        figures = list(kernel_resources.soak(elements, on_step, step))
     return _result({"soak": figures}, {"elements": elements})
 
 
-def _result(found: dict[str, list[Figure]], given: dict[str, Any]) -> dict[str, Any]:
+def _result(found: dict[str, list[Measurement]], given: dict[str, Any]) -> dict[str, Any]:
     return {
         "benchmark": "kernel",
         "machine": machine(),
@@ -62,7 +64,7 @@ def _result(found: dict[str, list[Figure]], given: dict[str, Any]) -> dict[str, 
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """Stay on one core."""
+    """Keep this process on one core."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {max(before)})
     try:
@@ -73,7 +75,7 @@ def one_core() -> Iterator[None]:
 
 @contextmanager
 def all_cores() -> Iterator[None]:
-    """Use what there is."""
+    """Let this process use all cores again."""
     yield
 
 

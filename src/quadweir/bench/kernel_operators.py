@@ -11,7 +11,7 @@ import numpy as np
 
 from quadweir.algebra.expressions import AggregateCall, VariableExpression
 from quadweir.algebra.patterns import Aggregation
-from quadweir.bench.kernel_pipeline import CHUNK, Figure, Pipeline, hash_join, joined
+from quadweir.bench.kernel_pipeline import CHUNK, Measurement, Pipeline, hash_join, joined
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.arrays import address
 from quadweir.kernel.dictionary import Dictionary
@@ -31,7 +31,7 @@ AVERAGED: Final = 3e6
 
 
 def _best(run: Callable[[], object], rounds: int) -> float:
-    """The least time of the core that a run takes."""
+    """The least CPU time of several runs."""
     least = float("inf")
     for _ in range(rounds):
         start = time.process_time()
@@ -40,7 +40,7 @@ def _best(run: Callable[[], object], rounds: int) -> float:
     return max(least, 1e-9)
 
 
-def ring(*, quick: bool) -> Iterator[Figure]:
+def ring(*, quick: bool) -> Iterator[Measurement]:
     """Inserts and probes of the ring index (figures 9 to 12 of the paper)."""
     sizes = [10_000, 100_000] if quick else [10_000, 100_000, 1_000_000, 10_000_000]
     rates = {}
@@ -52,8 +52,10 @@ def ring(*, quick: bool) -> Iterator[Figure]:
             rates[size, keys] = insert
             at_target = (size, keys) == (1_000_000, 100_000)
             name = f"{size:,} mappings, {keys:,} keys"
-            yield Figure(f"inserts, {name}", insert, "/s", at_least=INSERTS if at_target else None)
-            yield Figure(
+            yield Measurement(
+                f"inserts, {name}", insert, "/s", at_least=INSERTS if at_target else None
+            )
+            yield Measurement(
                 f"probes, {name}",
                 probe,
                 "/s",
@@ -61,7 +63,7 @@ def ring(*, quick: bool) -> Iterator[Figure]:
                 note=f"to the newest mapping; following rings {follow:,.0f} mappings/s",
             )
     same_keys = [rate for (_, keys), rate in rates.items() if keys == min(10_000, sizes[-1])]
-    yield Figure(
+    yield Measurement(
         "slowest / fastest insert, 10,000 keys, over all sizes",
         min(same_keys) / max(same_keys),
         "",
@@ -76,7 +78,7 @@ def _ring_rates(size: int, keys: int) -> tuple[float, float, float]:
     rows = np.arange(size, dtype=np.int64)
     index = RingIndex((2,), ring=3, linked=False)
     index.attach(cells)
-    # Warm: the entries have the size that they will have, and the memory was touched.
+    # Warm up: tables reach their final size, and all memory has been touched.
     index.insert(rows)
 
     def again() -> None:
@@ -99,8 +101,10 @@ def _ring_rates(size: int, keys: int) -> tuple[float, float, float]:
     return size / insertion, len(wanted) / probing, len(few) * (size / keys) / following
 
 
-def join(*, quick: bool) -> Iterator[Figure]:
-    """Three windows joined by one value, beside evaluation of the whole windows (figure 13a)."""
+def join(*, quick: bool) -> Iterator[Measurement]:
+    """Three windows joined by one value, compared with re-evaluation of the whole windows (figure
+    13a).
+    """
     gains = []
     for window in (1_000, 10_000) if quick else (10_000, 100_000, 1_000_000):
         inputs = 100_000 if quick else 1_000_000
@@ -110,8 +114,8 @@ def join(*, quick: bool) -> Iterator[Figure]:
             pipeline = Pipeline(window, columns, joined(eager=eager), eager=eager)
             pipeline.fill()
             pipeline.run(inputs)
-            how = "answers leave at once" if eager else "results kept and taken back"
-            yield Figure(
+            how = "answers leave at once" if eager else "results kept and retracted"
+            yield Measurement(
                 f"3-way join, windows of {window:,}, 1 match a probe, {how}",
                 pipeline.taken / pipeline.spent,
                 "mappings/s",
@@ -119,8 +123,8 @@ def join(*, quick: bool) -> Iterator[Figure]:
                 note=f"{pipeline.made / pipeline.taken:.2f} answers a mapping",
             )
         gains.append((yield from _anew(pipeline, window, values)))
-    yield Figure(
-        "  incremental / anew at every instant: least growth from one window to the next",
+    yield Measurement(
+        "  incremental / re-evaluated at every instant: least growth from one window to the next",
         min(after / before for before, after in pairwise(gains)),
         "x",
         at_least=1.0,
@@ -128,8 +132,8 @@ def join(*, quick: bool) -> Iterator[Figure]:
     yield from _many_answers(quick=quick)
 
 
-def _anew(pipeline: Pipeline, window: int, values: int) -> Generator[Figure, None, float]:
-    """Evaluate the windows that a pipeline holds anew; gives what doing so at instants loses."""
+def _anew(pipeline: Pipeline, window: int, values: int) -> Generator[Measurement, None, float]:
+    """Re-evaluate the windows of a pipeline; return the incremental rate divided by this one."""
     held = []
     for leaf in pipeline.leaves:
         table = leaf.table
@@ -137,25 +141,29 @@ def _anew(pipeline: Pipeline, window: int, values: int) -> Generator[Figure, Non
         held.append(table.cells[table.places(rows), 2] - 2**62)
     found = hash_join(held, values)
     if found != pipeline.join.held():
-        raise AssertionError(f"evaluated anew {found}, kept {pipeline.join.held()}")
+        raise AssertionError(f"re-evaluated {found}, kept {pipeline.join.held()}")
     spent = _best(lambda: hash_join(held, values), 3 if window <= 100_000 else 1)
     ours = pipeline.taken / pipeline.spent
     per_tick = len(held) / spent
     now_and_then = per_tick * window / 100
-    yield Figure(
-        f"  the same evaluated anew at every instant, windows of {window:,}", per_tick, "mappings/s"
+    yield Measurement(
+        f"  the same re-evaluated at every instant, windows of {window:,}", per_tick, "mappings/s"
     )
-    yield Figure(
-        f"  incremental / anew at every instant, windows of {window:,}", ours / per_tick, "x"
+    yield Measurement(
+        f"  incremental / re-evaluated at every instant, windows of {window:,}",
+        ours / per_tick,
+        "x",
     )
-    yield Figure(
-        f"  incremental / anew 100 times a window, windows of {window:,}", ours / now_and_then, "x"
+    yield Measurement(
+        f"  incremental / re-evaluated 100 times a window, windows of {window:,}",
+        ours / now_and_then,
+        "x",
     )
     return ours / per_tick
 
 
-def _many_answers(*, quick: bool) -> Iterator[Figure]:
-    """The paper's 10,000 values in larger windows: what counts then is answers."""
+def _many_answers(*, quick: bool) -> Iterator[Measurement]:
+    """The paper's 10,000 values in larger windows: the number of answers decides the speed."""
     for window in (20_000,) if quick else (100_000, 1_000_000):
         values = 10_000
         columns = [{"k": values} for _ in range(3)]
@@ -165,7 +173,7 @@ def _many_answers(*, quick: bool) -> Iterator[Figure]:
         step = max(3, min(CHUNK, 3_000_000 // each))
         _fill_apart(pipeline, window)
         pipeline.run(max(step, min(100_000, 10_000_000 // each)), step=step)
-        yield Figure(
+        yield Measurement(
             f"3-way join, windows of {window:,}, 10,000 values",
             pipeline.made / pipeline.spent,
             "answers/s",
@@ -201,7 +209,7 @@ def _aggregate(function: str, argument: str, keys: tuple[str, ...]) -> Callable[
     return make
 
 
-def aggregates(*, quick: bool) -> Iterator[Figure]:
+def aggregates(*, quick: bool) -> Iterator[Measurement]:
     """AVG over one window; MIN and DISTINCT over a join of two (figures 13b and 13c); negation."""
     window = 10_000 if quick else 1_000_000
     for groups in (10, 1_000) if quick else (10, 1_000, 100_000):
@@ -217,12 +225,12 @@ def aggregates(*, quick: bool) -> Iterator[Figure]:
         pipeline = Pipeline(window, [{"g": groups, "x": 1_000_000}], above)
         pipeline.fill()
         pipeline.run(100_000 if quick else 1_000_000)
-        yield Figure(
+        yield Measurement(
             f"AVG, a window of {window:,}, {groups:,} groups",
             2 * pipeline.taken / pipeline.spent,
             "updates/s",
             at_least=AVERAGED,
-            note="what comes and what goes; every instant is told",
+            note="additions and removals; every instant is reported",
         )
     for name, make in (
         ("MIN", _aggregate("MIN", "x", ("g",))),
@@ -236,7 +244,7 @@ def _distinct(source: Operator, dictionary: Dictionary) -> Operator:
     return Distinct(source, (Variable("g"), Variable("x")), dictionary)
 
 
-def _over_a_join(name: str, make: Callable[..., Operator], *, quick: bool) -> Iterator[Figure]:
+def _over_a_join(name: str, make: Callable[..., Operator], *, quick: bool) -> Iterator[Measurement]:
     for selectivity in (0.1, 1) if quick else (0.01, 0.1, 1, 10, 100):
         # The join keeps window x selectivity results; beyond ten million the windows are smaller.
         window = 10_000 if quick else min(1_000_000, int(10_000_000 / selectivity))
@@ -251,7 +259,7 @@ def _over_a_join(name: str, make: Callable[..., Operator], *, quick: bool) -> It
         pipeline.fill()
         pipeline.run(50_000 if quick else int(min(500_000, 5_000_000 / selectivity)))
         rate = pipeline.taken / pipeline.spent
-        yield Figure(
+        yield Measurement(
             f"{name} over a join of two windows of {window:,}, selectivity {selectivity:g}",
             rate,
             "mappings/s",
@@ -259,7 +267,7 @@ def _over_a_join(name: str, make: Callable[..., Operator], *, quick: bool) -> It
         )
 
 
-def _negation(*, quick: bool) -> Iterator[Figure]:
+def _negation(*, quick: bool) -> Iterator[Measurement]:
     window = 10_000 if quick else 1_000_000
 
     def above(leaves: list[Operator], dictionary: Dictionary) -> _Steps:
@@ -272,7 +280,7 @@ def _negation(*, quick: bool) -> Iterator[Figure]:
         pipeline = Pipeline(window, [{"k": values, "g": 1_000}, {"k": values}], above)
         pipeline.fill()
         pipeline.run(50_000 if quick else 500_000)
-        yield Figure(
+        yield Measurement(
             f"NOT EXISTS, two windows of {window:,}, {share:g} right rows a key",
             pipeline.taken / pipeline.spent,
             "mappings/s",

@@ -1,8 +1,8 @@
-"""Windows and operators of the kernel, fed with numbers: what the kernel's benchmarks run on.
+"""The set-up of the kernel's benchmarks: windows and operators that are fed with numbers.
 
-As in paper 001, input is mappings of integers; terms, matching and answers are left out. Every
-stream brings one mapping in a millisecond, so that a window of so many milliseconds holds so many
-mappings and everything is looked at at every instant.
+As in paper 001, the input is mappings of integers; terms, matching and answers are left out. Every
+stream brings one mapping in each millisecond, so a window of n milliseconds holds n mappings, and
+the operators run at every instant.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ CHUNK: Final = 1 << 16
 
 @final
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """One thing measured, and what it should be at least (or at most)."""
+class Measurement:
+    """One measured value, and its target: a minimum or a maximum."""
 
     name: str
     value: float
@@ -49,7 +49,7 @@ class Figure:
         return None
 
     def as_json(self) -> dict[str, object]:
-        """Give what was measured, without what does not apply."""
+        """The measured values as JSON; fields that do not apply are left out."""
         found: dict[str, object] = {"name": self.name, "value": self.value, "unit": self.unit}
         for key in ("at_least", "at_most"):
             if getattr(self, key) is not None:
@@ -64,9 +64,9 @@ class Pipeline:
 
     Args:
         window: How many mappings each window holds.
-        columns: For each window the names of its variables, and below which number values stay.
+        columns: For each window the names of its variables, and the upper bound of their values.
         above: Makes the operators above the leaves, each with its inputs.
-        eager: Whether the leaves hand matches on as they arrive.
+        eager: Whether the leaves pass matches on as they arrive.
         counted: Whether the windows are count windows.
     """
 
@@ -110,7 +110,7 @@ class Pipeline:
         return next(each for each, _ in self.operators if isinstance(each, Join))
 
     def run(self, mappings: int, step: int = CHUNK) -> float:
-        """Take about so many mappings, steps of about `step`; gives the seconds of the core."""
+        """Take about `mappings` mappings in steps of about `step`; return the CPU seconds."""
         before = self.spent
         left = max(1, mappings // len(self.leaves))
         while left > 0:
@@ -120,7 +120,7 @@ class Pipeline:
         return self.spent - before
 
     def fill(self, step: int = CHUNK) -> None:
-        """Run until the windows are full, and once around the buffers' slack."""
+        """Run until the windows are full and the buffers have wrapped around once."""
         while self.now < self.window + step // len(self.leaves):
             self._step(min(self.window, max(1, step // len(self.leaves))))
         self.spent, self.taken, self.made = 0.0, 0, 0
@@ -156,7 +156,7 @@ class Pipeline:
 
 
 def joined(*, eager: bool = False) -> Callable[..., list[tuple[Operator, tuple[Operator, ...]]]]:
-    """Give what makes a join of all leaves."""
+    """A function that builds a join of all leaves."""
 
     def make(
         leaves: list[Operator], dictionary: Dictionary
@@ -167,10 +167,10 @@ def joined(*, eager: bool = False) -> Callable[..., list[tuple[Operator, tuple[O
 
 
 def hash_join(windows: Sequence[Ints], values: int) -> int:
-    """Join windows by their first number, all at once; gives the number of results.
+    """Join whole windows by their first number; return the number of results.
 
-    What an engine does that evaluates the whole window anew, at its best: one pass to build each
-    table, in which every key has its own place, and one to probe; rows come out as places.
+    This is the best case of an engine that re-evaluates whole windows: one pass builds each table,
+    with a place of its own for every key, and one pass probes. Rows come out as places.
     """
     order = np.argsort(windows[0], kind="stable")
     keys = windows[0][order]

@@ -1,8 +1,8 @@
-"""How long a record takes through a mapping, from Kafka to Kafka: real-time mode and micro-batches.
+"""The latency of a mapping from Kafka to Kafka, in real-time mode and in micro-batches.
 
-Records are sent at a steady rate, each with the time of its sending, which the mapping puts into a
-triple; the broker stamps that triple's message when it appends it to the output topic. Latency is
-the difference, so it holds both ways through Kafka.
+Records are sent at a steady rate. Each carries its sending time, and the mapping puts that time
+into a triple. The broker stamps the triple's message when it appends the message to the output
+topic. Latency is the difference of both times, so it includes both passes through Kafka.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from quadweir.sinks.start import RunningQuery
 
 SLOTS: Final = 4
-"""Task slots of the session: real-time tasks keep one for each partition, the counting needs one."""
+"""Task slots of the session: real-time tasks hold one for each partition, and counting needs
+one."""
 _SENT: Final = "http://example.org/sent"
 _TICK_S: Final = 0.01
 _PATIENCE_S: Final = 240
@@ -58,16 +59,16 @@ def run(
     partitions: int = 2,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Measure both ways of running one mapping.
+    """Measure one mapping in both modes.
 
     Args:
         spark: a session with Kafka's connector and more task slots than partitions.
         servers: the broker.
         rate: records a second.
         seconds: how long to measure.
-        warm_up: how many seconds of records are sent before, and not counted.
+        warm_up: for how many seconds records are sent before counting begins.
         partitions: how many the topics have.
-        on_step: told what is being measured.
+        on_step: called with the name of each measurement before it begins.
     """
     latencies = {}
     for name, begin in (("micro-batch", _begin_batches), ("real-time", _begin_realtime)):
@@ -101,7 +102,8 @@ def _measure(
         with tempfile.TemporaryDirectory(prefix="quadweir-latency-") as folder:
             query = begin(spark, mapping, KafkaSink(servers, out, name="bench"), Path(folder))
             try:
-                # Starting up is not measured: what came meanwhile is through before it counts.
+                # The start is not measured: records that arrived during it are through before
+                # counting begins.
                 kafka.send(topic, range(warm_up * rate), rate)
                 _await(spark, servers, out, 3 * warm_up * rate, query)
                 measured = range(warm_up * rate, (warm_up + seconds) * rate)
@@ -137,7 +139,7 @@ def _await(spark: SparkSession, servers: str, topic: str, wanted: int, query: Ru
         if not query.isActive:
             raise SourceError("the query ended", detail=str(query.exception())[:500])
         if time.monotonic() > deadline:
-            raise SourceError(f"only {found} of {wanted} messages came in {_PATIENCE_S} s")
+            raise SourceError(f"only {found} of {wanted} messages arrived in {_PATIENCE_S} s")
         time.sleep(1)
 
 
@@ -175,7 +177,9 @@ def _latencies(spark: SparkSession, servers: str, topic: str, skipped: int) -> d
 
 
 class _Kafka:
-    """Kafka's own clients, in the driver's Java: one sends evenly, the other makes topics."""
+    """Kafka's own clients in the driver's Java: one sends at an even rate, the other creates
+    topics.
+    """
 
     def __init__(self, spark: SparkSession, servers: str) -> None:
         context: Any = spark.sparkContext
@@ -195,7 +199,7 @@ class _Kafka:
     def create(self, topics: Sequence[str], partitions: int) -> None:
         wanted = self._jvm.java.util.ArrayList()
         configs = self._jvm.java.util.HashMap()
-        # The broker's own time, at which a reader could have the message at the earliest.
+        # The broker's time: no reader can have the message earlier.
         configs["message.timestamp.type"] = "LogAppendTime"
         optional = self._jvm.java.util.Optional
         for topic in topics:
@@ -206,7 +210,7 @@ class _Kafka:
         self._admin.createTopics(wanted).all().get()
 
     def send(self, topic: str, numbers: range, rate: int) -> float:
-        """Send records evenly; give the most that the sender was behind its schedule, in seconds."""
+        """Send records at an even rate; return the sender's greatest delay, in seconds."""
         to_record, send = self._calls(topic)
         begun = time.monotonic()
         sent, behind = 0, 0.0
@@ -222,9 +226,9 @@ class _Kafka:
         return behind
 
     def _calls(self, topic: str) -> tuple[Any, Any]:
-        """What makes a record of a text, and what sends it, as Java's own functions.
+        """Two Java functions: one makes a record of a text, the other sends it.
 
-        Called from Python for each record, they would keep a core busy that is to map records.
+        Python calls for each record would keep a core busy that the mapping needs.
         """
         invoke, util = self._jvm.java.lang.invoke, self._jvm.java.util
         load = self._producer.getClass().getClassLoader().loadClass

@@ -1,7 +1,7 @@
-"""One query on the live path, over files that are all there: how fast it goes and what it takes.
+"""The throughput and memory of one query on the live path, over files that are complete.
 
-Spark takes a batch of files after the other; the first batches, in which workers start and functions
-are loaded, do not count.
+Spark takes one batch of files after the other. The first batches do not count, because workers
+start and functions are loaded in them.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 WARM_BATCHES: Final = 2
 FILES: Final = 2
-"""So many files of a stream make a batch: Spark reads one that is small in one task."""
+"""How many files of a stream make a batch; Spark reads a small file in one task."""
 _PAUSE: Final = 0.2
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """How one query fared.
+    """The figures of one query.
 
     Attributes:
         triples_per_second: input, over the batches that count.
         answers: in these batches.
         batch_ms: the mean time of a batch.
-        kernel_ms: the part of it in shards, as long as the slowest took in each stage.
+        kernel_ms: the part of it in shards: the time of the slowest shard of each stage.
         memory_mib: the most that all processes held together.
-        split_ms: the mean time of a batch by what Spark says it did.
+        split_ms: the mean time of a batch, by Spark's phases.
         rates: input a second of each of these batches.
     """
 
@@ -53,7 +53,7 @@ class Throughput:
 
 
 def engine_over(spark: SparkSession, streams: Mapping[str, Path]) -> Engine:
-    """Make streams known, each a folder of Parquet files of statements, `FILES` in a batch."""
+    """Register streams, each a folder of Parquet files of statements, `FILES` in a batch."""
     from quadweir import rows
     from quadweir.engine import Engine
 
@@ -75,7 +75,7 @@ def measure_query(
     shards: int | None = None,
     allow_unbounded: Sequence[str] = (),
 ) -> Throughput:
-    """Answer a query over streams and see how fast that goes.
+    """The throughput and memory of a query over streams.
 
     Args:
         spark: the session.
@@ -84,7 +84,7 @@ def measure_query(
         static: files of static data.
         schema: files of a schema.
         shards: how many shards, at most.
-        allow_unbounded: what may be kept whole.
+        allow_unbounded: the streams whose windows may grow without limit.
     """
     from quadweir.sinks.start import Call
 
@@ -129,7 +129,7 @@ def _throughput(registered: RegisteredQuery, memory: int) -> Throughput:
 
 @contextmanager
 def watched() -> Iterator[list[int]]:
-    """Watch how much memory this process and those it started hold at most, in MiB."""
+    """Watch the greatest memory of this process and its descendants, in MiB."""
     found, done = [resident_mib()], threading.Event()
 
     def watch() -> None:
@@ -146,5 +146,5 @@ def watched() -> Iterator[list[int]]:
 
 
 def drain(frame: DataFrame) -> None:
-    """Compute all rows and forget them."""
+    """Compute all rows and drop them."""
     frame.write.format("noop").mode("overwrite").save()

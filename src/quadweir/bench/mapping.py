@@ -1,7 +1,7 @@
-"""How fast records become triples, beside Spark jobs written by hand and beside Morph-KGC.
+"""How fast records become triples, compared with hand-written Spark jobs and with Morph-KGC.
 
-Every comparison is of one run: contenders take turns, and the best time of each counts. What two
-contenders write is compared as well, as bags of lines by their hashes, or as sets.
+Every comparison is made in one run: contenders take turns, and the best time of each counts. The
+outputs of two contenders are compared as well, as bags of lines by their hashes, or as sets.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MORPH_RECORDS: Final = {"jsonl": 100_000, "csv": 200_000, "xml": 20_000}
 the same records as one JSON document."""
 _TITLES: Final = {"jsonl": "JSON Lines", "csv": "CSV", "xml": "XML"}
 _XML: Final = {"XML": "xml", "XML with comments, by lxml": "comments.xml"}
-"""The second is not plain enough for Spark to cut, and has no target of its own."""
+"""Spark cannot split the second kind of XML, so it has no target."""
 _HEAP_MIB: Final = 1024
 _TIMES_MORPH: Final = {"jsonl": 5.0, "csv": 5.0, "xml": 3.0}
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReportLine:
     """One figure of the report."""
 
     name: str
@@ -68,7 +68,7 @@ class _Bench:
     on_step: Callable[[str], None]
     morph: Path | None = None
     """The Python that has Morph-KGC."""
-    lines: list[Line] = field(default_factory=list)
+    lines: list[ReportLine] = field(default_factory=list)
     same: dict[str, bool | str] = field(default_factory=dict)
     rates: dict[str, int] = field(default_factory=dict)
 
@@ -81,14 +81,16 @@ class _Bench:
         from quadweir.runtime.mappings.bounded import MappingJob, run_bounded
 
         where = folder or self.folder
-        # One small file must take the way of the large ones too.
+        # A small file must take the same path as a large one.
         job = MappingJob(
             folders=Folders(mapping=where), output=self.folder / "ours.nq", driver_characters=0
         )
         return lambda: run_bounded(parse_mapping(text), self.spark, job)
 
     def no_output(self, text: str) -> Callable[[], object]:
-        """A mapping whose lines are made and not written: what passing over the source takes."""
+        """A mapping that makes its lines and does not write them: the time of one pass over the
+        source.
+        """
         from quadweir.mapping.compile import compile_mapping
         from quadweir.mapping.files import Folders
         from quadweir.mapping.read import parse_mapping
@@ -108,7 +110,7 @@ class _Bench:
         return run
 
     def written(self, make: Callable[[], DataFrame]) -> Callable[[], object]:
-        """A job by hand, to a folder."""
+        """A hand-written job that writes to a folder."""
 
         def write() -> None:
             shutil.rmtree(self.folder / "hand", ignore_errors=True)
@@ -117,7 +119,7 @@ class _Bench:
         return write
 
     def compare(self, name: str, ours: Callable[[], object], theirs: DataFrame) -> None:
-        """Tell whether both write the same lines, as bags, by count and sum of hashes."""
+        """Whether both write the same bag of lines, by count and sum of hashes."""
         self.on_step(f"comparing the lines of {name}")
         ours()
         mine = self.spark.read.text(str(self.folder / "ours.nq"))
@@ -126,17 +128,17 @@ class _Bench:
     # -- questions ---------------------------------------------------------------------------
 
     def jsonl(self) -> None:
-        """JSON Lines beside a job by hand and beside Morph-KGC."""
+        """JSON Lines, compared with a hand-written job and with Morph-KGC."""
         self._beside_hand("jsonl")
         self._beside_morph("jsonl")
 
     def csv(self) -> None:
-        """CSV beside a job by hand and beside Morph-KGC."""
+        """CSV, compared with a hand-written job and with Morph-KGC."""
         self._beside_hand("csv")
         self._beside_morph("csv")
 
     def xml(self) -> None:
-        """XML, whose baseline is Morph-KGC alone: as plain as exports are, and less so."""
+        """XML, compared with Morph-KGC alone: plain, as exports are, and with comments."""
         count = max(self.records // 4, 1000)
         for title, form in _XML.items():
             self.on_step(f"writing {title}")
@@ -160,7 +162,7 @@ class _Bench:
         for name, timing in timings.items():
             self.rates[name] = round(TRIPLES * self.records / timing.best)
         ratio = self.rates[title] / self.rates[f"{title} by hand"]
-        self.lines.append(Line(f"{title}, of by hand", round(ratio, 2), 0.8))
+        self.lines.append(ReportLine(f"{title}, of by hand", round(ratio, 2), 0.8))
         self.compare(title, ours, by_hand())
 
     def many_maps(self) -> None:
@@ -178,8 +180,10 @@ class _Bench:
         ten = timings["ten maps"].best
         same = ten / timings["one map of as many triples"].best
         self.lines += [
-            Line("ten maps, times one map", round(ten / timings["one map"].best, 2), 2.0, False),
-            Line("ten maps, times one map of as many triples", round(same, 2), 2.0, False),
+            ReportLine(
+                "ten maps, times one map", round(ten / timings["one map"].best, 2), 2.0, False
+            ),
+            ReportLine("ten maps, times one map of as many triples", round(same, 2), 2.0, False),
         ]
 
     def join(self) -> None:
@@ -198,12 +202,14 @@ class _Bench:
             self.rates[name] = round(count / timing.best)
         ratio = timings["join"].best / timings["join by hand"].best
         self.lines.append(
-            Line(f"join of {count:,} with {count:,}, times by hand", round(ratio, 2), 1.5, False)
+            ReportLine(
+                f"join of {count:,} with {count:,}, times by hand", round(ratio, 2), 1.5, False
+            )
         )
         self.compare("join", ours, by_hand())
 
     def memory(self) -> None:
-        """The most memory of whole runs over files and over others four times as large."""
+        """The peak memory of whole runs over files, and over files four times as large."""
         for form in ("jsonl", "csv", "xml"):
             found: list[int] = []
             for count in (max(self.records // 8, 1000), max(self.records // 2, 4000)):
@@ -214,10 +220,10 @@ class _Bench:
                 mapping.write_text(roadsensors.mapping_text(form), encoding="utf-8")
                 command = [sys.executable, "-c", _MAIN, "map", mapping.name, "-o", "memory.nq"]
                 found.append(peak_mib(command, self.folder, heap_mib=_HEAP_MIB))
-                self.lines.append(Line(name, found[-1]))
+                self.lines.append(ReportLine(name, found[-1]))
             grown = round(found[1] / found[0], 2)
             self.lines.append(
-                Line(f"{_TITLES[form]}, memory for four times the input", grown, 1.25, False)
+                ReportLine(f"{_TITLES[form]}, memory for four times the input", grown, 1.25, False)
             )
 
     def _beside_morph(self, form: str) -> None:
@@ -237,7 +243,7 @@ class _Bench:
         self.rates[f"{title} by Morph-KGC, {count:,} records"] = rate
         for name in _XML if form == "xml" else (title,):
             times, wanted = self.rates[name] / rate, _TIMES_MORPH[form] if name == title else None
-            self.lines.append(Line(f"{name}, times Morph-KGC", round(times, 1), wanted))
+            self.lines.append(ReportLine(f"{name}, times Morph-KGC", round(times, 1), wanted))
         self.on_step(f"comparing the triples of {title}")
         self.ours(roadsensors.mapping_text(known), folder)()
         mine = set((self.folder / "ours.nq").read_bytes().splitlines())
@@ -275,7 +281,7 @@ def run(
             try:
                 SECTIONS[section](bench)
             except KeyboardInterrupt:
-                # What has been measured by then took long enough to be told.
+                # The figures so far took long to measure: report them.
                 bench.same[section] = "interrupted"
                 break
     return {
@@ -298,10 +304,10 @@ def _digest(lines: DataFrame) -> tuple[int, int]:
 
 
 def report(result: dict[str, Any]) -> list[str]:
-    """The lines to print for a result: rates, then each figure beside its target.
+    """The lines to print for a result: rates, then each figure with its target.
 
     >>> report({"input": {"records": 5}, "machine": {"cores": 2}, "triples_per_second": {"CSV": 9},
-    ...     "figures": [Line("CSV, of by hand", 0.9, 0.8).as_dict()], "same_output": {"CSV": True}})
+    ...     "figures": [ReportLine("CSV, of by hand", 0.9, 0.8).as_dict()], "same_output": {"CSV": True}})
     ... # doctest: +NORMALIZE_WHITESPACE
     ['mapping: records 5', 'cores 2', '  CSV  9 triples/s',
      '  CSV, of by hand  0.9  wanted >= 0.8  reached', '  same output: CSV  yes']
@@ -319,6 +325,6 @@ def report(result: dict[str, Any]) -> list[str]:
             line += f"   wanted {figure['target']}   {'reached' if figure['met'] else 'MISSED'}"
         lines.append(line)
     for name, same in result["same_output"].items():
-        told = same if isinstance(same, str) else "yes" if same else "NO"
-        lines.append(f"  same output: {name:<35}{told:>12}")
+        verdict = same if isinstance(same, str) else "yes" if same else "NO"
+        lines.append(f"  same output: {name:<35}{verdict:>12}")
     return lines

@@ -1,4 +1,6 @@
-"""Patterns matched and what matched handed to shards, beside the same filter and shuffle by hand."""
+"""Matching patterns and handing matches to shards, compared with a hand-written filter and
+shuffle.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.live import drain
 from quadweir.bench.measure import in_turns, take_turns
-from quadweir.bench.socialstream import STREAM, Network, write_streams
+from quadweir.bench.socialstream import STREAM, SocialNetworkSize, write_streams
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,12 +28,12 @@ _LEAST: Final = 0.8
 
 def compare_matching(
     spark: SparkSession, folder: Path, *, triples: int, rounds: int
-) -> Iterator[Figure]:
-    """Match so many triples of posts in turns, each way, and compare.
+) -> Iterator[Measurement]:
+    """Match `triples` triples of posts in each way, in turns, and compare.
 
-    By hand, rows end in partitions of Spark's. Beside the driver they end in the shards' processes, cut
-    for each; in executors they are packed and shuffled. There, shards need them in Python: that is
-    measured besides, on both sides.
+    In the hand-written job, rows end in Spark partitions. With local worker processes they end in
+    the processes of the shards, split by shard. In executors they are packed and shuffled; the
+    shards there need them in Python, so both sides are also measured with that step.
     """
     from quadweir import rows
     from quadweir.engine import Engine
@@ -40,7 +42,7 @@ def compare_matching(
     from quadweir.runtime.wire.pack import BLOB_SCHEMA, SHARD_KEY, shard_keys
     from quadweir.sinks.gate import Gate
 
-    count = write_streams(Network(), ["posts"], folder, batches=1, triples=triples)
+    count = write_streams(SocialNetworkSize(), ["posts"], folder, batches=1, triples=triples)
     statements = spark.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "posts"))
     statements.count()
     engine = Engine(spark)
@@ -48,7 +50,7 @@ def compare_matching(
     registered = engine.query(_TAGGED)
     shards = registered.shards
     filtered = _by_hand(statements, shards)
-    # A running query has settings of its own.
+    # A running query has its own settings.
     own = spark.newSession()
     matched = own.read.schema(rows.STATEMENT_SCHEMA).parquet(str(folder / "posts"))
     job = registered.spec.job(matched, shards=shards)
@@ -74,7 +76,7 @@ def compare_matching(
     finally:
         workers.close()
     for name, timing in timings.items():
-        yield Figure(name, count / timing.median, "triples/s")
+        yield Measurement(name, count / timing.median, "triples/s")
     hand, ours, executors, hand_python, executors_python = ways
     for name, base, least in (
         (ours, hand, _LEAST),
@@ -83,7 +85,7 @@ def compare_matching(
         (executors_python, hand_python, None),
     ):
         one, other = timings[base], timings[name]
-        yield Figure(
+        yield Measurement(
             f"{name} / {base.removeprefix(f'{what}, ')}",
             in_turns(one, other),
             "x",
@@ -122,7 +124,7 @@ def _forget(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _open_blobs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Read all matches of all blobs, and forget them."""
+    """Read all matches of all blobs, and drop them."""
     import pyarrow as pa
 
     from quadweir.runtime.wire.pack import BLOB

@@ -1,8 +1,8 @@
 """Times and rates, the same way in every benchmark.
 
-The machine may be noisy, so what counts is a ratio between things measured in one run, turn by
-turn: every contender runs once, then every one again. Compared are the best times of each, or the two
-times of a turn (`in_turns`).
+The machine may be noisy, so only ratios within one run count. Contenders take turns: every one runs
+once, then every one again. A ratio compares the best times of two contenders, or their times in one
+turn (`in_turns`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from quadweir._version import __version__
 
 @final
 @dataclass(slots=True)
-class Timing:
+class ContenderTimes:
     """The times of one contender, in seconds."""
 
     seconds: list[float] = field(default_factory=list)
@@ -44,13 +44,13 @@ def take_turns(
     rounds: int,
     warm_up: int = 1,
     on_step: Callable[[str], None] = lambda _: None,
-) -> dict[str, Timing]:
+) -> dict[str, ContenderTimes]:
     """Run every contender in turn, `warm_up` rounds unmeasured and `rounds` measured.
 
     >>> sorted(take_turns({"a": list, "b": dict}, rounds=2))
     ['a', 'b']
     """
-    timings = {name: Timing() for name in contenders}
+    timings = {name: ContenderTimes() for name in contenders}
     for turn in range(warm_up + rounds):
         for name, run in contenders.items():
             on_step(name)
@@ -62,20 +62,20 @@ def take_turns(
     return timings
 
 
-def in_turns(one: Timing, other: Timing) -> float:
-    """How many times as long one takes as the other, in the turn in the middle.
+def in_turns(one: ContenderTimes, other: ContenderTimes) -> float:
+    """The ratio of two contenders' times in the median turn.
 
-    What two do one after the other, they do on a machine that is about as busy: turn by turn they compare
-    better than the best of each, which may be of different times.
+    Two runs that follow each other see a machine that is about as busy. So the ratio of a turn is
+    more exact than the ratio of the best times, which may lie far apart.
 
-    >>> in_turns(Timing([2.0, 6.0, 9.0]), Timing([1.0, 2.0, 10.0]))
+    >>> in_turns(ContenderTimes([2.0, 6.0, 9.0]), ContenderTimes([1.0, 2.0, 10.0]))
     2.0
     """
-    return Timing([a / b for a, b in zip(one.seconds, other.seconds, strict=True)]).median
+    return ContenderTimes([a / b for a, b in zip(one.seconds, other.seconds, strict=True)]).median
 
 
 def machine() -> dict[str, Any]:
-    """What a result must name: the commit, the versions, the machine."""
+    """The facts that a result must name: the commit, the versions, the machine."""
     import pyspark
 
     return {
@@ -90,7 +90,7 @@ def machine() -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit that this is, None outside a repository."""
+    """The current commit; None outside a repository."""
     try:
         answer = subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"],

@@ -1,4 +1,4 @@
-"""How much memory a process and all those that it starts hold at most."""
+"""The peak memory of a process and its descendants."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _PAUSE: Final = 0.1
 
 
 def peak_mib(command: Sequence[str], cwd: Path, *, heap_mib: int | None = None) -> int:
-    """Run a command to its end; give the most memory that its processes held together, in MiB.
+    """Run a command to its end; return the peak memory of all its processes together, in MiB.
 
     Args:
         command: what to run.
         cwd: in which folder.
-        heap_mib: how large the heap of each Java may become. Java takes what it is given before
-            it looks for what nobody needs any more, so only a heap that is bounded tells the need.
+        heap_mib: the limit on the heap of each Java process. Java fills its heap before it collects
+        garbage, so only a limited heap shows how much memory is needed.
 
     Raises:
         RuntimeError: the command failed.
     """
-    # The one variable that wins over what Spark says to Java.
+    # Only this variable overrides Spark's own options for Java.
     bound = {"_JAVA_OPTIONS": f"-Xmx{heap_mib}m"} if heap_mib is not None else {}
     env = {**os.environ, **bound}
     process = subprocess.Popen(
@@ -37,11 +37,11 @@ def peak_mib(command: Sequence[str], cwd: Path, *, heap_mib: int | None = None) 
         most = max(most, sum(map(resident, family(process.pid))))
         time.sleep(_PAUSE)
     if process.returncode:
-        told = process.stderr.read() if process.stderr is not None else ""
-        raise RuntimeError(f"{command[0]} failed: {told.strip()[-500:]}")
+        message = process.stderr.read() if process.stderr is not None else ""
+        raise RuntimeError(f"{command[0]} failed: {message.strip()[-500:]}")
     return round(most / 2**20)
 
 
 def resident_mib(root: int | None = None) -> int:
-    """Give the memory that a process, by default this one, and its descendants hold, in MiB."""
+    """The memory of a process (by default this one) and its descendants, in MiB."""
     return round(sum(map(resident, family(root or os.getpid()))) / 2**20)

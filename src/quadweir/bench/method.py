@@ -1,7 +1,7 @@
 """LSBench's method: which queries run, whether their answers are right, and then how fast.
 
-Everything is compared with the oracle, which evaluates each query from scratch at every report
-instant, before anything is measured.
+Before anything is measured, all answers are compared with those of the oracle, which evaluates each
+query from scratch at every report instant.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from quadweir.bench import workloads
 from quadweir.bench.live import engine_over
 from quadweir.bench.mismatch import compare
 from quadweir.bench.peers import Peer, Quadweir
-from quadweir.bench.suite import Piece, Workbench
+from quadweir.bench.suite import BenchmarkPiece, Workbench
 from quadweir.bench.tables import as_elements, as_quads, at_rate, head, write_batches, write_static
 from quadweir.bench.workloads import STATIC_GRAPH, Data, Question
 from quadweir.kernel.shard import Shard
@@ -41,14 +41,14 @@ class Effort:
         rates: triples a second of event time at which answers are checked.
         checked: triples of each query that are checked.
         steps: events in a batch of the kernel alone.
-        batches: batches of a run on Spark that is checked; 0 leaves that run out.
+        batches: batches of the checked run on Spark; 0 leaves that run out.
         runs: how often each query is measured.
         triples: triples in a batch that is measured.
         counted: batches that count.
         density: triples a second of event time where throughput is measured.
         measured: the queries of LSBench and SRBench that are measured.
         peers: triples of a small input of peers.
-        peered: the queries that they are asked.
+        peered: the queries that peers answer.
     """
 
     rates: tuple[float, ...] = (20.0, 100.0, 1000.0)
@@ -73,12 +73,12 @@ QUICK: Final = Effort(
 # --- functionality ----------------------------------------------------------------------------
 
 
-def functionality(effort: Effort) -> Iterator[Piece]:
+def functionality(effort: Effort) -> Iterator[BenchmarkPiece]:
     """Every query in every dialect, by the kernel alone, against the oracle."""
 
     def work(question: Question, dialect: str) -> Callable[[Workbench], Any]:
         def run(_bench: Workbench) -> dict[str, Any]:
-            # Who is near whom takes longer to come about.
+            # Queries about nearby users need more input before they have answers.
             triples = 600 if question.name == "Q7" else 300
             given = taken_from(_small(), question, triples, 100.0)
             wanted = _oracle(question, given)
@@ -91,7 +91,9 @@ def functionality(effort: Effort) -> Iterator[Piece]:
     for dialect in workloads.DIALECTS:
         for name, question in workloads.lsbench(dialect).items():
             inputs = {"query": question.text, "effort": asdict(effort)["steps"]}
-            yield Piece("functionality", f"{name} {dialect}", inputs, work(question, dialect))
+            yield BenchmarkPiece(
+                "functionality", f"{name} {dialect}", inputs, work(question, dialect)
+            )
 
 
 @cache
@@ -119,7 +121,7 @@ def _oracle(question: Question, given: Data) -> list[Answer]:
 
 
 def _kernel(question: Question, given: Data, step: int) -> list[Answer]:
-    """The answers of one shard that is fed so many events at a time."""
+    """The answers of one shard that takes `step` events at a time."""
     query = parse(question.text, allow=("FROM",))
     static = Dataset.of(scoped_static(_static(given)))
     shard = Shard.of(optimize(query).query, static=static, streams=question.streams)
@@ -133,24 +135,24 @@ def _kernel(question: Question, given: Data, step: int) -> list[Answer]:
 # --- correctness ------------------------------------------------------------------------------
 
 
-def correctness(effort: Effort) -> Iterator[Piece]:
+def correctness(effort: Effort) -> Iterator[BenchmarkPiece]:
     """Every query at several rates and batch sizes against the oracle."""
     for name, question in workloads.lsbench().items():
-        yield Piece(
+        yield BenchmarkPiece(
             "correctness",
             f"LSBench {name}",
             inputs_of(question, effort),
             _check(question, effort, _small),
         )
     for name, question in workloads.srbench().items():
-        yield Piece(
+        yield BenchmarkPiece(
             "correctness",
             f"SRBench {name}",
             inputs_of(question, effort),
             _check(question, effort, lambda: workloads.srbench_data(25, 3), own_times=True),
         )
     question = workloads.taxi()
-    yield Piece(
+    yield BenchmarkPiece(
         "correctness",
         "taxi",
         inputs_of(question, effort),
@@ -159,7 +161,7 @@ def correctness(effort: Effort) -> Iterator[Piece]:
 
 
 def inputs_of(question: Question, effort: Effort) -> dict[str, Any]:
-    """What the result of a question depends on."""
+    """The inputs that the result of a question depends on."""
     return {"query": question.text, "effort": asdict(effort)}
 
 
@@ -172,7 +174,7 @@ def _check(
     live: bool = True,
 ) -> Callable[[Workbench], Any]:
     def at(rate: float | None, given: Data, bench: Workbench) -> list[dict[str, Any]]:
-        # What keeps its own times is small, and all of it is needed for answers.
+        # A workload with its own times is small, and its answers need all of it.
         if rate is not None:
             given = taken_from(given, question, effort.checked, rate)
         wanted = _oracle(question, given)
@@ -193,8 +195,8 @@ def _check(
     def run(bench: Workbench) -> list[dict[str, Any]]:
         rates = (None,) if own_times else effort.rates
         given = make().of(question)
-        _ = bench.spark  # one session for all, started before they part
-        # No time is measured here, and small runs mostly wait: the rates go side by side.
+        _ = bench.spark  # one session for all threads, started before them
+        # No time is measured here, and small runs mostly wait, so the rates run in parallel.
         with ThreadPoolExecutor(len(rates)) as pool:
             found = pool.map(lambda rate: at(rate, given, bench), rates)
             return [row for rows in found for row in rows]
@@ -203,14 +205,14 @@ def _check(
 
 
 def by_peer(peer: Peer, question: Question, given: Data) -> list[Answer]:
-    """The answers of a peer that is fed all at once."""
+    """The answers of a peer that gets all input at once."""
     with fed(peer, question, given):
         return peer.collect()
 
 
 @contextmanager
 def fed(peer: Peer, question: Question, given: Data) -> Iterator[None]:
-    """A peer with a question, that has been fed all at once."""
+    """A peer that has a question and has received all input at once."""
     try:
         peer.start(question, given.static)
         peer.feed(given.streams)

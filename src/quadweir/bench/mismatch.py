@@ -1,8 +1,9 @@
-"""How much of one engine's output another does not have: the mismatch of LSBench's paper.
+"""The mismatch of LSBench's paper: how much of one engine's output another engine lacks.
 
-The output of E1 is cut into blocks: one for each execution, or, for an engine that answers at once,
-one for each answer. Block by block, what E2's remaining output contains is kept; E2's output remains
-from the earliest match of the block before on. The mismatch is the part that was not kept.
+The output of E1 is cut into blocks: one for each execution, or one for each answer if the engine
+answers at once. Of each block, the answers that E2's remaining output contains are kept. E2's
+remaining output starts at the earliest match of the block before. The mismatch is the share of
+answers that were not kept.
 
 Section 3.3 of Le-Phuoc et al., *Linked Stream Data Processing Engines: Facts and Figures*, ISWC 2012.
 """
@@ -66,7 +67,7 @@ class Agreement:
 def compare(one: Sequence[Answer], other: Sequence[Answer]) -> Agreement:
     """Compare two outputs, answer by answer with report instant, sign and solution.
 
-    Answers of one instant have no order among them, so both outputs are put into one.
+    Answers of one instant have no order, so both outputs are sorted.
     """
     from quadweir.testing.answers import canonical_answer
 

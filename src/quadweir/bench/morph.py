@@ -1,6 +1,6 @@
-"""Morph-KGC as a baseline, in a virtual environment of its own.
+"""Morph-KGC as a baseline, in its own virtual environment.
 
-Its packages would meet ours otherwise. The environment is made only on request.
+Its packages would conflict with ours. The environment is created only on request.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def home() -> Path:
 
 
 def find(*, install: bool, on_step: Callable[[str], None] = lambda _: None) -> Path:
-    """Give the Python that has Morph-KGC.
+    """The Python interpreter that has Morph-KGC.
 
     Raises:
         NoMorphError: it is not installed, or cannot be.
@@ -44,7 +44,7 @@ def find(*, install: bool, on_step: Callable[[str], None] = lambda _: None) -> P
         _call([sys.executable, "-m", "venv", str(home())], "no virtual environment")
     if _fails([str(python), "-c", "import morph_kgc"]):
         if not install:
-            raise NoMorphError("its virtual environment is broken; --install-morph mends it")
+            raise NoMorphError("its virtual environment is broken; --install-morph repairs it")
         _call([str(python), "-m", "pip", "install", "-q", PACKAGE], "cannot be installed")
     return python
 
@@ -56,8 +56,8 @@ def _fails(command: list[str]) -> bool:
 def _call(command: list[str], what: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        told = (done.stderr or done.stdout).strip().splitlines()
-        raise NoMorphError(f"{what}: {told[-1] if told else done.returncode}")
+        output_lines = (done.stderr or done.stdout).strip().splitlines()
+        raise NoMorphError(f"{what}: {output_lines[-1] if output_lines else done.returncode}")
 
 
 @final
@@ -69,7 +69,7 @@ class Morph:
         self._folder = folder
 
     def rate(self, form: str, records: int) -> int:
-        """Triples per second of one more record: what starting takes is left out.
+        """Triples per second without the time to start.
 
         Raises:
             NoMorphError: a run failed.
@@ -104,6 +104,6 @@ class Morph:
         )
         elapsed = time.perf_counter() - start
         if done.returncode:
-            told = done.stderr.strip().splitlines()
-            raise NoMorphError(f"failed: {told[-1] if told else done.returncode}")
+            output_lines = done.stderr.strip().splitlines()
+            raise NoMorphError(f"failed: {output_lines[-1] if output_lines else done.returncode}")
         return elapsed

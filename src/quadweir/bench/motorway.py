@@ -71,7 +71,7 @@ class Motorway:
         )
 
     def readings(self, start: datetime = START) -> Iterator[Reading]:
-        """Measure for ever, in order of time."""
+        """The readings, without end, in order of time."""
         chance = random.Random(self.seed)
         time = start
         queued = 0.0
@@ -117,7 +117,7 @@ class Motorway:
 
 
 def demand_at(time: datetime) -> float:
-    """Say how much traffic wants to pass, as a share of the road's capacity.
+    """The demand, as a share of the road's capacity.
 
     >>> night, peak = START.replace(hour=3), START.replace(hour=7, minute=50)
     >>> demand_at(night) < 0.15 < 0.9 < demand_at(peak)

@@ -1,7 +1,7 @@
-"""How fast N-Triples becomes quad rows, beside a plain scan of the text and beside pyoxigraph.
+"""How fast N-Triples becomes quad rows, compared with a plain scan of the text and with pyoxigraph.
 
-The lines are sensor readings in canonical N-Triples, the form that nearly all N-Triples in the
-world has; one line in `escaped_every` has an escape and takes the thorough way.
+The lines are sensor readings in canonical N-Triples, the form of nearly all N-Triples in the world.
+One line in `escaped_every` has an escape and takes the slow path.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ def run(
         "machine": machine(),
         "input": {"lines": lines, "bytes": size, "rounds": rounds},
         "lines_per_second": rates,
-        # What other programs on the machine do shows less in this. Pyoxigraph works outside the JVM.
+        # CPU time is less disturbed by other programs. Pyoxigraph works outside the JVM, so it has
+        # none here.
         "cpu_ns_per_line": {name: round(min(spent) / lines) for name, spent in work.items()},
         "explained": {
             "scan": "Spark reads the lines and does nothing with them",
@@ -110,7 +111,7 @@ _SCHEMA = "subject string, predicate string, object string"
 
 
 def _cpu_nanoseconds(spark: SparkSession) -> int:
-    """What Spark's JVM has used so far, on all cores, its compiler and collector included."""
+    """The CPU time of Spark's JVM so far, on all cores, with its compiler and garbage collector."""
     process = spark._jvm.java.lang.ProcessHandle.current()  # type: ignore[union-attr]
     return int(process.info().totalCpuDuration().get().toNanos())
 

@@ -1,7 +1,7 @@
-"""A report as one HTML page that needs nothing but itself, and its figures as JSON beside it.
+"""A report as one self-contained HTML page, and its figures as a JSON file.
 
-A `Report` is sections of tables, charts and notes; `render` writes it, `write` puts page and JSON
-into a folder. Whatever is text in a report stays text in the page.
+A `ReportPage` is sections of tables, charts and notes; `render` writes it, `write` puts page and JSON
+into a folder. Text of a report is escaped in the page.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, final
 from quadweir.bench.charts import Chart, clean
 from quadweir.errors import EnvironmentProblem
 
-# A long measurement must not end without its report, so what the report needs is loaded before it.
+# A long measurement must not end without its report, so the report's packages are loaded first.
 try:
     import matplotlib  # noqa: F401
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -31,26 +31,26 @@ except ImportError as error:
 @final
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A figure that others reported: shown as such."""
+    """A figure that others published; the page marks it."""
 
     value: str | float
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TargetResult:
     """A figure with a target, reached or not."""
 
     value: str | float
     reached: bool
 
 
-Cell = str | int | float | bool | None | Published | Verdict
+Cell = str | int | float | bool | None | Published | TargetResult
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class PageTable:
     """Rows under a heading; a column whose cells are all numbers is set to the right."""
 
     title: str
@@ -62,7 +62,7 @@ class Table:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A chart, what it shows, and its figures to unfold."""
+    """A chart, its caption, and its figures in a fold-out table."""
 
     chart: Chart
     caption: str = ""
@@ -76,13 +76,13 @@ class Note:
     text: str
 
 
-Part = Table | Figure | Note
+Part = PageTable | Figure | Note
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading and what stands under it."""
+    """A heading and its content."""
 
     title: str
     parts: Sequence[Part]
@@ -90,15 +90,15 @@ class Section:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class ReportPage:
     """A whole page.
 
     Attributes:
         title: what was measured.
-        summary: what came out, in a paragraph.
+        summary: the result, in a paragraph.
         sections: in the order to be read.
         facts: machine, versions, commit: see `measure.machine`.
-        commands: how to repeat it, each as the list of its words.
+        commands: the commands that repeat the measurement, each as a list of words.
     """
 
     title: str
@@ -108,8 +108,10 @@ class Report:
     commands: Sequence[Sequence[str]] = field(default=())
 
 
-def write(report: Report, result: Mapping[str, Any], folder: Path, stem: str) -> tuple[Path, Path]:
-    """Write `stem.html` and `stem.json` into a folder, which is made if need be."""
+def write(
+    report: ReportPage, result: Mapping[str, Any], folder: Path, stem: str
+) -> tuple[Path, Path]:
+    """Write `stem.html` and `stem.json` into a folder; create the folder if needed."""
     folder.mkdir(parents=True, exist_ok=True)
     page, data = folder / f"{stem}.html", folder / f"{stem}.json"
     page.write_text(render(report), encoding="utf-8")
@@ -118,7 +120,7 @@ def write(report: Report, result: Mapping[str, Any], folder: Path, stem: str) ->
     return page, data
 
 
-def render(report: Report) -> str:
+def render(report: ReportPage) -> str:
     """Write a report as HTML, with the template `report.html.j2`."""
 
     def cleaned(value: object) -> object:
@@ -142,7 +144,7 @@ def render(report: Report) -> str:
 
 
 def _sides(heading: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[bool]:
-    """Say of each column whether all its cells are numbers."""
+    """For each column, whether all its cells are numbers."""
     return [
         all(_is_number(row[column]) for row in rows if row[column] is not None)
         for column in range(len(heading))
@@ -150,7 +152,7 @@ def _sides(heading: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[bool]
 
 
 def _is_number(cell: Cell) -> bool:
-    if isinstance(cell, Published | Verdict):
+    if isinstance(cell, Published | TargetResult):
         cell = cell.value
     return isinstance(cell, int | float) and not isinstance(cell, bool)
 

@@ -1,8 +1,8 @@
-"""A peer that is a program of its own, such as an engine on the JVM.
+"""A peer that is a separate program, for example an engine on the JVM.
 
 The program is started with the paths of the query and of the static data (N-Triples; an empty file if
 there is none) as its last two arguments. It reads lines from standard input, each the IRI of a stream,
-a tab, and a timed line; a line with nothing in it ends a batch, and the end of input ends all streams.
+a tab, and a timed line; an empty line ends a batch, and the end of input ends all streams.
 It then writes its answers to standard output, one JSON object a line, as `quadweir query --format
 jsonl` does, and exits with 0.
 """
@@ -53,7 +53,7 @@ class ProcessPeer(Peer):
             triples.write_text("", encoding="utf-8")
         else:
             write_static(static, triples)
-        # A file: a pipe that nobody reads while batches are fed would stop the program.
+        # A file, because a pipe that nobody reads while batches are fed would block the program.
         self._out = path / "answers.jsonl"
         try:
             with self._out.open("w", encoding="utf-8") as out:
@@ -77,7 +77,7 @@ class ProcessPeer(Peer):
         for iri, table in batch.items():
             texts = pc.binary_join_element_wise(f"{iri}\t", timed_lines(table), "")
             lines += zip(table.column("time").to_pylist(), texts.to_pylist(), strict=True)
-        # Stable: what is of one instant keeps its order within a stream.
+        # A stable sort: elements of one instant keep their order within a stream.
         lines.sort(key=lambda line: line[0])
         try:
             self._process.stdin.writelines(f"{text}\n" for _, text in lines)

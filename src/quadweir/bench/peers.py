@@ -1,7 +1,7 @@
-"""Other ways to answer the same questions: what a peer must do, and some that come with us.
+"""Other ways to answer the same questions: the interface of a peer, and the peers we ship.
 
-A peer is given a question and its static data, is fed batches of elements in the order of time, and
-hands over its answers when it has all of them. `docs/reference/bench-lsbench.md` tells how to add
+A peer gets a question and its static data, then batches of elements in the order of time. It
+returns its answers when it has all of them. `docs/reference/bench-lsbench.md` explains how to add
 one, for example an engine on the JVM (`peer_process.py`).
 """
 
@@ -44,7 +44,8 @@ class Peer(ABC):
     Attributes:
         name: what the report calls it.
         dialect: the dialect of the questions that it wants.
-        times: how many times a small input a large one is, for which it takes some seconds more.
+        times: the size of the large input divided by that of the small one; the large one takes
+        some seconds more.
     """
 
     name: str
@@ -65,14 +66,14 @@ class Peer(ABC):
 
     @abstractmethod
     def collect(self) -> list[Answer]:
-        """End the streams, and give all answers."""
+        """End the streams, and return all answers."""
 
     def drain(self) -> None:
-        """End the streams, and forget the answers once the last has come."""
+        """End the streams, wait for the last answer, and drop all answers."""
         self.collect()
 
     def stop(self) -> None:  # noqa: B027 - most have nothing to give back
-        """Give back what it holds; also called after an error."""
+        """Release all resources; also called after an error."""
 
 
 # --- re-evaluation ----------------------------------------------------------------------------
@@ -82,10 +83,11 @@ _REGISTER: Final = re.compile(r"^\s*(REGISTER\s.*|FROM\s.*)$", re.MULTILINE)
 
 @final
 class Reevaluation(Peer):
-    """Answers C-SPARQL's way: at every close the whole query, by pyoxigraph over the windows' content.
+    """Answers as C-SPARQL does: at every close, pyoxigraph evaluates the whole query over the
+    windows' content.
 
-    The store is kept from close to close: elements are put in as they arrive and taken out as they
-    leave; only the evaluation starts anew.
+    The store is kept from close to close: elements enter as they arrive and are removed as they
+    leave. Only the evaluation starts again.
     """
 
     name = "re-evaluation with pyoxigraph"
@@ -124,7 +126,7 @@ class Reevaluation(Peer):
             self._report()
 
     def collect(self) -> list[Answer]:
-        # Until all windows are empty; closes that see nothing are not reported.
+        # Until all windows are empty; a close with empty windows is not reported.
         while any(self._waiting.values()) or any(self._inside.values()):
             self._report()
         return self._answers
@@ -187,7 +189,7 @@ def _windows(query: ContinuousQuery) -> tuple[dict[str, int], int]:
 
 
 class _OnSpark(Peer):
-    """Keeps what it is fed as Parquet files, and answers over all of them at the end."""
+    """Keeps its input as Parquet files, and answers over all of them at the end."""
 
     times = 40
 
@@ -212,7 +214,7 @@ class _OnSpark(Peer):
         self._fed += 1
 
     def statements(self, iri: str) -> DataFrame:
-        """What it was fed of a stream."""
+        """The input of a stream so far."""
         from quadweir import rows
 
         folder = self.path / f"stream-{self.question.streams.index(iri)}"
@@ -235,7 +237,7 @@ class _OnSpark(Peer):
 
 @final
 class Quadweir(_OnSpark):
-    """Quadweir, over streams that are all there."""
+    """Quadweir, over streams that are complete."""
 
     name = "Quadweir"
 
@@ -255,7 +257,7 @@ class Quadweir(_OnSpark):
 
 @final
 class SparkSql(_OnSpark):
-    """The queries of LSBench that somebody wrote in Spark SQL, for these very streams."""
+    """Queries of LSBench written by hand in Spark SQL, for exactly these streams."""
 
     name = "Spark SQL by hand"
 
@@ -331,7 +333,9 @@ def _q3(frames: Mapping[str, DataFrame]) -> DataFrame:
 
 
 def _lately_liked(likes: DataFrame, items: DataFrame, item: str) -> DataFrame:
-    """Likes within 100 ms of an item within a minute, at the instant at which both are there."""
+    """Likes of the last 100 ms on items of the last minute, at the instant when both are
+    present.
+    """
     from pyspark.sql import functions as F
 
     both = likes.join(items, item).withColumn("t", F.greatest("liked", "made"))
@@ -351,7 +355,7 @@ def _q6(frames: Mapping[str, DataFrame]) -> DataFrame:
     posts = _pairs(frames["posts"], f"<{_SIOC}container_of>", "channel", "post", "made")
     knows = _pairs(frames["static"], _KNOWS, "user", "friend")
     follows = _pairs(frames["static"], f"<{_SIOC}subscriber_of>", "user", "channel")
-    # Who follows the channel of a friend is the same for every like: joined once.
+    # The followers of friends' channels are the same for every like, so they are joined once.
     reach = knows.join(follows, "user")
     found = _lately_liked(likes, posts, "post").join(reach, ["friend", "channel"])
     return found.select("t", "user", "friend", "post", "channel")

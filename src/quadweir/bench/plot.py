@@ -1,4 +1,4 @@
-"""Draws charts with matplotlib, as SVG that every viewer shows: no style sheet, no variables.
+"""Draws charts with matplotlib, as SVG for every viewer: no style sheet, no variables.
 
 Series differ by dashes, markers and hatches as well as by colour. Figures of others are hollow.
 """
@@ -73,7 +73,7 @@ def svg(figure: Figure, title: str, description: str) -> str:
     """Write a figure as an SVG element."""
     written = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    # The salt makes the names inside the same in each run, and different from chart to chart.
+    # The salt keeps the identifiers stable between runs and distinct between charts.
     with mpl.rc_context({**_SETTINGS, "svg.hashsalt": title}):
         figure.savefig(written, format="svg", metadata=nothing)
     text = written.getvalue()
@@ -85,7 +85,7 @@ def svg(figure: Figure, title: str, description: str) -> str:
 
 
 def lines(chart: LineChart, kept: Sequence[Sequence[tuple[float, float]]]) -> Figure:
-    """Draw lines with bands of spread; `kept` has the points of each series that have a place."""
+    """Draw lines with bands of spread; `kept` has the points of each series to draw."""
     with mpl.rc_context(_SETTINGS):
         names = [each.name for each in chart.series]
         figure, axes = _frame(chart.title, chart.x, chart.y, names, chart.marks)
@@ -102,7 +102,7 @@ def lines(chart: LineChart, kept: Sequence[Sequence[tuple[float, float]]]) -> Fi
                 xs, lows, highs = ([each[n] for each in band] for n in range(3))
                 axes.fill_between(xs, lows, highs, color=_COLOURS[kind], alpha=0.18, linewidth=0)
             every = max(1, math.ceil(len(points) / _MOST_MARKERS)) if len(points) > 25 else 1
-            # Lines that lie on one another each show their own markers.
+            # Where lines overlap, each shows its own markers.
             first = (number * every) // 4 if every > 1 else 0
             axes.plot(
                 [x for x, _ in points],
@@ -257,7 +257,7 @@ def _lowest(axes: Axes) -> float:
 
 
 def _name(name: str) -> str:
-    # A name that begins with an underscore would be left out of the key.
+    # Matplotlib leaves names that begin with an underscore out of the legend.
     return clean(name).lstrip("_") or " "
 
 

@@ -1,4 +1,4 @@
-"""What a process and all those that it starts hold and use, as the system tells."""
+"""The memory and CPU time of a process and its descendants, from the operating system."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def family(root: int) -> list[int]:
     """A process and its descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (told := _stat(int(entry.name))):
-            children.setdefault(int(told[1]), []).append(int(entry.name))
+        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
+            children.setdefault(int(fields[1]), []).append(int(entry.name))
     found = [root]
     for one in found:
         found.extend(children.get(one, ()))
@@ -37,8 +37,8 @@ def resident(pid: int) -> int:
 
 def processor_seconds(pid: int) -> float:
     """The processor time that a process has used, with that of its children that have ended."""
-    told = _stat(pid)
-    return sum(map(int, told[11:15])) / _TICKS if told else 0.0
+    fields = _stat(pid)
+    return sum(map(int, fields[11:15])) / _TICKS if fields else 0.0
 
 
 def _stat(pid: int) -> list[str]:
@@ -59,7 +59,7 @@ def _is_java(pid: int) -> bool:
 @final
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One look: when, the memory of Java's and of Python's processes, processor time so far."""
+    """One sample: the time, the memory of Java and of Python processes, and the CPU time so far."""
 
     at: float
     java_mib: float
@@ -70,7 +70,7 @@ class Sample:
 @final
 @dataclass(slots=True)
 class Watch:
-    """Looks at this process and its descendants, every so often, while the `with` block runs.
+    """Samples this process and its descendants at intervals while the `with` block runs.
 
     >>> with Watch(every_s=0.01) as watch:
     ...     _ = sum(range(10_000))

@@ -1,4 +1,4 @@
-"""The report of the whole benchmark: correctness first, then speed, each beside what others published."""
+"""The report of the whole benchmark: correctness first, then speed, each with published figures."""
 
 from __future__ import annotations
 
@@ -8,13 +8,23 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from quadweir.bench import method, scaling, workloads
-from quadweir.bench.beside import peers
 from quadweir.bench.charts import BarChart, Bars, Box, BoxChart, LineChart, Series, ecdf
 from quadweir.bench.measure import machine
-from quadweir.bench.page import Cell, Figure, Note, Part, Published, Report, Section, Table, Verdict
+from quadweir.bench.page import (
+    Cell,
+    Figure,
+    Note,
+    PageTable,
+    Part,
+    Published,
+    ReportPage,
+    Section,
+    TargetResult,
+)
+from quadweir.bench.peer_comparison import peers
 from quadweir.bench.peers import Peer
 from quadweir.bench.speed import latency, performance
-from quadweir.bench.suite import FAILED, Piece, Workbench, run
+from quadweir.bench.suite import FAILED, BenchmarkPiece, Workbench, run
 from quadweir.bench.workloads import C_SPARQL, CQELS_2012, CQELS_2016, JTALIS
 
 SECTIONS: Final = (
@@ -36,7 +46,7 @@ class Plan:
 
     @staticmethod
     def of(*, quick: bool) -> Plan:
-        """The default, or something that takes minutes."""
+        """The default plan, or a quick one that takes minutes."""
         if quick:
             return Plan(method.QUICK, scaling.QUICK, 2)
         return Plan(method.Effort(), scaling.Range(), 10)
@@ -44,10 +54,10 @@ class Plan:
 
 def all_pieces(
     plan: Plan, sections: Sequence[str] = SECTIONS, *, more: Sequence[Peer] = ()
-) -> list[Piece]:
-    """What is to be measured, in the order in which it is."""
+) -> list[BenchmarkPiece]:
+    """All pieces to measure, in order."""
 
-    def made() -> Iterator[Piece]:
+    def made() -> Iterator[BenchmarkPiece]:
         yield from method.functionality(plan.effort)
         yield from method.correctness(plan.effort)
         yield from performance(plan.effort)
@@ -64,16 +74,17 @@ def measure(
     sections: Sequence[str] = SECTIONS,
     *,
     more: Sequence[Peer] = (),
-    on_piece: Callable[[Piece, bool], None] = lambda _piece, _known: None,
+    on_piece: Callable[[BenchmarkPiece, bool], None] = lambda _piece, _known: None,
 ) -> dict[str, Any]:
-    """Measure what has not been measured yet; gives the whole result.
+    """Measure the pieces that have no result yet; return the whole result.
 
     Args:
-        plan: how much.
+        plan: how much to measure.
         folder: where results are kept, piece by piece.
         sections: only these.
-        more: peers besides those that come with Quadweir.
-        on_piece: told before each piece, with whether its result is known already.
+        more: further peers, added to those that come with Quadweir.
+        on_piece: called before each piece; its second argument says whether the result is known
+        already.
     """
     bench = Workbench(folder / "data")
     about = machine()
@@ -91,7 +102,7 @@ def measure(
 
 
 def wrong(result: Mapping[str, Any]) -> list[str]:
-    """The names of the pieces that failed, or in which answers are not the oracle's."""
+    """The names of the pieces that failed or whose answers differ from the oracle's."""
     found: Found = result["sections"]
     names = [name for name, _ in _of(found, FAILED)]
     names += [name for name, each in _of(found, "functionality") if each["mismatch"] > 0]
@@ -101,33 +112,33 @@ def wrong(result: Mapping[str, Any]) -> list[str]:
     return names
 
 
-def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = ()) -> Report:
+def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = ()) -> ReportPage:
     """Put a result into words, tables and charts."""
     found: Found = result["sections"]
     makers: dict[str, Callable[[Found], list[Part]]] = {
         "What failed": _failed,
         "Which queries run": _functionality,
         "Are the answers right": _correctness,
-        "How fast": _throughput,
+        "Throughput": _throughput,
         "Where the time goes": _time_split,
         "Memory": _memory,
-        "How soon": _latency,
+        "Latency": _latency,
         "More static data": _static_data,
         "More queries": _queries,
         "Longer windows": _windows,
         "More cores": _cores,
-        "Beside others": _peers,
+        "Compared with other engines": _peers,
     }
     sections = [
         Section(title=title, parts=parts)
         for title, make in makers.items()
         if (parts := make(found))
     ]
-    return Report(
-        title="Quadweir: LSBench and its kin",
+    return ReportPage(
+        title="Quadweir: LSBench and related benchmarks",
         summary=_summary(found),
         sections=sections,
-        facts={**result["machine"], "input": _told(result["input"]["effort"])},
+        facts={**result["machine"], "input": _described(result["input"]["effort"])},
         commands=commands,
     )
 
@@ -137,10 +148,10 @@ def _failed(found: Found) -> list[Part]:
     if not failed:
         return []
     rows: list[list[Cell]] = [[name, why] for name, why in failed]
-    return [Table(title="Could not be measured", heading=["what", "why"], rows=rows)]
+    return [PageTable(title="Could not be measured", heading=["what", "why"], rows=rows)]
 
 
-def _told(given: Mapping[str, Any]) -> str:
+def _described(given: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in given.items())
 
 
@@ -171,7 +182,7 @@ def _summary(found: Found) -> str:
     if reached + missed:
         words.append(
             f"Throughput reaches its target in {reached} of {reached + missed} queries. Published "
-            "figures are of their authors' machines and stand here for orientation only."
+            "figures are from their authors' machines; they serve as orientation only."
         )
     return " ".join(words)
 
@@ -200,15 +211,15 @@ def _functionality(found: Found) -> list[Part]:
                 cells.append(None)
             else:
                 is_right = result["answers"] > 0 and result["mismatch"] == 0
-                cells.append(Verdict(f"{result['answers']:,} answers", is_right))
+                cells.append(TargetResult(f"{result['answers']:,} answers", is_right))
         cells += [Published(fails.get(name, "runs")) for fails in workloads.RUNS_ELSEWHERE.values()]
         rows.append(cells)
     heading = ["query", "asks", "RSP-QL", "C-SPARQL", "CQELS-QL", *workloads.RUNS_ELSEWHERE]
     note = (
         "The twelve queries of LSBench in each dialect, over some hundred triples at 100 a second, by "
-        "the kernel alone; reached means that there are answers and all are the oracle's."
+        "the kernel alone. Reached means that there are answers, and that all equal the oracle's."
     )
-    return [Table(title="LSBench in three dialects", heading=heading, rows=rows, note=note)]
+    return [PageTable(title="LSBench in three dialects", heading=heading, rows=rows, note=note)]
 
 
 # Table 2 of paper 002: mismatch between engines at 100 elements a second, the larger of both ways.
@@ -233,7 +244,7 @@ def _correctness(found: Found) -> list[Part]:
         others: list[Cell] = [None if value is None else Published(value) for value in published]
         is_right = worst == 0 and all(row["size"] == row["other_size"] > 0 for row in rows)
         answers = sum(row["size"] for row in rows)
-        total.append([name, len(rows), answers, Verdict(f"{worst:.2f} %", is_right), *others])
+        total.append([name, len(rows), answers, TargetResult(f"{worst:.2f} %", is_right), *others])
         for rate in dict.fromkeys(row["rate"] for row in rows):
             here = [row for row in rows if row["rate"] == rate]
             detail.append(
@@ -254,12 +265,12 @@ def _correctness(found: Found) -> list[Part]:
     return [
         Note(
             "Mismatch is the part of one output that the other does not have, as LSBench's paper "
-            "defines it: E1's output is cut into blocks, and of each block only that is kept which "
+            "defines it: E1's output is cut into blocks, and each block keeps only the answers that "
             "E2's output still contains from the earliest match of the block before on. Eager "
             "blocks are single answers, periodic ones all answers of a report. Answers are equal "
             "if report instant, sign and solution are."
         ),
-        Table(
+        PageTable(
             title="Mismatch between Quadweir and the oracle, the largest of all runs",
             heading=["query", "runs", "answers", "mismatch",
                      *(f"{pair.rstrip(')')})" for pair in between)],
@@ -267,7 +278,7 @@ def _correctness(found: Found) -> list[Part]:
             note="Each run is one of: " + "; ".join(ways) + ". Published: mismatch in per cent "
             "between other engines at 100 elements a second, the larger of both ways.",
         ),
-        Table(
+        PageTable(
             title="Output sizes, and mismatch in per cent both ways: "
             "Quadweir against the oracle, and back",
             heading=["query", "rate", "triples", "oracle", "Quadweir", "eager", "eager, back",
@@ -281,7 +292,7 @@ def _correctness(found: Found) -> list[Part]:
 
 
 def _speeds(found: Found) -> Iterator[tuple[str, str, Mapping[str, Any], workloads.Question]]:
-    """What was measured of each query: workload, name, result, and the query."""
+    """The measurements by query: workload, name, result, and the query."""
     asked = {"LSBench": workloads.lsbench(), "SRBench": workloads.srbench()}
     for name, result in _of(found, "performance"):
         workload, _, query = name.partition(" ")
@@ -307,7 +318,7 @@ def _throughput(found: Found) -> list[Part]:
                 [
                     name,
                     question.asks,
-                    rate if target is None else Verdict(rate, rate >= target),
+                    rate if target is None else TargetResult(rate, rate >= target),
                     result["least"],
                     result["most"],
                     target,
@@ -323,7 +334,9 @@ def _throughput(found: Found) -> list[Part]:
             parts.append(
                 Figure(chart=_speed_chart(workload, here, others), caption=_SPEED[workload])
             )
-        parts.append(Table(title=f"{workload}: input triples a second", heading=heading, rows=rows))
+        parts.append(
+            PageTable(title=f"{workload}: input triples a second", heading=heading, rows=rows)
+        )
     return parts
 
 
@@ -355,7 +368,7 @@ def _speed_chart(
         groups=[name for _, name, _, _ in here],
         series=[ours, *theirs],
         log_y=True,
-        description="Bars of ours with spread, beside hollow bars of what others published.",
+        description="Our bars with spread, next to hollow bars of published figures.",
     )
 
 
@@ -386,10 +399,11 @@ def _time_split(found: Found) -> list[Part]:
         ],
     )
     return [
-        Figure(chart=chart, caption="Of the run in the middle; shards work side by side, and the "
-               "slowest counts."),
-        Table(
-            title="Milliseconds of a batch, by what Spark says it did",
+        Figure(
+            chart=chart, caption="The median run. Shards work in parallel, and the slowest counts."
+        ),
+        PageTable(
+            title="Milliseconds of a batch, by Spark's phases",
             heading=["query", "batch", "in shards", *phases],
             rows=rows,
             note="addBatch is reading, matching, the shuffle, the shards and the sink; shards are "
@@ -413,7 +427,7 @@ def _memory(found: Found) -> list[Part]:
     )
     caption = (
         "The most that all processes held together while the query ran: Spark's JVM, whose heap "
-        "grows to what it may take, the driver and the Python workers of all queries before it. "
+        "grows to its limit, the driver and the Python workers of all queries before it. "
         "Published: CQELS in one JVM."
     )
     return [Figure(chart=chart, caption=caption)]
@@ -478,7 +492,7 @@ def _static_data(found: Found) -> list[Part]:
         "Throughput by the size of the static data",
         "users, of about 92 static triples each",
         _of(found, "static data"),
-        "Streams and static data of more and more users, as many triples of streams. In paper 002 "
+        "Static data of more and more users; the streams keep their number of triples. In paper 002 "
         "CQELS stays almost level from 10,000 to a million static triples, and the others fall.",
     )
 
@@ -488,7 +502,7 @@ def _windows(found: Found) -> list[Part]:
         "Throughput by the length of the windows",
         "seconds",
         _of(found, "window size"),
-        "Of 1,000 triples a second of event time.",
+        "The streams have 1,000 triples a second of event time.",
     )
 
 
@@ -497,7 +511,7 @@ def _cores(found: Found) -> list[Part]:
         "Throughput by cores",
         "cores",
         _of(found, "cores"),
-        "Each in processes of its own that may use no others, with as many shards as cores.",
+        "Each run has its own processes, pinned to those cores, and as many shards as cores.",
     )
 
 
@@ -533,11 +547,11 @@ def _queries(found: Found) -> list[Part]:
     return [
         Figure(
             chart=chart,
-            caption="Kernel groups on one core, time of the core, matching included. In paper 002 "
+            caption="Kernel groups on one core, by CPU time, matching included. In paper 002 "
             "all engines fall linearly with the number of queries; in paper 004 ten times the "
             "queries halve the throughput.",
         ),
-        Table(
+        PageTable(
             title="Queries that differ in one constant",
             heading=["template", "queries", "triples/s", "one by one", "answers", "shards",
                      "seconds to make"],
@@ -579,11 +593,11 @@ def _peers(found: Found) -> list[Part]:
     return [
         Figure(
             chart=chart,
-            caption="Input triples a second beyond a small input: what was fed more, over the time "
-            "that this took more. What a query costs at all, from its start to its last answer over "
-            "the small input, is in the table, in seconds.",
+            caption="Input triples a second beyond a small input: the additional triples over the additional "
+            "time. The table has the fixed cost of a query in seconds: from its start to its last "
+            "answer over the small input.",
         ),
-        Table(
+        PageTable(
             title="Throughput, output size, and mismatch against Quadweir in the same dialect",
             heading=["query", "peer", "dialect", "seconds at first", "triples/s beyond", "least",
                      "most", "answers", "mismatch"],

@@ -1,7 +1,7 @@
-"""Records like those of road sensors, in every format, with mappings and jobs by hand for them.
+"""Records like those of road sensors, in every format, with mappings and hand-written jobs.
 
-A record has eight members; the mapping makes of each a subject from a template with five references
-and three triples. The same seed gives the same bytes.
+A record has eight members. The mapping makes a subject from a template with five references, and
+three triples. The same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def mapping_text(form: str, *, maps: int = 1, repeats: int = 1) -> str:
 
 
 def by_hand(spark: SparkSession, folder: Path, form: str) -> DataFrame:
-    """The lines of the mapping, written as a Spark job for this very input."""
+    """The lines of the mapping, by a Spark job written for exactly this input."""
     from pyspark.sql import functions as F
 
     path = str(folder / f"records.{form}")
@@ -158,7 +158,7 @@ JOIN_MAPPING: Final = (
 
 
 def write_join(folder: Path, count: int) -> None:
-    """Write two files of `count` records, of which each one meets one of the other file."""
+    """Write two files of `count` records; each record joins with one of the other file."""
     with (folder / "places.csv").open("w", encoding="utf-8") as file:
         file.write("name,site,lane\n")
         file.writelines(f"place {n},site{n // 4},lane{n % 4}\n" for n in range(count))

@@ -27,7 +27,7 @@ from quadweir.bench.lsbench.parameters import STREAM_IRI
 from quadweir.bench.lsbench.tables import static_table
 from quadweir.bench.method import Effort, inputs_of
 from quadweir.bench.speed import lsbench_input, measured, of_users, runs_of, summary
-from quadweir.bench.suite import Piece, Workbench
+from quadweir.bench.suite import BenchmarkPiece, Workbench
 from quadweir.bench.tables import as_quads, at_rate, head
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.group import Group
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """How far each of them goes.
+    """The range of each scaling measurement.
 
     Attributes:
-        asked: the queries that are asked of more static data.
-        users: users whose static data there is.
-        queries: instances of one template.
-        apart: up to how many instances are also answered one by one.
-        elements: posts' triples that instances are fed.
-        windows: seconds.
-        cores: cores.
+        asked: the queries measured over growing static data.
+        users: numbers of users in the static data.
+        queries: numbers of instances of one template.
+        apart: the most instances that are also answered one by one.
+        elements: triples of posts that the instances get.
+        windows: window lengths in seconds.
+        cores: numbers of cores.
     """
 
     asked: tuple[str, ...] = ("Q5",)
@@ -75,15 +75,15 @@ QUICK: Final = Range(
 )
 
 
-def scaling(effort: Effort, span: Range) -> Iterator[Piece]:
-    """All of them."""
+def scaling(effort: Effort, span: Range) -> Iterator[BenchmarkPiece]:
+    """All scaling measurements."""
     yield from static_data(effort, span)
     yield from many_queries(span)
     yield from window_sizes(effort, span)
     yield from some_cores(effort, span)
 
 
-def static_data(effort: Effort, span: Range) -> Iterator[Piece]:
+def static_data(effort: Effort, span: Range) -> Iterator[BenchmarkPiece]:
     """The same queries over the streams and the static data of more and more users."""
     for name in span.asked:
         question = workloads.lsbench()[name]
@@ -94,30 +94,30 @@ def static_data(effort: Effort, span: Range) -> Iterator[Piece]:
 
             work = measured(question, effort, given)
             inputs = inputs_of(question, effort) | {"users": users}
-            yield Piece("static data", f"{name}, {users} users", inputs, work)
+            yield BenchmarkPiece("static data", f"{name}, {users} users", inputs, work)
 
 
-def window_sizes(effort: Effort, span: Range) -> Iterator[Piece]:
-    """Queries with longer and longer windows."""
+def window_sizes(effort: Effort, span: Range) -> Iterator[BenchmarkPiece]:
+    """Queries with windows of growing length."""
     for name in ("Q4", "Q10"):
         for seconds in span.windows:
             question = workloads.lsbench()[name]
             question = replace(question, text=question.text.replace("15s", f"{seconds}s"))
             inputs = inputs_of(question, effort) | {"window": seconds}
             work = measured(question, effort, lsbench_input)
-            yield Piece("window size", f"{name}, {seconds} s", inputs, work)
+            yield BenchmarkPiece("window size", f"{name}, {seconds} s", inputs, work)
 
 
 # --- cores ------------------------------------------------------------------------------------
 
 
-def some_cores(effort: Effort, span: Range) -> Iterator[Piece]:
-    """A join-heavy query on few cores, each in processes of its own that may use no others."""
+def some_cores(effort: Effort, span: Range) -> Iterator[BenchmarkPiece]:
+    """A join-heavy query on few cores; each run has its own processes, pinned to those cores."""
     question = workloads.lsbench()["Q4"]
     for cores in span.cores:
         inputs = inputs_of(question, effort) | {"cores": cores}
         work = _on_cores(question.name, effort, cores)
-        yield Piece("cores", f"{question.name}, {cores}", inputs, work)
+        yield BenchmarkPiece("cores", f"{question.name}, {cores}", inputs, work)
 
 
 def _on_cores(name: str, effort: Effort, cores: int) -> Callable[[Workbench], Any]:
@@ -138,7 +138,7 @@ def _on_cores(name: str, effort: Effort, cores: int) -> Callable[[Workbench], An
 
 
 def measure_on(cores: int, name: str, folder: Path, effort: Effort) -> dict[str, Any]:
-    """Measure a query in this process, which stays on so many cores."""
+    """Measure a query in this process, pinned to `cores` cores."""
     os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:cores]))
     bench = Workbench(folder, cores=cores)
     question = workloads.lsbench()[name]
@@ -162,7 +162,7 @@ _PERSON: Final = "http://www.ins.cwi.nl/sib/person/p{}"
 _ASKED: Final = 984
 
 
-def many_queries(span: Range) -> Iterator[Piece]:
+def many_queries(span: Range) -> Iterator[BenchmarkPiece]:
     """Instances of one template that differ in a constant, in one group of the kernel, on one core."""
     templates = {
         "Q1, of one user": _ONE_USER,
@@ -171,13 +171,13 @@ def many_queries(span: Range) -> Iterator[Piece]:
     for name, text in templates.items():
         for count in span.queries:
             inputs = {"query": text, "count": count, "span": asdict(span)}
-            yield Piece("queries", f"{name}, {count}", inputs, _grouped(text, count, span))
+            yield BenchmarkPiece("queries", f"{name}, {count}", inputs, _grouped(text, count, span))
 
 
 def _grouped(text: str, count: int, span: Range) -> Callable[[Workbench], Any]:
     def run(bench: Workbench) -> dict[str, Any]:
         bench.without_spark()
-        # Enough users that no two instances ask for the same one.
+        # Enough users for every instance to ask for a different one.
         parameters = of_users(max(workloads.LARGE.users, count), span.elements)
         network = make_network(parameters)
         question = workloads.lsbench()["Q3"]
@@ -216,7 +216,7 @@ def _asked_of(static: pa.Table, query: ContinuousQuery) -> Dataset:
 
 
 def instances(text: str, count: int) -> list[ContinuousQuery]:
-    """A query about user or person 984, asked about so many of them instead."""
+    """Instances of a query about user or person 984, each about another user or person."""
     query = optimize(parse(text, dialect="cqels")).query
 
     def about(number: int) -> ContinuousQuery:
@@ -237,9 +237,9 @@ def instances(text: str, count: int) -> list[ContinuousQuery]:
 
 
 def feed_posts(groups: Sequence[Group | Shard], table: pa.Table) -> tuple[float, int]:
-    """Match a stream and feed it to shards; gives triples a second of a core, and answers.
+    """Match a stream and feed it to shards; return triples a second of CPU time, and answers.
 
-    Half of it is fed before anything is measured.
+    The first half of the stream is not measured.
     """
     pieces = 8
     spent, answers, counted = 0.0, 0, 0
@@ -258,7 +258,7 @@ def feed_posts(groups: Sequence[Group | Shard], table: pa.Table) -> tuple[float,
 
 
 def _matched(group: Group | Shard, table: pa.Table) -> Events:
-    """What each leaf hears of a part of a stream."""
+    """The matches of each leaf in a part of a stream."""
     times, events = table.column("time").to_numpy(), table.column("event").to_numpy()
     found = {}
     for place, plan in enumerate(group.leaves):

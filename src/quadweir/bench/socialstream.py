@@ -1,8 +1,8 @@
-"""A social network as fast as it can be written: posts, photos and likes for measuring queries.
+"""A social network that is fast to generate: posts, photos and likes for measuring queries.
 
-The shapes are LSBench's: what an element carries, who knows whom, how often a post is liked. The
-numbers are drawn at random, by a seed, without the correlations of LSBench; thousands of users and
-millions of triples take seconds. Streams are Parquet files of statements, one for each batch.
+The shapes of elements, friendships and likes are LSBench's. The numbers are random, from a seed,
+without the correlations of LSBench, so thousands of users and millions of triples take seconds.
+Streams are Parquet files of statements, one for each batch.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ PHOTO_TRIPLES: Final = 8
 
 @final
 @dataclass(frozen=True, slots=True)
-class Network:
-    """How large it is and how fast time goes in it.
+class SocialNetworkSize:
+    """The size and the speed of a network.
 
     Attributes:
         users: how many there are.
@@ -57,7 +57,7 @@ class Network:
     seed: int = 1
 
     def posts(self, first: int, count: int) -> pa.Table:
-        """Give the statements of posts, eleven triples each."""
+        """The statements of posts, eleven triples each."""
         random = np.random.default_rng((self.seed, first))
         number = np.arange(first, first + count)
         post = _names("post/po", number)
@@ -79,7 +79,7 @@ class Network:
         return _statements("posts", self._times(number), number, columns)
 
     def photos(self, first: int, count: int) -> pa.Table:
-        """Give the statements of photos, eight triples each."""
+        """The statements of photos, eight triples each."""
         random = np.random.default_rng((self.seed, first, 1))
         number = np.arange(first, first + count)
         photo = _names("photo/ph", number)
@@ -97,13 +97,13 @@ class Network:
         return _statements("photos", self._times(number), number, columns)
 
     def likes_of(self, what: str, first: int, count: int) -> pa.Table:
-        """Give the likes of so many posts (`post`) or photos (`photo`), a little after each."""
+        """The likes of posts (`post`) or photos (`photo`), each a little after its item."""
         random = np.random.default_rng((self.seed, first, 2))
         number = np.repeat(np.arange(first, first + count), self.likes)
         kind = "post/po" if what == "post" else "photo/ph"
         liked = _names(kind, number)
         user = _names("user/u", self._users(random, len(number)))
-        # Within the batch, so that no file holds what is due in another.
+        # Likes stay in the batch of their item, so that files do not overlap in time.
         times = np.minimum(
             self._times(number) + random.integers(1, 90, len(number)),
             self._times(np.array([first + count - 1])),
@@ -114,7 +114,9 @@ class Network:
         )
 
     def static(self, *, folder: Path) -> int:
-        """Write accounts, names, friends and subscriptions as N-Triples; gives how many."""
+        """Write accounts, names, friends and subscriptions as N-Triples; return the number of
+        triples.
+        """
         random = np.random.default_rng((self.seed, 3))
         folder.mkdir(parents=True, exist_ok=True)
         count = 0
@@ -152,15 +154,15 @@ class Network:
 
 
 def write_streams(
-    network: Network, streams: Sequence[str], folder: Path, *, batches: int, triples: int
+    network: SocialNetworkSize, streams: Sequence[str], folder: Path, *, batches: int, triples: int
 ) -> int:
-    """Write the streams of a query, `FILES` of each for every batch; gives the triples in a batch.
+    """Write the streams of a query, `FILES` of each for every batch; return the triples in a batch.
 
     Args:
-        network: what is drawn from.
+        network: the network to generate from.
         streams: the names of the streams after LSBench's.
         folder: each stream gets a folder in it.
-        batches: how many batches there are to be.
+        batches: the number of batches.
         triples: about how many triples all streams have in a batch.
     """
     weights = {
@@ -185,7 +187,7 @@ def write_streams(
             for part in range(FILES):
                 file = folder / name / f"{batch:05}-{part}.parquet"
                 pq.write_table(table.slice(part * size, size), file, compression="snappy")
-                # Spark takes files in the order of their times.
+                # Spark reads files in the order of their modification times.
                 at = START // 1000 + batch * FILES + part
                 os.utime(file, (at, at))
             written += table.num_rows
@@ -198,7 +200,7 @@ def _statements(
     positions: Ints,
     columns: list[tuple[pa.Array, str, pa.Array]],
 ) -> pa.Table:
-    """Put triples of elements side by side, in order of time."""
+    """Interleave the triples of elements, in order of time."""
     count, width = len(times), len(columns)
     # Triple k of element e stands at e * width + k once all are interleaved.
     order = np.arange(count * width).reshape(width, count).T.ravel()

@@ -1,12 +1,12 @@
 """Entailment inside matching, as paper 003 measured it: throughput, memory, schemas, static data.
 
-Every query runs in several ways, in turn: over the stream as it is, with the schema; without one over
-the stream and its consequences; and without one over a stream that says of a product the type that is
-asked for, in place of its own. All must give as many answers.
+Every query runs in three ways, in turn: over the original stream with the schema; without a schema
+over the stream and its consequences; and without a schema over a stream in which the type in
+question replaces the type of each product. All must give the same number of answers.
 
-The second stream has more triples for each offer, most of which match nothing, so triples a second
-flatter it and offers a second flatter entailment. Between the first and the third stream there is no
-such difference: what one takes longer is what entailment costs.
+The second stream has more triples for each offer, and most of them match nothing. So triples a
+second favour it, and offers a second favour entailment. The first and the third stream have the
+same number of triples, so their difference in time is the cost of entailment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statistics import geometric_mean, median
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.bench.bsbm import LARGE, OFFER_TRIPLES, SMALL, STREAM, Shop, pattern
-from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.live import WARM_BATCHES, Throughput, measure_query
 from quadweir.bench.measure import machine
 from quadweir.errors import InternalError
@@ -39,13 +39,13 @@ _WINDOW: Final = 5
 
 @final
 @dataclass(frozen=True, slots=True)
-class Size:
+class SparkwaveSize:
     """How much is measured.
 
     Attributes:
         offers: offers in a batch.
         batches: batches that count.
-        rounds: how often contenders take turns.
+        rounds: how often each contender runs.
         windows: lengths of windows, in seconds.
         static: numbers of static triples.
     """
@@ -57,7 +57,7 @@ class Size:
     static: tuple[int, ...] = (0, 20_000, 100_000, 1_000_000)
 
 
-QUICK: Final = Size(offers=5_000, batches=1, rounds=1, windows=(1, 5), static=(0, 20_000))
+QUICK: Final = SparkwaveSize(offers=5_000, batches=1, rounds=1, windows=(1, 5), static=(0, 20_000))
 
 
 @final
@@ -67,11 +67,11 @@ class Case:
 
     Attributes:
         number: which of the three patterns.
-        shop: what is offered.
-        level: of the class asked for.
+        shop: the shop that makes the offers.
+        level: the level of the class in the query.
         seconds: the length of its window.
-        static: how many static triples there are to be.
-        ways: in which ways it is measured.
+        static: the least number of static triples.
+        ways: the ways to measure it in.
     """
 
     number: int = 1
@@ -88,13 +88,13 @@ class Point:
     """One query measured in several ways.
 
     Attributes:
-        section: of what.
+        section: the section of the report.
         pattern: which of the three.
         seconds: the length of its window.
         classes: how many there are in the schema.
-        below: how many are below the one asked for.
+        below: the number of classes below the one in the query.
         static: how many static triples there are.
-        answers: how many there were.
+        answers: the number of answers.
         rates: triples of the stream a second, by way, in the median batch.
         offers: offers a second, by way.
         memory_mib: the most that all processes held, by way.
@@ -127,7 +127,7 @@ class Measured:
         self,
         spark: SparkSession,
         folder: Path,
-        size: Size,
+        size: SparkwaveSize,
         on_step: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._spark = spark
@@ -137,15 +137,15 @@ class Measured:
         self.size = size
 
     def points(self, section: str, cases: Sequence[Case]) -> list[Point]:
-        """Measure queries in their ways, all in turn, so that what disturbs one disturbs all.
+        """Measure queries in all their ways, in turn, so that a disturbance affects all of them.
 
         Raises:
-            InternalError: the ways do not give as many answers.
+            InternalError: the ways give different numbers of answers.
         """
         found: list[dict[str, list[Throughput]]] = [
             {way: [] for way in case.ways} for case in cases
         ]
-        # Whoever comes first finds less of Spark warm: so each does, in turn.
+        # The first way finds Spark less warm, so the ways take turns at being first.
         in_order = [
             (case, way, known[way])
             for case, known in zip(cases, found, strict=True)
@@ -177,8 +177,7 @@ class Measured:
         wide = {
             way: OFFER_TRIPLES + (len(shop.branching) if way is IN_STREAM else 0) for way in found
         }
-        # Of all batches of all rounds the one in the middle: what disturbs, or favours, a few of them
-        # does not count.
+        # The median batch of all rounds: it ignores batches that were disturbed or favoured.
         rates = {
             way: median([rate for each in runs for rate in each.rates])
             for way, runs in found.items()
@@ -232,12 +231,12 @@ class Measured:
 # --- sections -----------------------------------------------------------------------------------
 
 
-def windows(size: Size) -> list[Case]:
+def windows(size: SparkwaveSize) -> list[Case]:
     """Pattern 1 over windows of growing length: the paper's Figures 7 and 8."""
     return [Case(shop=Shop(SMALL), seconds=seconds) for seconds in size.windows]
 
 
-def patterns(size: Size) -> list[Case]:
+def patterns(size: SparkwaveSize) -> list[Case]:
     """Patterns 2 and 3 over the shortest and the longest window."""
     return [
         Case(number=number, shop=Shop(SMALL), seconds=seconds)
@@ -246,7 +245,7 @@ def patterns(size: Size) -> list[Case]:
     ]
 
 
-def schemas(_size: Size) -> list[Case]:
+def schemas(_size: SparkwaveSize) -> list[Case]:
     """Pattern 1 for classes with none to all of a small and a large schema below them."""
     return [
         Case(shop=shop, level=level, seconds=_WINDOW, ways=(ENTAILED, IN_PLACE))
@@ -255,7 +254,7 @@ def schemas(_size: Size) -> list[Case]:
     ]
 
 
-def static_data(size: Size) -> list[Case]:
+def static_data(size: SparkwaveSize) -> list[Case]:
     """Patterns 2 and 3 with growing static data: the paper's Figure 9."""
     return [
         Case(number=number, shop=Shop(SMALL), seconds=1, static=triples, ways=(ENTAILED, IN_PLACE))
@@ -264,8 +263,8 @@ def static_data(size: Size) -> list[Case]:
     ]
 
 
-def flatness(size: Size) -> list[Case]:
-    """The ends of schemas and static data alone, with entailment alone, side by side."""
+def flatness(size: SparkwaveSize) -> list[Case]:
+    """The smallest and the largest schema and static data, only with entailment."""
     ways = (ENTAILED,)
     trees = [Case(shop=Shop(tree), level=0, seconds=_WINDOW, ways=ways) for tree in (SMALL, LARGE)]
     return trees + [
@@ -275,7 +274,7 @@ def flatness(size: Size) -> list[Case]:
     ]
 
 
-SECTIONS: Final[dict[str, Callable[[Size], list[Case]]]] = {
+SECTIONS: Final[dict[str, Callable[[SparkwaveSize], list[Case]]]] = {
     "windows": windows,
     "patterns": patterns,
     "schemas": schemas,
@@ -287,19 +286,19 @@ SECTIONS: Final[dict[str, Callable[[Size], list[Case]]]] = {
 def run(
     sections: Sequence[str] = tuple(SECTIONS),
     *,
-    size: Size | None = None,
+    size: SparkwaveSize | None = None,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Measure sections; `merged` sets what comes out beside its targets."""
+    """Measure sections; `merged` adds the targets to the result."""
     from quadweir.runtime.spark.session import build
 
-    size, about = size or Size(), machine()
+    size, about = size or SparkwaveSize(), machine()
     found: list[Point] = []
     on_step("starting Spark")
     spark = build(app_name="quadweir-bench", master="local[2]", shards=2)
     try:
         with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as folder:
-            # The first runs of a session load and compile; they count for nobody.
+            # The first runs of a session load and compile; they do not count.
             warm = Case(shop=Shop(SMALL), seconds=1, ways=(ENTAILED, IN_STREAM))
             Measured(spark, Path(folder), replace(size, rounds=1)).points("warm-up", [warm])
             measured = Measured(spark, Path(folder), size, on_step)
@@ -316,9 +315,9 @@ def run(
 
 
 def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Put what several runs measured together, beside its targets.
+    """Merge the results of several runs, and add their targets.
 
-    Of a section that two of them measured, the last counts.
+    If two runs measured the same section, the last one counts.
     """
     latest = {point["section"]: each for each in results for point in each["points"]}
     points = [
@@ -332,9 +331,9 @@ def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         **results[-1],
         "machine": {
-            key: told[0] if len(told) == 1 else ", ".join(map(str, told))
+            key: texts[0] if len(texts) == 1 else ", ".join(map(str, texts))
             for key in machines[-1]
-            for told in [list(dict.fromkeys(each[key] for each in machines))]
+            for texts in [list(dict.fromkeys(each[key] for each in machines))]
         },
         "commands": [words for each in results for words in each["commands"]],
         "points": points,
@@ -342,22 +341,22 @@ def merged(results: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _figures(points: Sequence[Point]) -> dict[str, list[Figure]]:
-    """Set what was measured beside its targets."""
-    found: dict[str, list[Figure]] = {}
+def _figures(points: Sequence[Point]) -> dict[str, list[Measurement]]:
+    """The measurements with their targets."""
+    found: dict[str, list[Measurement]] = {}
     for each in points:
         own = found.setdefault(each.section, [])
         note = f"{each.answers:,} answers, {each.memory_mib[ENTAILED]:,} MiB"
         rate = each.rates[ENTAILED]
-        own.append(Figure(each.name, rate, "triples/s", at_least=_LEAST, note=note))
+        own.append(Measurement(each.name, rate, "triples/s", at_least=_LEAST, note=note))
         if IN_PLACE in each.rates:
             cost = rate / each.rates[IN_PLACE]
-            own.append(Figure(f"  beside {IN_PLACE}", cost, "x", at_least=_RATIO))
+            own.append(Measurement(f"  compared with {IN_PLACE}", cost, "x", at_least=_RATIO))
         if IN_STREAM in each.rates:
             ratio = each.offers[ENTAILED] / each.offers[IN_STREAM]
             note = f"by triples {rate / each.rates[IN_STREAM]:.2f}"
-            name = f"  beside {IN_STREAM}, by offers"
-            own.append(Figure(name, ratio, "x", at_least=_RATIO, note=note))
+            name = f"  compared with {IN_STREAM}, by offers"
+            own.append(Measurement(name, ratio, "x", at_least=_RATIO, note=note))
     for name, own in found.items():
         costs = [
             each.rates[ENTAILED] / each.rates[IN_PLACE]
@@ -365,10 +364,10 @@ def _figures(points: Sequence[Point]) -> dict[str, list[Figure]]:
             if each.section == name and IN_PLACE in each.rates
         ]
         if len(costs) > 1:
-            # One by one they differ by more than entailment costs.
+            # Single ratios vary by more than entailment costs.
             note = f"{min(costs):.2f} to {max(costs):.2f}"
-            told = f"all {len(costs)} beside {IN_PLACE}, geometric mean"
-            own.append(Figure(told, geometric_mean(costs), "x", at_least=_RATIO, note=note))
+            texts = f"all {len(costs)} compared with {IN_PLACE}, geometric mean"
+            own.append(Measurement(texts, geometric_mean(costs), "x", at_least=_RATIO, note=note))
     ends = [each for each in points if each.section == "flatness"]
     for number in sorted({each.pattern for each in ends}):
         few, *_, many = (each for each in ends if each.pattern == number)
@@ -377,7 +376,7 @@ def _figures(points: Sequence[Point]) -> dict[str, list[Figure]]:
         else:
             name = f"pattern {number}, {many.static:,} / {few.static:,} static"
         ratio = many.rates[ENTAILED] / few.rates[ENTAILED]
-        found["flatness"].append(Figure(name, ratio, "x", at_least=_RATIO))
+        found["flatness"].append(Measurement(name, ratio, "x", at_least=_RATIO))
     return found
 
 
@@ -387,9 +386,9 @@ def sized(
     offers: int | None = None,
     rounds: int | None = None,
     windows: Sequence[int] = (),
-) -> Size:
+) -> SparkwaveSize:
     """The size that was asked for."""
-    size = QUICK if quick else Size()
+    size = QUICK if quick else SparkwaveSize()
     if offers is not None:
         size = replace(size, offers=offers)
     if windows:

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from quadweir.bench.charts import BarChart, Bars, LineChart, Mark, Series
-from quadweir.bench.page import Figure, Note, Part, Report, Section, Table, Verdict
+from quadweir.bench.page import Figure, Note, PageTable, Part, ReportPage, Section, TargetResult
 from quadweir.bench.sparkwave import ENTAILED, IN_PLACE, WAYS
 
 _TARGET: Final = Mark(name="target", value=200_000)
 
 
-def report(result: Mapping[str, Any]) -> Report:
-    """Lay out what was measured."""
+def report(result: Mapping[str, Any]) -> ReportPage:
+    """The page of a result."""
     sections = [_targets(result)]
     made = {"windows": _windows, "patterns": _patterns, "schemas": _schemas, "static": _static}
     for name, make in made.items():
@@ -23,7 +23,7 @@ def report(result: Mapping[str, Any]) -> Report:
             sections.append(make(points))
     figures = [each for some in result["sections"].values() for each in some if "met" in each]
     reached = sum(bool(each["met"]) for each in figures)
-    return Report(
+    return ReportPage(
         title="Entailment inside matching",
         summary=(
             "Offers of a shop stream past queries that ask for products of a type; a schema says "
@@ -40,9 +40,9 @@ def report(result: Mapping[str, Any]) -> Report:
 def _targets(result: Mapping[str, Any]) -> Section:
     rows = [
         [
-            # What is beside another figure belongs to the row above.
+            # A comparison belongs to the row above it.
             re.sub("^ +", "\u2003\u2026 ", each["name"]),
-            Verdict(each["value"], each["met"]),
+            TargetResult(each["value"], each["met"]),
             each["unit"],
             each["at_least"],
             each.get("note", ""),
@@ -51,8 +51,8 @@ def _targets(result: Mapping[str, Any]) -> Section:
         for each in some
         if "met" in each
     ]
-    heading = ["measured", "value", "unit", "at least", "besides"]
-    return Section(title="Targets", parts=[Table(title="", heading=heading, rows=rows)])
+    heading = ["measured", "value", "unit", "at least", "note"]
+    return Section(title="Targets", parts=[PageTable(title="", heading=heading, rows=rows)])
 
 
 def _windows(points: Sequence[Mapping[str, Any]]) -> Section:

@@ -1,7 +1,7 @@
 """How fast queries are: comparable maximum execution throughput, time split, memory.
 
-Input is pushed as fast as it is taken; what counts is input triples over time, of queries whose
-answers are right (`method.py`).
+Input is pushed as fast as the query takes it. The result is input triples over time, for queries
+whose answers are right (`method.py`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from quadweir.bench.lsbench.parameters import Parameters
 from quadweir.bench.lsbench.tables import static_table
 from quadweir.bench.method import Effort, inputs_of
 from quadweir.bench.peers import Quadweir
-from quadweir.bench.suite import Piece, Workbench
+from quadweir.bench.suite import BenchmarkPiece, Workbench
 from quadweir.bench.tables import at_rate, head, write_batches, write_static
 from quadweir.bench.waits import ANSWERED, PASSED, waits_of
 from quadweir.bench.workloads import Question
 
 
-def performance(effort: Effort) -> Iterator[Piece]:
-    """Comparable maximum execution throughput: input over time, as fast as it goes."""
+def performance(effort: Effort) -> Iterator[BenchmarkPiece]:
+    """Comparable maximum execution throughput: input over time, at full speed."""
     for workload, questions, given in (
         ("LSBench", workloads.lsbench(), lsbench_input),
         ("SRBench", workloads.srbench(), srbench_input),
@@ -37,15 +37,17 @@ def performance(effort: Effort) -> Iterator[Piece]:
         for name, question in questions.items():
             if name in effort.measured:
                 work = measured(question, effort, given)
-                yield Piece("performance", f"{workload} {name}", inputs_of(question, effort), work)
+                yield BenchmarkPiece(
+                    "performance", f"{workload} {name}", inputs_of(question, effort), work
+                )
     question = workloads.taxi()
-    yield Piece(
+    yield BenchmarkPiece(
         "performance", "taxi", inputs_of(question, effort), _measured_whole(question, effort)
     )
 
 
 _TRIPLES_OF_LARGE: Final = 1_000_000
-"""So many triples any of the queries finds in the large network, at least."""
+"""The least number of triples that the large network has for any of the queries."""
 
 
 @final
@@ -62,7 +64,7 @@ def measured(
     effort: Effort,
     given: Callable[[Workbench, Question, Effort], Input],
 ) -> Callable[[Workbench], Any]:
-    """Give what measures a question over input that is made when it is wanted."""
+    """A function that measures a question; it generates the input on demand."""
 
     def run(bench: Workbench) -> dict[str, Any]:
         made = given(bench, question, effort)
@@ -74,9 +76,10 @@ def measured(
 def runs_of(
     bench: Workbench, question: Question, made: Input, count: int, shards: int | None = None
 ) -> list[Throughput]:
-    """Measure a question so many times.
+    """Measure a question `runs` times.
 
-    Java compiles what a query's plan became while it runs: the first run tends to be the slowest.
+    Java compiles the code of a query's plan while it runs, so the first run tends to be the
+    slowest.
     """
     return [
         measure_query(bench.spark, question.text, made.streams, static=made.static, shards=shards)
@@ -85,7 +88,9 @@ def runs_of(
 
 
 def summary(runs: Sequence[Throughput]) -> dict[str, Any]:
-    """The median of runs, with the least and the most, and of the run in the middle the rest."""
+    """The median of runs with minimum and maximum; the other figures are those of the median
+    run.
+    """
     ordered = sorted(runs, key=lambda run: run.triples_per_second)
     middle = ordered[(len(ordered) - 1) // 2]
     rates = [run.triples_per_second for run in ordered]
@@ -108,7 +113,9 @@ def lsbench_input(
     effort: Effort,
     users: int | None = None,
 ) -> Input:
-    """The streams of a question from the large network, made once for all who read the same."""
+    """The streams of a question from the large network; questions with the same streams share
+    them.
+    """
     batches = WARM_BATCHES + effort.counted
     streams = sorted(question.streams)
     triples = round(batches * effort.triples * question.share)
@@ -129,7 +136,9 @@ def lsbench_input(
 
 
 def of_users(users: int, triples: int) -> Parameters:
-    """The large network with other users, for as many days as so many triples take."""
+    """The large network with another number of users, and with enough days for the given number of
+    triples.
+    """
     large = workloads.LARGE
     days = large.days * large.users * triples / (users * _TRIPLES_OF_LARGE)
     return replace(large, users=users, days=min(large.days, max(1, math.ceil(days))))
@@ -161,7 +170,7 @@ def srbench_input(bench: Workbench, _question: Question, effort: Effort) -> Inpu
 
 
 def _measured_whole(question: Question, effort: Effort) -> Callable[[Workbench], Any]:
-    """A question over streams that are all there: its times are inside the elements."""
+    """A question over complete streams; event times are inside the elements."""
 
     def run(bench: Workbench) -> dict[str, Any]:
         taxis = max(10, round(effort.triples * question.share) // (6 * 40))
@@ -189,7 +198,7 @@ def _measured_whole(question: Question, effort: Effort) -> Callable[[Workbench],
     return run
 
 
-def latency(seconds: int) -> Iterator[Piece]:
+def latency(seconds: int) -> Iterator[BenchmarkPiece]:
     """From an element's arrival in a folder to its answer in a file, on the live path."""
 
     def run(bench: Workbench) -> dict[str, list[float]]:
@@ -200,4 +209,4 @@ def latency(seconds: int) -> Iterator[Piece]:
             }
         return {name: [round(each, 2) for each in waits] for name, waits in found.items()}
 
-    yield Piece("latency", "arrival to answer", {"seconds": seconds}, run)
+    yield BenchmarkPiece("latency", "arrival to answer", {"seconds": seconds}, run)

@@ -1,7 +1,7 @@
-"""A benchmark in pieces: each is kept when it is done, and not done again.
+"""A benchmark in pieces: the result of each piece is kept, and the piece does not run again.
 
-A piece is known by what it depends on: its section and name, its inputs, this version of Quadweir and
-this machine. A run that was interrupted goes on with the pieces that are missing.
+A piece is identified by everything it depends on: its section and name, its inputs, the version of
+Quadweir and the machine. An interrupted run continues with the missing pieces.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ if TYPE_CHECKING:
 _DIGITS: Final = 16
 _MOST_WORDS: Final = 500
 FAILED: Final = "failed"
-"""The section in which results tell what could not be done, and why."""
+"""The section of a result that lists the failed pieces and their errors."""
 
 
 @final
 class Workbench:
-    """What pieces work with: a folder for data that several of them use, and one Spark session.
+    """The shared resources of pieces: a folder for data that several of them use, and one Spark
+    session.
 
     Args:
         folder: where data is kept.
         cores: how many the session uses.
-        spark: a session that is there already, and stays.
+        spark: an existing session, which is not stopped.
     """
 
     def __init__(self, folder: Path, *, cores: int = 2, spark: SparkSession | None = None) -> None:
@@ -58,16 +59,16 @@ class Workbench:
         return self._spark
 
     def without_spark(self) -> None:
-        """Stop the session: what comes next wants the cores for itself."""
+        """Stop the session: the next measurement needs all cores."""
         if self._own and self._spark is not None:
             self._spark.stop()
             self._spark = None
 
     @contextmanager
     def made(self, name: str, inputs: Mapping[str, Any]) -> Iterator[tuple[Path, bool]]:
-        """A folder of data with a name and inputs, and whether it has to be filled yet.
+        """A folder of data for a name and inputs, and whether it still has to be filled.
 
-        What is not filled to the end is begun anew the next time.
+        A folder that was not filled completely is filled again the next time.
         """
         import shutil
 
@@ -82,30 +83,30 @@ class Workbench:
         done.touch()
 
 
-class Work(Protocol):
-    """What a piece does."""
+class PieceFunction(Protocol):
+    """The function that measures a piece."""
 
     def __call__(self, bench: Workbench, /) -> Any:
-        """Measure; gives what JSON can hold."""
+        """Measure; return a value that JSON can hold."""
         ...
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Something to measure.
+class BenchmarkPiece:
+    """One piece of a benchmark.
 
     Attributes:
-        section: the part of the report it is for.
-        name: what it is called there.
-        inputs: all that its result depends on besides version, commit and machine.
-        work: does it.
+        section: the section of the report.
+        name: its name in that section.
+        inputs: everything that its result depends on, except version, commit and machine.
+        work: the function that measures.
     """
 
     section: str
     name: str
     inputs: Mapping[str, Any]
-    work: Work
+    work: PieceFunction
 
     @property
     def key(self) -> str:
@@ -118,7 +119,7 @@ class Piece:
 
 
 def fingerprint(*about: Any) -> str:
-    """A name for what something depends on.
+    """A short hash of everything that a result depends on.
 
     >>> fingerprint("a", {"x": 1}) == fingerprint("a", {"x": 1}) != fingerprint("a", {"x": 2})
     True
@@ -128,19 +129,20 @@ def fingerprint(*about: Any) -> str:
 
 
 def run(
-    pieces: Iterable[Piece],
+    pieces: Iterable[BenchmarkPiece],
     folder: Path,
     bench: Workbench,
     *,
-    on_piece: Callable[[Piece, bool], None] = lambda _piece, _known: None,
+    on_piece: Callable[[BenchmarkPiece, bool], None] = lambda _piece, _known: None,
 ) -> dict[str, list[dict[str, Any]]]:
-    """Do the pieces that have not been done; gives the results by section.
+    """Run the pieces that have no result yet; return the results by section.
 
     Args:
-        pieces: in the order in which they are done.
+        pieces: the pieces, in the order in which they run.
         folder: where results are kept.
-        bench: what they work with.
-        on_piece: told before each piece, with whether its result is known already.
+        bench: their shared resources.
+        on_piece: called before each piece; its second argument says whether the result is known
+        already.
 
     Raises:
         SourceError: the folder cannot be written.
@@ -159,7 +161,7 @@ def run(
             try:
                 result = piece.work(bench)
             except Exception as error:
-                # One that fails does not take the others with it; the next run tries it again.
+                # A failure does not stop the other pieces; the next run tries the piece again.
                 why = f"{type(error).__name__}: {error}"[:_MOST_WORDS]
                 found.setdefault(FAILED, []).append(
                     {"name": f"{piece.section}: {piece.name}", "result": why}
@@ -171,7 +173,7 @@ def run(
                 "seconds": round(time.perf_counter() - began, 2),
                 "result": result,
             }
-            # Renamed into place: a piece is there whole or not at all.
+            # The file is renamed into place, so it is complete or absent.
             hidden = folder / f".{file.name}.{os.getpid()}"
             hidden.write_text(json.dumps(known, indent=1), encoding="utf-8")
             hidden.rename(file)

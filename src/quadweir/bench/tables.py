@@ -1,7 +1,7 @@
-"""Streams in memory, as Arrow tables of statements: what benchmarks feed to engines.
+"""Streams in memory as Arrow tables of statements, the input of engines in benchmarks.
 
-A workload makes its streams as tables by their names; here they are given another rate, cut, written
-as files, or turned into elements.
+A workload gives its streams as tables by name. This module changes their rate, cuts them, writes
+them as files, or turns them into elements.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STATEMENTS: Final = pa.schema(
 )
 """A triple of a stream: the number of its event in the stream, its instant, and its terms."""
 START: Final = 1_767_225_600_000
-"""The instant at which streams begin that are played at a rate."""
+"""The first instant of streams that are played at a rate."""
 
 
 def of_events(times: Ints, triples: Sequence[tuple[Any, str, Any]]) -> pa.Table:
@@ -73,10 +73,10 @@ def _column(terms: Any, count: int) -> pa.Array:
 def at_rate(
     tables: Mapping[str, pa.Table], rate: float, *, start: int = START
 ) -> dict[str, pa.Table]:
-    """Play streams together, so many triples a second: the same events, at other instants.
+    """Give the events new instants, so that all streams together have `rate` triples a second.
 
-    Events keep their order, also between streams; one comes as soon as all triples before it have
-    been told at that rate, and all of its own triples at one instant.
+    Events keep their order, also between streams. An event comes as soon as all triples before it
+    have been played at that rate; all its own triples have one instant.
 
     Args:
         tables: the streams, in order.
@@ -100,10 +100,10 @@ def at_rate(
     instant[order] = start + np.floor(before * 1000.0 / rate).astype(np.int64)
     found, at = {}, 0
     for name, own in zip(names, counts, strict=True):
-        told = np.repeat(instant[at : at + len(own)], own)
+        played_at = np.repeat(instant[at : at + len(own)], own)
         at += len(own)
         column = tables[name].schema.get_field_index("time")
-        found[name] = tables[name].set_column(column, STATEMENTS.field("time"), pa.array(told))
+        found[name] = tables[name].set_column(column, STATEMENTS.field("time"), pa.array(played_at))
     return found
 
 
@@ -174,13 +174,14 @@ def write_batches(
 ) -> dict[str, Path]:
     """Write streams as Parquet files of statements, `FILES` of each stream for every batch.
 
-    Batches are cut by time, so that they hold about as many triples each, and no instant is in two.
+    Batches are cut by time: each has about the same number of triples, and no instant is in two
+    batches.
 
     Args:
         streams: the streams by their IRIs.
-        folder: where to.
+        folder: the folder to write to.
         batches: how many.
-        ended: whether the last batch ends the streams, so that their windows run empty.
+        ended: whether the last batch ends the streams, so that their windows become empty.
 
     Returns:
         The folder of each stream by its IRI.
@@ -203,7 +204,7 @@ def write_batches(
             for piece in range(FILES):
                 file = found[iri] / f"{batch:05}-{piece}.parquet"
                 pq.write_table(part.slice(piece * size, size), file, compression="snappy")
-                # Spark takes files in the order of their times.
+                # Spark reads files in the order of their modification times.
                 at = START // 1000 + batch * FILES + piece
                 os.utime(file, (at, at))
     return found
@@ -244,7 +245,7 @@ def write_static(table: pa.Table, path: Path) -> Path:
 
 
 def text_of(texts: pa.Array) -> pa.Buffer:
-    """All texts after one another: an Arrow array of text holds them so already."""
+    """All texts joined: an Arrow array of text stores them this way."""
     if len(texts) == 0:
         return pa.py_buffer(b"")
     texts = texts.cast(pa.string())

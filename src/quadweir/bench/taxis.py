@@ -1,7 +1,7 @@
 """Taxi rides as three streams: pick-ups, drop-offs and what was paid, in the shapes of paper 001.
 
-A taxi has one ride after the other. Pick-ups and drop-offs say when they were inside; payments are
-told a minute after the ride. Same seed, same bytes.
+A taxi has one ride after the other. Pick-ups and drop-offs carry their times inside the element;
+payments come a minute after the ride. The same seed gives the same bytes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """How long an element waits for its answer: in a watched folder, in a file.
 
-A pass-through of the same rows, with the same trigger and sink, says what Spark takes for a batch.
+A pass-through of the same rows, with the same trigger and sink, shows the time that Spark needs for
+a batch.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.kernel_pipeline import Measurement
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,22 +32,22 @@ ANSWERED: Final = "eager query"
 IN_EXECUTORS: Final = "eager query in executors"
 
 
-def compare_waits(spark: SparkSession, folder: Path, seconds: int) -> Iterator[Figure]:
-    """Compare how long elements wait, with batches at once and with one every so often."""
+def compare_waits(spark: SparkSession, folder: Path, seconds: int) -> Iterator[Measurement]:
+    """Compare latencies, with batches as fast as possible and with a batch at intervals."""
     for trigger, every in _TRIGGERS.items():
         medians = {}
         for name in (PASSED, ANSWERED, IN_EXECUTORS):
             waits = waits_of(name, spark, folder / trigger, seconds, every=every)
             medians[name] = waits[len(waits) // 2]
             within = f"95 % within {waits[len(waits) * 95 // 100]:,.0f} ms"
-            yield Figure(
+            yield Measurement(
                 f"{name}, {trigger}, median latency",
                 medians[name],
                 "ms",
                 note=f"{len(waits):,} elements, {within}",
             )
         for name, most in ((ANSWERED, 2.0), (IN_EXECUTORS, None)):
-            yield Figure(
+            yield Measurement(
                 f"{name} / {PASSED}, {trigger}, median latency",
                 medians[name] / medians[PASSED],
                 "x",
@@ -62,14 +63,14 @@ def waits_of(
     *,
     every: timedelta | None = None,
 ) -> list[float]:
-    """How long each element took, in milliseconds and in order.
+    """The latency of each element in milliseconds, sorted.
 
     Args:
-        name: what is done with them: `PASSED`, `ANSWERED`, or answered `IN_EXECUTORS`.
+        name: the kind of run: `PASSED`, `ANSWERED`, or answered `IN_EXECUTORS`.
         spark: the session.
-        folder: where elements and answers lie.
+        folder: the folder for elements and answers.
         seconds: how long elements arrive.
-        every: how often a batch is taken; default: as soon as the last one is done.
+        every: the time between batches; by default a batch starts as soon as the last one is done.
     """
     start: Callable[[SparkSession, Path, timedelta | None], Callable[[], None]] = _start_through
     if name != PASSED:
@@ -121,15 +122,15 @@ def _arriving(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def _watch(start: Callable[[], Callable[[], None]], folder: Path, seconds: int) -> list[float]:
-    """Let an element arrive every so often; gives how long each took to its answer, in order."""
+    """Add an element at intervals; return the time from each to its answer, sorted."""
     folder.mkdir(parents=True)
     stop = start()
     sent: dict[str, float] = {}
     seen: dict[str, float] = {}
     try:
         number, ends = 0, time.time() + 240
-        # The first batches load and compile: elements one after the other, each once the one before
-        # has its answer.
+        # The first batches load and compile, so elements come one at a time: each waits for the
+        # answer to the one before.
         while number < _WARM_ELEMENTS and time.time() < ends:
             _arrive(folder / "in", f"warm{number}", sent)
             number += 1

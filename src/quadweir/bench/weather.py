@@ -1,7 +1,7 @@
 """Weather stations that observe, in the shapes of SRBench: a stream of observations, static sensors.
 
-Every station observes everything once an hour, each at its own minute. Temperatures and winds of a
-station follow one another; it rains now and then. Same seed, same bytes.
+Every station observes everything once an hour, each at its own minute. Temperature and wind of a
+station change gradually; it rains at times. The same seed gives the same bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _KINDS: Final = (
 )
 _RAIN: Final = 2
 _DRY: Final = 0.8
-"""Which part of the hours at a station is without rain, and so without its observation."""
+"""The share of a station's hours without rain, and so without an observation of rain."""
 
 
 def make_observations(stations: int, hours: int, seed: int = 1) -> pa.Table:
@@ -84,7 +84,7 @@ def _values(dice: Dice, station: Ints, hour: Ints, kind: Ints) -> Floats:
 
 
 def make_stations(stations: int, seed: int = 1) -> pa.Table:
-    """The static data: sensors, where they are and what they are near."""
+    """The static data: sensors, their positions and the places near them."""
     dice = Dice(seed)
     number = np.arange(stations)
     sensor, location, near = (_name(kind, number) for kind in ("sensor/", "location/", "nearness/"))

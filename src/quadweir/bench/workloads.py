@@ -1,4 +1,4 @@
-"""The questions of the papers, with the streams they read and what others published about them."""
+"""The questions of the papers, with their streams and the published figures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final, final
 import pyarrow as pa
 
 from quadweir.bench import taxis, weather
-from quadweir.bench.lsbench.network import Network, make_network
+from quadweir.bench.lsbench.network import FriendNetwork, make_network
 from quadweir.bench.lsbench.parameters import STREAM_IRI, Parameters
 from quadweir.bench.lsbench.tables import make_tables, static_table
 
@@ -28,13 +28,13 @@ class Question:
 
     Attributes:
         name: Q1 and so on.
-        asks: in a few words.
+        asks: the question in a few words.
         text: the query.
         streams: the IRIs of the streams that it reads.
         published: input triples a second that others reported, by their names.
-        memory: megabytes that CQELS (2016) took.
-        share: how much of the input it is given where speed is measured; a query that has to look at
-            much again at every instant gets less.
+        memory: megabytes used by CQELS (2016).
+        share: the share of the input that it gets in speed measurements; a query that recomputes
+        much at every instant gets less.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Question:
 
     @property
     def at_least(self) -> float | None:
-        """What is to be reached: the best published figure, three times that for the simple ones."""
+        """The target: the best published figure, or three times that for simple queries."""
         best = self.published.get(CQELS_2016)
         return None if best is None else best * (3 if self.memory is not None else 1)
 
@@ -61,7 +61,7 @@ class Data:
     static: pa.Table | None = None
 
     def of(self, question: Question) -> Data:
-        """What a question reads."""
+        """The data of a question."""
         return Data({iri: self.streams[iri] for iri in question.streams}, self.static)
 
 
@@ -72,7 +72,7 @@ def _text(*path: str) -> str:
 
 # --- LSBench ----------------------------------------------------------------------------------
 
-# What is asked, the streams, and of papers 001 and 002: triples a second and megabytes.
+# The question, its streams, and from papers 001 and 002: triples a second and megabytes.
 _LSBENCH: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "Q1": ("all of one user", ("posts",)),
     "Q2": ("posts of a person", ("posts",)),
@@ -106,7 +106,7 @@ RUNS_ELSEWHERE: Final[dict[str, dict[str, str]]] = {
         **dict.fromkeys(("Q11", "Q12"), "not supported"),
     },
 }
-"""Of paper 002: which of the queries others could not answer, and why."""
+"""From paper 002: the queries that other engines could not answer, and why."""
 STATIC_GRAPH: Final = "urn:lsbench:static"
 """The graph in which C-SPARQL's queries look for the static data."""
 
@@ -140,7 +140,7 @@ LARGE: Final = Parameters(
     users=1000, days=30, max_posts=220, max_comments=220, max_photos=220,
     like_probability=0.3, photo_like_probability=0.3, gps_events=10,
 )  # fmt: skip
-"""As many users as the paper's, who post more: two million triples of each stream but gps."""
+"""As many users as in the paper, who post more: two million triples of each stream except gps."""
 
 
 def lsbench_data(parameters: Parameters, *questions: Question) -> Data:
@@ -149,7 +149,7 @@ def lsbench_data(parameters: Parameters, *questions: Question) -> Data:
     return Data(lsbench_streams(network, *questions), static_table(network))
 
 
-def lsbench_streams(network: Network, *questions: Question) -> dict[str, pa.Table]:
+def lsbench_streams(network: FriendNetwork, *questions: Question) -> dict[str, pa.Table]:
     """The streams that questions read, by their IRIs."""
     read = {iri.removeprefix(STREAM_IRI) for question in questions for iri in question.streams}
     return {STREAM_IRI + name: table for name, table in make_tables(network, sorted(read)).items()}
@@ -181,7 +181,7 @@ def srbench() -> dict[str, Question]:
 
 
 def srbench_data(stations: int, hours: int) -> Data:
-    """Observations of so many stations, and what is known of these."""
+    """Observations of stations, and static data about the stations."""
     streams = {weather.OBSERVATIONS: weather.make_observations(stations, hours)}
     return Data(streams, weather.make_stations(stations))
 
@@ -196,7 +196,7 @@ def taxi() -> Question:
         asks="hourly rate of active taxis",
         text=_text("taxi.rq"),
         streams=tuple(taxis.STREAM + name for name in taxis.STREAMS),
-        # Of all input it would give a hundred answers for each triple.
+        # With the whole input, each triple would give a hundred answers.
         share=0.05,
     )
 

@@ -3,6 +3,6 @@
 Out go calls to the engine, and their results on standard output.
 Read `../cli.py` first: it holds the list of verbs.
 
-A verb's module offers a function of the verb's name that typer can read, or, if the verb has verbs
-of its own, a `typer.Typer` named `app`. It imports pyspark, pandas and the like inside functions.
+The module of a verb has a function of the same name for typer, or, if the verb has subcommands, a
+`typer.Typer` named `app`. It imports pyspark, pandas and other slow packages inside functions.
 """

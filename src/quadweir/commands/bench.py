@@ -65,7 +65,7 @@ def mapping(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Records to triples by RML, next to Spark jobs written by hand and Morph-KGC."""
+    """Records to triples by RML, next to hand-written Spark jobs and Morph-KGC."""
     from quadweir.bench.mapping import SECTIONS, report, run
     from quadweir.runtime.spark.session import build
 
@@ -203,7 +203,7 @@ def sparkwave(
         int | None, typer.Option(min=1_000, help="Offers in a batch; default 50,000.")
     ] = None,
     rounds: Annotated[
-        int | None, typer.Option(min=1, help="How often contenders take turns; default 2.")
+        int | None, typer.Option(min=1, help="How often each contender runs; default 2.")
     ] = None,
     windows: Annotated[
         list[int] | None,
@@ -219,8 +219,7 @@ def sparkwave(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="Measure nothing; put results of earlier runs together, as --json gave them; "
-            "repeatable.",
+            help="Measure nothing; merge the --json results of earlier runs; repeatable.",
         ),
     ] = None,
     generate: Annotated[
@@ -236,7 +235,7 @@ def sparkwave(
     from quadweir.bench.kernel import as_text
 
     if report is not None:
-        # What the page needs must be there before anything is measured.
+        # The packages of the page must be there before anything is measured.
         from quadweir.bench.page import write
         from quadweir.bench.sparkwave_report import report as page
 
@@ -314,7 +313,7 @@ def ndw(
     from dataclasses import replace
 
     from quadweir.bench.kernel import as_text
-    from quadweir.bench.ndw.bench import QUICK, SECTIONS, Size, run
+    from quadweir.bench.ndw.bench import QUICK, SECTIONS, NdwSize, run
     from quadweir.bench.ndw.report import build as build_report
     from quadweir.bench.page import write
     from quadweir.kafkaclient import check_broker
@@ -327,7 +326,8 @@ def ndw(
         check_broker(kafka)
     given = {"seconds": seconds, "live_seconds": live_seconds, "every_ms": trigger_ms}
     size = replace(
-        QUICK if quick else Size(), **{key: each for key, each in given.items() if each is not None}
+        QUICK if quick else NdwSize(),
+        **{key: each for key, each in given.items() if each is not None},
     )
     console = stderr_console()
     with console.status("starting Spark") as status:

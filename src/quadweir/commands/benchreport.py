@@ -15,7 +15,7 @@ from quadweir.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from quadweir.bench.peer_process import ProcessPeer
-    from quadweir.bench.suite import Piece
+    from quadweir.bench.suite import BenchmarkPiece
 
 
 def report(
@@ -47,7 +47,7 @@ def report(
 ) -> None:
     """LSBench and related workloads: which queries run, whether answers are right, and how fast.
 
-    The exit code is 4 if an answer is wrong or a piece fails; the page is written all the same.
+    The exit code is 4 if an answer is wrong or a piece fails; the page is written in any case.
 
     Each result is kept in OUT: an interrupted run continues where it stopped, as long as the commit
     and the machine are the same.
@@ -74,7 +74,7 @@ def report(
         task = progress.add_task("", total=len(all_pieces(plan, chosen, more=more)))
         begun = 0
 
-        def tell(piece: Piece, known: bool) -> None:
+        def tell(piece: BenchmarkPiece, known: bool) -> None:
             nonlocal begun
             words = f"{piece.section}: {piece.name}"
             progress.update(task, completed=begun, description=words)
@@ -85,7 +85,7 @@ def report(
         try:
             result = measure(plan, out, chosen, more=more, on_piece=tell)
         except KeyboardInterrupt:
-            console.print(f"interrupted; the same command goes on after {begun - 1} pieces")
+            console.print(f"interrupted; the same command continues after {begun - 1} pieces")
             raise
     commands = [["quadweir", "bench", *_given(quick, sections, others), str(out)]]
     made = make_report(result, commands)

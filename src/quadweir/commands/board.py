@@ -1,7 +1,7 @@
-"""The part of standard error that shows how a run fares: redrawn on a terminal, lines elsewhere.
+"""The status display on standard error: redrawn on a terminal, plain lines elsewhere.
 
-What goes to the same terminal while it is drawn, such as answers, has to be printed above it. Else the
-next drawing would cover it.
+Other output to the same terminal, for example answers, must be printed above the display. Otherwise
+the next redraw would cover it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ STARTING: Final = "starting Spark, which takes 5 to 20 seconds"
 
 @final
 class Board:
-    """Shows one thing at a time until it is closed.
+    """Shows one status at a time until it is closed.
 
     Args:
-        console: where to; default: standard error.
-        draws: draw on a terminal; if not, there are lines as elsewhere.
-        speaks: say off a terminal what is being done.
+        console: the console to draw on; by default standard error.
+        draws: whether to redraw on a terminal; otherwise it prints lines there too.
+        speaks: whether to print lines if there is no terminal.
     """
 
     def __init__(
@@ -40,10 +40,10 @@ class Board:
 
     @classmethod
     def of_bounded(cls, *, prints: bool) -> Self:
-        """Make one for a run that has an end, and say whether its results go to standard output.
+        """A board for a bounded run; `prints` says whether results go to standard output.
 
-        Results that share its terminal come at once, and would be drawn over. Off a terminal it is
-        silent, for scripts.
+        Results on the same terminal come all at once, and a redraw would cover them. Without a
+        terminal the board is silent, for scripts.
         """
         console = stderr_console()
         shares = prints and _are_one_terminal(sys.stdout, console.file)
@@ -53,7 +53,8 @@ class Board:
         if self.is_drawn:
             from rich.live import Live
 
-            # Standard output may be a file, so it stays what it is. Messages are printed above.
+            # Standard output may be a file, so it is not replaced. Messages are printed above the
+            # display.
             self._live = Live(console=self._console, refresh_per_second=4, redirect_stdout=False)
             self._live.start()
         return self
@@ -65,11 +66,11 @@ class Board:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether there is a terminal to draw on; if not, `say` is the only way to show anything."""
+        """Whether there is a terminal to draw on; if not, only `say` shows anything."""
         return self._draws and self._console.is_terminal
 
     def start(self, what: str) -> None:
-        """Show what is being done, until something else is shown."""
+        """Show the current step until something else is shown."""
         if self._live is None:
             if self._speaks:
                 self.say(f"quadweir: {what}", style="dim")
@@ -80,16 +81,16 @@ class Board:
         self.draw(Spinner("dots", Text(printable(what))))
 
     def draw(self, what: RenderableType) -> None:
-        """Show something in place of what was shown before; nothing happens off a terminal."""
+        """Replace the display; does nothing without a terminal."""
         if self._live is not None:
             self._live.update(what, refresh=True)
 
     def say(self, text: str, style: str | None = None) -> None:
-        """Print a line, above what is drawn."""
+        """Print a line above the display."""
         self._console.print(printable(text), markup=False, style=style, soft_wrap=True)
 
     def output(self) -> TextIO:
-        """Give standard output; what is written to it and flushed appears above what is drawn."""
+        """A stream for standard output; flushed text appears above the display."""
         if self.is_drawn and _are_one_terminal(sys.stdout, self._console.file):
             return cast(TextIO, _Above(self._console))
         return sys.stdout
@@ -105,7 +106,7 @@ def _are_one_terminal(one: TextIO, other: object) -> bool:
 
 @final
 class _Above(io.StringIO):
-    """Prints what was written above what is drawn on a console, whenever it is flushed."""
+    """On each flush, prints the written text above the display of a console."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""RDF files from one format to another, quad by quad, in memory that does not grow with the file.
+"""Converts RDF files from one format to another, quad by quad, in constant memory.
 
-No Spark: one file is read by one core faster than a session starts. For folders of many gigabytes
-use `rdf_files.read_rdf` and a sink instead.
+This needs no Spark: one core reads a file faster than a session starts. For folders of many
+gigabytes use `rdf_files.read_rdf` and a sink.
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ from quadweir.sources.statements import is_blank, parse_statement
 from quadweir.sources.xmlguard import without_doctype
 
 _LINES: Final = ("ntriples", "nquads")
-# pyoxigraph names anonymous blank nodes at random; the same input shall give the same bytes.
+# pyoxigraph names anonymous blank nodes at random; we rename them so that the same input gives the
+# same bytes.
 _RANDOM: Final = re.compile(r"[0-9a-f]{28,32}")
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """What to convert, and how.
+    """A conversion: the files and the options.
 
     Attributes:
         source: the file to read.
         target: the file to write; None is standard output.
         source_format: one of `FORMATS`.
         target_format: one of `FORMATS`.
-        base: what relative IRIs are resolved against.
+        base: the base of relative IRIs.
         merge_graphs: put the quads of all graphs into the default graph.
     """
 
@@ -53,8 +54,10 @@ class Conversion:
 
 @final
 @dataclass(slots=True)
-class Outcome:
-    """What became of a file: how many quads were written, and what could not be read."""
+class ConversionOutcome:
+    """The result of a conversion: the number of quads written, and the records that could not be
+    read.
+    """
 
     quads: int = 0
     bad: int = 0
@@ -66,7 +69,7 @@ def convert(
     *,
     on_bad: Callable[[BadQuad], None] = lambda _: None,
     on_bytes: Callable[[int], None] = lambda _: None,
-) -> Outcome:
+) -> ConversionOutcome:
     """Convert a file; the target appears only when it is complete.
 
     Args:
@@ -80,7 +83,7 @@ def convert(
     """
     if job.target is not None and job.target.resolve() == job.source.resolve():
         raise UsageError("source and target are the same file")
-    outcome = Outcome()
+    outcome = ConversionOutcome()
 
     def bad(item: BadQuad) -> None:
         outcome.bad += 1
@@ -92,7 +95,7 @@ def convert(
     prefixes: dict[str, str] = {}
     quads = _counted(_without_graphs(reader(job, prefixes, bad, on_bytes), job), outcome)
     with _written(job.target) as out:
-        # The prefixes of a document stand at its head: known once its first quad is there.
+        # Prefixes are at the head of a document, so they are known with the first quad.
         first = next(quads, None)
         rest = quads if first is None else _chained(first, quads)
         try:
@@ -112,7 +115,7 @@ def _chained(first: ox.Quad, rest: Iterator[ox.Quad]) -> Iterator[ox.Quad]:
     yield from rest
 
 
-def _counted(quads: Iterator[ox.Quad], outcome: Outcome) -> Iterator[ox.Quad]:
+def _counted(quads: Iterator[ox.Quad], outcome: ConversionOutcome) -> Iterator[ox.Quad]:
     for quad in quads:
         outcome.quads += 1
         yield quad
@@ -130,7 +133,7 @@ def _read_lines(
     bad: Callable[[BadQuad], None],
     on_bytes: Callable[[int], None],
 ) -> Iterator[ox.Quad]:
-    """Read block by block; only a block with a fault in it is looked at line by line."""
+    """Read block by block; only a block with an error is read again line by line."""
     del prefixes
     done = 0
     for block in read_blocks(job.source):
@@ -157,7 +160,8 @@ def _read_line(
         quad = parse_statement(text)
         if quad.graph is not None and source_format == "ntriples":
             raise DataError("a graph name in N-Triples")
-        # What we take and pyoxigraph does not (an IRI with odd percent signs) is kept as it is.
+        # We accept some lines that pyoxigraph rejects (an IRI with odd percent signs); they are
+        # kept unchanged.
         yield from ox.parse(str(quad), ox.RdfFormat.N_QUADS, lenient=True)
     except DataError as error:
         bad(BadQuad(place, error.message, text))
@@ -200,7 +204,7 @@ def _read_document(
 
 
 class _Metered:
-    """A readable stream that says how much of it has been read."""
+    """A readable stream that reports how many bytes have been read."""
 
     def __init__(self, file: BinaryIO, on_bytes: Callable[[int], None]) -> None:
         self._file = file

@@ -17,11 +17,11 @@ from quadweir.errors import DataError, UsageError
 from quadweir.private import make_folder
 
 if TYPE_CHECKING:
-    from quadweir.commands.conversion import Outcome
+    from quadweir.commands.conversion import ConversionOutcome
     from quadweir.sources.rdfdocuments import BadQuad
 
 
-class Format(StrEnum):
+class ConvertFormat(StrEnum):
     """The formats as the command line names them."""
 
     NTRIPLES = "ntriples"
@@ -39,10 +39,12 @@ def convert(
         str, typer.Argument(metavar="OUT", help="The file to write; - is standard output.")
     ],
     source_format: Annotated[
-        Format | None, typer.Option("--from", help="The format of IN, if its name does not tell.")
+        ConvertFormat | None,
+        typer.Option("--from", help="The format of IN, if its name does not show it."),
     ] = None,
     target_format: Annotated[
-        Format | None, typer.Option("--to", help="The format of OUT, if its name does not tell.")
+        ConvertFormat | None,
+        typer.Option("--to", help="The format of OUT, if its name does not show it."),
     ] = None,
     base: Annotated[
         str | None, typer.Option(metavar="IRI", help="Resolve relative IRIs against this one.")
@@ -116,7 +118,7 @@ def _progress(source: Path, stack: ExitStack) -> Callable[[int], None]:
 
     from quadweir.sources.lines import is_gzip
 
-    # How far a gzip stream unpacks is not known before its end.
+    # The unpacked size of a gzip stream is unknown before its end.
     total = None if is_gzip(source) else source.stat().st_size
     bar = Progress(
         "converting",
@@ -131,7 +133,9 @@ def _progress(source: Path, stack: ExitStack) -> Callable[[int], None]:
     return lambda done: bar.update(task, completed=done)
 
 
-def _finish(source_format: str, outcome: Outcome, source: Path, target: str, as_json: bool) -> None:
+def _finish(
+    source_format: str, outcome: ConversionOutcome, source: Path, target: str, as_json: bool
+) -> None:
     shown = [
         {"place": item.place, "reason": item.reason, "record": item.record}
         for item in outcome.first_bad

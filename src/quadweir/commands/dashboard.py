@@ -1,4 +1,4 @@
-"""Watch a streaming query from a terminal: a live table, or a plain line now and then off one."""
+"""Watch a streaming query: a live table on a terminal, or a plain line at intervals elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live import Live
 
-METRICS: Final = "quadweir"
+DEMO_METRICS: Final = "quadweir"
 """The name under which a query observes `triples`, and `used`, the number of records that it could
 use (see `DataFrame.observe`)."""
 
@@ -30,10 +30,10 @@ _NO_WATERMARK: Final = "1970-01-01T00:00:00.000Z"
 
 @final
 @dataclass(slots=True)
-class Meter:
-    """Adds up what Spark reports of each batch.
+class ProgressMeter:
+    """Sums of Spark's progress reports.
 
-    >>> meter = Meter(names=("flow",))
+    >>> meter = ProgressMeter(names=("flow",))
     >>> meter.add({"batchId": 0, "durationMs": {"triggerExecution": 90},
     ...            "sources": [{"numInputRows": 20}], "eventTime": {},
     ...            "observedMetrics": {"quadweir": {"triples": 95, "used": 19}}}, 1.0)
@@ -56,7 +56,7 @@ class Meter:
         self.records = dict.fromkeys(self.names, 0)
 
     def add(self, progress: Mapping[str, Any], elapsed: float) -> None:
-        """Take in one progress report; one that was taken in before changes nothing."""
+        """Add one progress report; a report that was added before changes nothing."""
         if progress["batchId"] <= self._last_batch:
             return
         rows = [source["numInputRows"] for source in progress["sources"]]
@@ -64,16 +64,16 @@ class Meter:
         if watermark and watermark != _NO_WATERMARK:
             self.watermark = watermark
         if not any(rows):
-            return  # While nothing arrives, Spark reports the number of the batch that is still to come.
+            return  # While nothing arrives, Spark reports the number of the next batch.
         self._last_batch = progress["batchId"]
         self.batch_ms.append(progress["durationMs"]["triggerExecution"])
         for name, count in zip(self.names, rows, strict=True):
             self.records[name] += count
-        observed = progress.get("observedMetrics", {}).get(METRICS) or {}
+        observed = progress.get("observedMetrics", {}).get(DEMO_METRICS) or {}
         self.triples += observed.get("triples") or 0
-        # A batch of which nothing could be used observes nothing, rather than zero.
+        # A batch without any usable record observes nothing, rather than zero.
         self.bad += sum(rows) - (observed.get("used") or 0)
-        # Batches that are heard of together tell nothing of the time between them.
+        # Batches that are reported together say nothing about the time between them.
         if self._history and elapsed - self._history[-1][0] < _TOGETHER_SECONDS:
             self._history.pop()
         self._history.append((elapsed, self.total_records, self.triples))
@@ -98,11 +98,11 @@ class Meter:
 
 
 class Dashboard:
-    """Shows a query's progress on standard error until told to stop.
+    """Shows a query's progress on standard error until the `with` block ends.
 
     Args:
-        title: what is being watched.
-        names: what to call the query's sources, in the order in which it reads them.
+        title: the title of the table.
+        names: the names of the query's sources, in the order in which it reads them.
         prefixes: how to shorten IRIs in the latest RDF, prefix to namespace.
         clock: seconds that only grow; tests pass their own.
     """
@@ -115,7 +115,7 @@ class Dashboard:
         prefixes: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.meter = Meter(names=tuple(names))
+        self.meter = ProgressMeter(names=tuple(names))
         self._title = title
         self._prefixes = dict(prefixes or {})
         self._clock = clock
@@ -146,15 +146,15 @@ class Dashboard:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the watching began."""
+        """Seconds since the `with` block began."""
         return self._clock() - self._began
 
     def update(self, query: StreamingQuery) -> None:
-        """Take in the query's newest progress and show it."""
+        """Add the query's newest progress reports and show them."""
         self.show(json.loads(progress.json) for progress in query.recentProgress)
 
     def show(self, reports: Iterable[Mapping[str, Any]]) -> None:
-        """Take in progress reports as Spark words them, and show them."""
+        """Add progress reports in Spark's JSON form, and show them."""
         for report in reports:
             self.meter.add(report, self.elapsed)
         if self._live is not None:
@@ -164,7 +164,7 @@ class Dashboard:
             self._console.print(self.line())
 
     def line(self) -> str:
-        """Say it in one line, for logs."""
+        """The progress in one line, for logs."""
         records, triples = self.meter.rates()
         last = self.meter.batch_ms[-1] if self.meter.batch_ms else 0
         return (
@@ -204,7 +204,7 @@ class Dashboard:
 
 
 def clock_time(stamp: str | None) -> str:
-    """Shorten Spark's time stamp to what a watcher wants to see of an event time.
+    """Spark's time stamp, shortened for display.
 
     >>> clock_time("2026-03-03T07:45:00.000Z"), clock_time(None)
     ('2026-03-03 07:45:00', 'not yet')
@@ -213,7 +213,7 @@ def clock_time(stamp: str | None) -> str:
 
 
 def shorten(text: str, prefixes: Mapping[str, str]) -> str:
-    """Write IRIs with prefixes, for reading only: what comes out need not parse.
+    """Write IRIs with prefixes, for display only: the text may not parse.
 
     >>> shorten("<urn:x:a> <urn:x:b> <urn:y> .", {"x": "urn:x:"})
     'x:a x:b <urn:y> .'

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from quadweir.commands.dashboard import Dashboard, Meter
-    from quadweir.commands.demoquery import Question
+    from quadweir.commands.dashboard import Dashboard, ProgressMeter
+    from quadweir.commands.demoquery import JamQuery
 
 BASE: Final = "http://example.org/motorway/"
 QUANTITIES: Final = ("flow", "speed")
@@ -47,13 +47,13 @@ _PREFIXES: Final = {
 _TAIL_BYTES: Final = 8192
 _DELAY: Final = "2 minutes"
 _LOOK_SECONDS: Final = 0.25
-# The recording is over, yet the last batch does not come: something is stuck.
+# The recording is over, but the last batch does not arrive: something is stuck.
 _PATIENCE_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What a run of the demo did; `--json` prints it."""
+    """The summary of a demo run; `--json` prints it."""
 
     records: dict[str, int]
     triples: int
@@ -99,7 +99,7 @@ def demo(
 
     _clear(output)
     console = stderr_console()
-    console.print("making up sensor readings", style="dim")
+    console.print("generating sensor readings", style="dim")
     recording = write_recording(output / _RECORDING, round(seconds * rate))
     console.print("starting Spark, which takes 5 to 20 seconds", style="dim")
     with ExitStack() as stack:
@@ -108,10 +108,10 @@ def demo(
         interrupts = stack.enter_context(Interrupts())
         try:
             if kernel.poll() is None:
-                console.print("compiling what queries run on, once on this machine", style="dim")
+                console.print("compiling the query kernel, once on this machine", style="dim")
             while kernel.poll() is None and not interrupts.seen:
                 time.sleep(_LOOK_SECONDS)
-            console.print("warming up: Spark compiles the stream's way", style="dim")
+            console.print("warming up: Spark compiles the pipeline", style="dim")
             _warm_up(spark, output / _WARM_UP, interrupts)
             if interrupts.seen:
                 raise KeyboardInterrupt
@@ -123,7 +123,7 @@ def demo(
     elif summary.batches:
         _print_summary(summary)
     if not summary.complete:
-        # What was done so far is worth a summary; the exit code still tells.
+        # Print a summary of the work so far; the exit code still reports the error.
         raise KeyboardInterrupt
 
 
@@ -134,7 +134,7 @@ def run(
     output: Path,
     interrupts: Interrupts,
 ) -> Summary:
-    """Play a recording through to its end, or until interrupted, and say how it went."""
+    """Play a recording to its end, or until interrupted; return a summary."""
     from quadweir.commands.dashboard import Dashboard
 
     total = sum(_count_lines(path) for path in recording)
@@ -154,12 +154,13 @@ def run(
 
 @contextmanager
 def _compiling() -> Iterator[subprocess.Popen[bytes]]:
-    """Compile what queries run on, if it never was, while Spark starts: else the first batch waits.
+    """Compile the query kernel while Spark starts, if it is not in the cache, so that the first
+    batch need not wait.
 
-    Should that fail, the first batch compiles it.
+    If this fails, the first batch compiles it.
     """
     command = [sys.executable, "-m", "quadweir.kernel.warm"]
-    # Of a session of its own: a Ctrl-C is for the demo, which ends it.
+    # In its own session: Ctrl-C goes to the demo, and the demo ends this process.
     with subprocess.Popen(command, start_new_session=True) as process:
         try:
             yield process
@@ -168,7 +169,9 @@ def _compiling() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _warm_up(spark: SparkSession, folder: Path, interrupts: Interrupts) -> None:
-    """Send one minute of readings the same way first: without it, half the play waits for Spark."""
+    """Send one minute of readings through the pipeline first; otherwise half of the play waits for
+    Spark.
+    """
     from quadweir.bench.motorway import write_recording
 
     recording = write_recording(folder / _RECORDING, 1)
@@ -184,11 +187,11 @@ def _warm_up(spark: SparkSession, folder: Path, interrupts: Interrupts) -> None:
         shutil.rmtree(folder)
 
 
-def _question(spark: SparkSession, output: Path) -> Question:
-    """Ask about the stream whose files are in a folder."""
-    from quadweir.commands.demoquery import Question
+def _question(spark: SparkSession, output: Path) -> JamQuery:
+    """Start the query over the stream whose files are in a folder."""
+    from quadweir.commands.demoquery import JamQuery
 
-    return Question(
+    return JamQuery(
         spark,
         BASE + QUANTITIES[-1],
         output / _RDF / QUANTITIES[-1],
@@ -200,11 +203,11 @@ def _question(spark: SparkSession, output: Path) -> Question:
 def _start(
     spark: SparkSession, recording: tuple[Path, Path], rate: int, output: Path
 ) -> StreamingQuery:
-    """Wire the two replays through the mapping to the files, and start."""
+    """Connect the two replays through the mapping to the files, and start."""
     from pyspark.sql import functions as F
 
     from quadweir import rows
-    from quadweir.commands.dashboard import METRICS
+    from quadweir.commands.dashboard import DEMO_METRICS
     from quadweir.sinks.files import FileSink
     from quadweir.sinks.lines import LineFormat
     from quadweir.sinks.start import Split, start
@@ -215,9 +218,9 @@ def _start(
     )
     statements = observe_streams(flow, speed)
     watched = statements.observe(
-        METRICS,
+        DEMO_METRICS,
         F.count(F.lit(1)).alias("triples"),
-        # Each reading that could be used has one type.
+        # Each usable reading has one type.
         F.count_if(F.col(rows.PREDICATE) == f"<{RDF.type}>").alias("used"),
     )
     return start(
@@ -236,7 +239,7 @@ def observe_streams(flow: DataFrame, speed: DataFrame) -> DataFrame:
 
     Args:
         flow: record rows of the flow stream, with event time, position and reason.
-        speed: the same of the speed stream.
+        speed: the same for the speed stream.
 
     Returns:
         The statements of both streams (`rows.STATEMENT_SCHEMA`).
@@ -264,7 +267,7 @@ def _play(spark: SparkSession, path: Path, quantity: str, rate: int) -> DataFram
     from quadweir.sources.declare import Format, FromColumn, ReplaySource, Speed, StreamDeclaration
     from quadweir.sources.replaysource import open_replay
 
-    # A step brings one record of each sensor in each of the two streams.
+    # A step has one record of each sensor in each of the two streams.
     steps_a_second = rate / (2 * len(Motorway().sensors))
     declaration = StreamDeclaration(
         iri=BASE + quantity,
@@ -277,7 +280,7 @@ def _play(spark: SparkSession, path: Path, quantity: str, rate: int) -> DataFram
 
 
 def _latest(folder: Path) -> str:
-    """Read the last element that was written, without its time and graph name."""
+    """The last element written, without its time and graph name."""
     newest = max(folder.glob("*.stream"), default=None)
     if newest is None:
         return ""
@@ -293,24 +296,24 @@ def _latest(folder: Path) -> str:
 def _watch(
     query: StreamingQuery,
     dashboard: Dashboard,
-    question: Question,
+    question: JamQuery,
     total: int,
     output: Path,
     interrupts: Interrupts,
 ) -> None:
-    """Show progress until every record has become RDF or somebody interrupts."""
+    """Show progress until every record has become RDF, or until an interrupt."""
     last_change = time.monotonic()
     while dashboard.meter.total_records < total and not interrupts.seen:
         before = dashboard.meter.total_records
         time.sleep(_LOOK_SECONDS)
-        active = query.isActive  # asked first: progress that comes after is then not missed
+        active = query.isActive  # checked first, so that no later progress is missed
         question.start_when_ready()
         dashboard.meter.latest = _latest(output / _RDF / QUANTITIES[-1])
         dashboard.meter.answers = question.latest()
         dashboard.update(query)
         if dashboard.meter.total_records != before:
             last_change = time.monotonic()
-        # Ctrl-C reaches Spark's Python workers too, and may end the query before we ask.
+        # Ctrl-C reaches Spark's Python workers too, and may end the query before this check.
         elif not interrupts.seen and (
             not active or time.monotonic() - last_change > _PATIENCE_SECONDS
         ):
@@ -330,7 +333,7 @@ def _explain(query: StreamingQuery, done: int, total: int) -> QuadweirError:
 
 
 def _clear(output: Path) -> None:
-    """Remove a former run, and nothing that is not one: the folder may have been mistyped."""
+    """Delete the output of an earlier run, and nothing else: the folder may be mistyped."""
     if output.exists() and not output.is_dir():
         raise UsageError(f"{output} is not a folder")
     if output.is_dir() and any(output.iterdir()) and not (output / _MARKER).is_file():
@@ -350,7 +353,7 @@ def _count_lines(path: Path) -> int:
 
 
 def _summarise(
-    meter: Meter, seconds: float, output: Path, question: Question, complete: bool
+    meter: ProgressMeter, seconds: float, output: Path, question: JamQuery, complete: bool
 ) -> Summary:
     return Summary(
         records=meter.records,
@@ -388,6 +391,6 @@ Where did cars crawl? {summary.answers:,} answers; the last:
 
 {summary.latest_answers or "none"}
 
-The RDF stream lies in {summary.output}, the answers beside it.
+The RDF stream is in {summary.output}, with the answers.
 Next: quadweir replay {summary.output}/speed --check"""
     )

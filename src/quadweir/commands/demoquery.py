@@ -1,4 +1,4 @@
-"""The question that the demo answers over the RDF it makes, while it makes it."""
+"""The continuous query of the demo, over the RDF that the demo produces."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ _MOST_SHOWN: Final = 5
 
 @final
 @dataclass
-class Question:
-    """Where cars crawl: `bench/queries/jams.rq`, over the stream of speeds as it is written.
+class JamQuery:
+    """The query `bench/queries/jams.rq` (where cars crawl) over the stream of speeds as it is
+    written.
 
     Attributes:
         spark: the session.
         stream: the IRI of the stream.
-        folder: where the stream's files are written.
-        answers: where answers go.
+        folder: the folder of the stream's files.
+        answers: the folder of the answers.
         checkpoint: the state of the query.
     """
 
@@ -43,7 +44,7 @@ class Question:
     _running: RegisteredQuery | None = None
 
     def start_when_ready(self) -> None:
-        """Start once the folder is claimed by those who write to it; until then do nothing."""
+        """Start when the stream has its first files; until then do nothing."""
         if self._running is not None or not (self.folder / _SINK_LOG).is_file():
             return
         from importlib.resources import files
@@ -76,7 +77,7 @@ class Question:
         return running is not None and (running.lastProgress is not None or not running.isActive)
 
     def finish(self, interrupts: Interrupts) -> None:
-        """Wait until all that was written has been answered, and stop."""
+        """Wait until all written RDF has been answered, and stop."""
         if self._running is None:
             return
         try:

@@ -35,7 +35,7 @@ _ENOUGH_MEMORY: Final = 3 * _GIB
 
 
 class Status(StrEnum):
-    """How a check ended; only `BROKEN` makes the verb fail."""
+    """The result of a check; only `BROKEN` makes the verb fail."""
 
     OK = "ok"
     OPTIONAL = "optional"
@@ -43,8 +43,8 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What one check found, and what to do about it."""
+class CheckResult:
+    """The finding of one check, and its remedy."""
 
     name: str
     status: Status
@@ -85,7 +85,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _run_checks(quick: bool, kafka: str | None) -> Iterator[Finding]:
+def _run_checks(quick: bool, kafka: str | None) -> Iterator[CheckResult]:
     yield check_python()
     yield check_packages()
     java = check_java()
@@ -96,23 +96,23 @@ def _run_checks(quick: bool, kafka: str | None) -> Iterator[Finding]:
         if java.status is Status.OK:
             yield from check_spark()
         else:
-            yield Finding("spark", Status.BROKEN, "not tried: it needs Java", java.todo)
+            yield CheckResult("spark", Status.BROKEN, "not tried: it needs Java", java.todo)
     yield check_kafka_jars()
     if kafka is not None:
         yield check_kafka_broker(kafka)
     yield check_mqtt()
 
 
-def check_python() -> Finding:
+def check_python() -> CheckResult:
     """Look at the Python that runs this."""
     found = f"{platform.python_version()} at {sys.executable}"
     if sys.maxsize < 2**32:
-        return Finding("python", Status.BROKEN, f"{found}, 32 bits", "Use a 64-bit Python.")
-    return Finding("python", Status.OK, found)
+        return CheckResult("python", Status.BROKEN, f"{found}, 32 bits", "Use a 64-bit Python.")
+    return CheckResult("python", Status.OK, found)
 
 
-def check_packages() -> Finding:
-    """Compare what is installed with what this version of Quadweir asks for."""
+def check_packages() -> CheckResult:
+    """Compare the installed packages with the requirements of this version of Quadweir."""
     from packaging.requirements import Requirement
 
     wrong = []
@@ -128,17 +128,17 @@ def check_packages() -> Finding:
         if not wanted.specifier.contains(version, prereleases=True):
             wrong.append(f"{wanted.name} is {version}, wanted {wanted.specifier}")
     if wrong:
-        return Finding(
+        return CheckResult(
             "packages",
             Status.BROKEN,
             "; ".join(wrong),
             f"{sys.executable} -m pip install --upgrade --upgrade-strategy=eager quadweir",
         )
     shown = ", ".join(f"{name} {metadata.version(name)}" for name in _REQUIRED_PACKAGES)
-    return Finding("packages", Status.OK, shown)
+    return CheckResult("packages", Status.OK, shown)
 
 
-def check_java() -> Finding:
+def check_java() -> CheckResult:
     """Find a Java and run it."""
     from quadweir.runtime.spark.java import find_java
 
@@ -146,54 +146,58 @@ def check_java() -> Finding:
         java = find_java(os.environ)
     except QuadweirError as problem:
         found = f"{problem.message}. {problem.detail or ''}".strip()
-        return Finding("java", Status.BROKEN, found, problem.hint)
+        return CheckResult("java", Status.BROKEN, found, problem.hint)
     done = _run([str(java.executable), "-version"])
     if isinstance(done, str):
-        return Finding(
+        return CheckResult(
             "java",
             Status.BROKEN,
             f"{java.executable} does not run: {done}",
-            "Let JAVA_HOME name another, or unset it.",
+            "Set JAVA_HOME to another Java, or unset it.",
         )
     found = f"{java.version} at {java.real} (by {java.origin})"
     if java.path != java.real:
         found += f", started by {java.executable}"
     if java.passed_over:
         found += f"; passed over: {'; '.join(java.passed_over)}"
-    return Finding("java", Status.OK, found)
+    return CheckResult("java", Status.OK, found)
 
 
-def check_memory() -> Finding:
-    """Compare the machine's memory with what a JVM and its Python workers take."""
+def check_memory() -> CheckResult:
+    """Compare the machine's memory with the needs of a JVM and its Python workers."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     found = f"{total / _GIB:.1f} GiB, {os.cpu_count()} cores"
     if total < _ENOUGH_MEMORY:
-        todo = "Expect slow runs below 3 GiB; close what else is running."
-        return Finding("memory", Status.OPTIONAL, found, todo)
-    return Finding("memory", Status.OK, found)
+        todo = "Expect slow runs below 3 GiB; close other programs."
+        return CheckResult("memory", Status.OPTIONAL, found, todo)
+    return CheckResult("memory", Status.OK, found)
 
 
-def check_disk() -> Iterator[Finding]:
-    """Look for room where Spark puts scratch files and where checkpoints and output would go."""
+def check_disk() -> Iterator[CheckResult]:
+    """Check the free space for Spark's scratch files, and for checkpoints and output."""
     scratch = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
     for name, folder, todo in (
-        ("scratch disk", Path(scratch), "Let SPARK_LOCAL_DIRS or TMPDIR name a folder with room."),
-        ("working disk", Path.cwd(), "Run from, or write to, a folder with room."),
+        (
+            "scratch disk",
+            Path(scratch),
+            "Set SPARK_LOCAL_DIRS or TMPDIR to a folder with more space.",
+        ),
+        ("working disk", Path.cwd(), "Run from, or write to, a folder with more space."),
     ):
         if not folder.is_dir() or not os.access(folder, os.W_OK):
-            yield Finding(name, Status.BROKEN, f"{folder} cannot be written", todo)
+            yield CheckResult(name, Status.BROKEN, f"{folder} cannot be written", todo)
             continue
         free = shutil.disk_usage(folder).free
         found = f"{free / _GIB:.1f} GiB free in {folder}"
         if free < _LEAST_DISK:
-            yield Finding(name, Status.BROKEN, found, todo)
+            yield CheckResult(name, Status.BROKEN, found, todo)
         elif free < _ENOUGH_DISK:
-            yield Finding(name, Status.OPTIONAL, f"{found}, enough for small runs only", todo)
+            yield CheckResult(name, Status.OPTIONAL, f"{found}, enough for small runs only", todo)
         else:
-            yield Finding(name, Status.OK, found)
+            yield CheckResult(name, Status.OK, found)
 
 
-def check_spark() -> Iterator[Finding]:
+def check_spark() -> Iterator[CheckResult]:
     """Start a session, run a job in the JVM and one in the Python workers."""
     from quadweir.runtime.spark.session import build
 
@@ -203,7 +207,7 @@ def check_spark() -> Iterator[Finding]:
         session = build(app_name="quadweir-doctor")
     except QuadweirError as problem:
         found = f"{problem.message}. {problem.detail or ''}".strip()
-        yield Finding("spark", Status.BROKEN, found, problem.hint)
+        yield CheckResult("spark", Status.BROKEN, found, problem.hint)
         return
     try:
         yield _attempt("spark", lambda: _check_jvm_job(session, began))
@@ -212,16 +216,16 @@ def check_spark() -> Iterator[Finding]:
         session.stop()
 
 
-def _check_jvm_job(session: SparkSession, began: float) -> Finding:
+def _check_jvm_job(session: SparkSession, began: float) -> CheckResult:
     count = session.range(0, 1000, numPartitions=2).count()
     seconds = time.monotonic() - began
     found = f"{session.version} on {session.sparkContext.master}, started in {seconds:.0f} s"
     if count != 1000:
-        return Finding("spark", Status.BROKEN, f"{found}, counts 1000 rows as {count}", _RERUN)
-    return Finding("spark", Status.OK, found)
+        return CheckResult("spark", Status.BROKEN, f"{found}, counts 1000 rows as {count}", _RERUN)
+    return CheckResult("spark", Status.OK, found)
 
 
-def _check_workers(session: SparkSession) -> Finding:
+def _check_workers(session: SparkSession) -> CheckResult:
     answers = {
         tuple(json.loads(row.value))
         for row in session.range(0, 2, numPartitions=2)
@@ -231,25 +235,25 @@ def _check_workers(session: SparkSession) -> Finding:
     here = platform.python_version()
     for python, executable, problem in answers:
         if problem:
-            return Finding(
+            return CheckResult(
                 "workers",
                 Status.BROKEN,
                 f"{executable} cannot import quadweir: {problem}",
-                "Install Quadweir for that Python, or let PYSPARK_PYTHON name this one.",
+                "Install Quadweir for that Python, or set PYSPARK_PYTHON to this one.",
             )
         if python.split(".")[:2] != here.split(".")[:2]:
-            return Finding(
+            return CheckResult(
                 "workers",
                 Status.BROKEN,
                 f"Python {python} at {executable}, but {here} drives them",
-                f"Let PYSPARK_PYTHON name a Python {here[: here.rindex('.')]}.",
+                f"Set PYSPARK_PYTHON to a Python {here[: here.rindex('.')]}.",
             )
     python, executable, _ = min(answers)
-    return Finding("workers", Status.OK, f"Python {python} at {executable}")
+    return CheckResult("workers", Status.OK, f"Python {python} at {executable}")
 
 
 def _describe_worker(batches: Iterator[object]) -> Iterator[object]:
-    """Runs in a Spark worker: say which Python this is and whether it has Quadweir."""
+    """Runs in a Spark worker: report its Python, and whether it has Quadweir."""
     import pyarrow
 
     problem = ""
@@ -262,12 +266,12 @@ def _describe_worker(batches: Iterator[object]) -> Iterator[object]:
         yield pyarrow.RecordBatch.from_pydict({"value": [said]})
 
 
-def check_kafka_jars() -> Finding:
-    """Look for the Kafka client, and for Spark's connector, which pyspark does not bring."""
+def check_kafka_jars() -> CheckResult:
+    """Look for the Kafka client, and for Spark's connector, which is not part of pyspark."""
     from quadweir.kafkaclient import connector_folder, connector_jars, connector_note
 
     if importlib.util.find_spec("kafka") is None:
-        return Finding(
+        return CheckResult(
             "kafka connector",
             Status.OPTIONAL,
             "kafka-python is not installed",
@@ -275,8 +279,8 @@ def check_kafka_jars() -> Finding:
         )
     if connector_jars():
         found = f"{connector_note() or 'a connector'} in {connector_folder()}"
-        return Finding("kafka connector", Status.OK, found)
-    return Finding(
+        return CheckResult("kafka connector", Status.OK, found)
+    return CheckResult(
         "kafka connector",
         Status.OPTIONAL,
         "not fetched",
@@ -284,22 +288,22 @@ def check_kafka_jars() -> Finding:
     )
 
 
-def check_kafka_broker(brokers: str) -> Finding:
-    """Ask whoever listens there for the versions of Kafka's protocol it speaks."""
+def check_kafka_broker(brokers: str) -> CheckResult:
+    """Ask the broker for the versions of Kafka's protocol that it supports."""
     from quadweir.kafkaclient import check_broker
 
     name = f"kafka at {brokers}"
     try:
         check_broker(brokers)
     except QuadweirError as problem:
-        return Finding(name, Status.BROKEN, problem.detail or problem.message, problem.hint)
-    return Finding(name, Status.OK, "a broker answers")
+        return CheckResult(name, Status.BROKEN, problem.detail or problem.message, problem.hint)
+    return CheckResult(name, Status.OK, "a broker answers")
 
 
-def check_mqtt() -> Finding:
+def check_mqtt() -> CheckResult:
     """Look for the MQTT client and for a broker to test with."""
     if importlib.util.find_spec("paho") is None:
-        return Finding(
+        return CheckResult(
             "mqtt",
             Status.OPTIONAL,
             "paho-mqtt is not installed",
@@ -310,23 +314,23 @@ def check_mqtt() -> Finding:
     broker = shutil.which("mosquitto", path=places)
     if broker is None:
         todo = "For the MQTT tests: apt-get install mosquitto."
-        return Finding("mqtt", Status.OPTIONAL, f"{found}, no mosquitto", todo)
-    return Finding("mqtt", Status.OK, f"{found}, {broker}")
+        return CheckResult("mqtt", Status.OPTIONAL, f"{found}, no mosquitto", todo)
+    return CheckResult("mqtt", Status.OK, f"{found}, {broker}")
 
 
 _RERUN: Final = "Run `quadweir --debug doctor` and report what it prints."
 
 
-def _attempt(name: str, check: Callable[[], Finding]) -> Finding:
+def _attempt(name: str, check: Callable[[], CheckResult]) -> CheckResult:
     try:
         return check()
-    except Exception as error:  # a check that fails in an unforeseen way is a finding too
+    except Exception as error:  # an unexpected error in a check is a finding too
         lines = str(error).strip().splitlines() or [type(error).__name__]
-        return Finding(name, Status.BROKEN, lines[-1].strip()[:300], _RERUN)
+        return CheckResult(name, Status.BROKEN, lines[-1].strip()[:300], _RERUN)
 
 
 def _run(command: list[str]) -> str | None:
-    """Run a program; None if it went well, else what it said last."""
+    """Run a program; None if it succeeds, else its last line of output."""
     try:
         done = subprocess.run(
             command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False
@@ -339,7 +343,7 @@ def _run(command: list[str]) -> str | None:
     return said[-1] if said else f"exit code {done.returncode}"
 
 
-def _print(finding: Finding) -> None:
+def _print(finding: CheckResult) -> None:
     from rich.console import Console
     from rich.text import Text
 

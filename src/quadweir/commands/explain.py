@@ -114,7 +114,7 @@ def _detected(text: str) -> str:
 
 
 def _networks(schema: Schema, query: ContinuousQuery, svg: Path | None) -> str:
-    """Tell the networks of a schema, and draw them to a file if one is named."""
+    """Describe the networks of a schema, and draw them to a file if one is given."""
     from quadweir.entailment.draw import network_svg, network_text
     from quadweir.entailment.needs import needs_of
     from quadweir.entailment.network import EpsilonNetwork
@@ -132,7 +132,7 @@ def _networks(schema: Schema, query: ContinuousQuery, svg: Path | None) -> str:
 
 
 def planned(query: ContinuousQuery, shards: int | None = None, schema: Schema | None = None) -> str:
-    """Say how a query is run, as far as that can be told without its streams and static data."""
+    """How a query runs, as far as that is known without its streams and static data."""
     from quadweir.entailment.needs import needs_of
     from quadweir.entailment.table import Table
     from quadweir.optimize.pipeline import optimize
@@ -148,7 +148,7 @@ def planned(query: ContinuousQuery, shards: int | None = None, schema: Schema | 
 
 
 def _spark_plan(query: ContinuousQuery, shards: int | None, schema: Schema | None) -> str:
-    """Spark's own plan over streams of no elements: it depends on the query alone."""
+    """Spark's own plan over empty streams: it depends on the query alone."""
     from quadweir import rows
     from quadweir.runtime.match.feeds import Feed
     from quadweir.runtime.query import RegisteredQuery
@@ -170,7 +170,7 @@ def _spark_plan(query: ContinuousQuery, shards: int | None, schema: Schema | Non
 
 
 def explanation(query: ContinuousQuery, dialect: str, *, steps: bool = False) -> dict[str, Any]:
-    """Gather everything that `explain` shows, as plain data."""
+    """Everything that `explain` shows, as plain data."""
     from quadweir.algebra.analyze import analyze
     from quadweir.algebra.render import render
     from quadweir.optimize.pipeline import optimize
@@ -247,7 +247,7 @@ def _report(query: ContinuousQuery) -> str:
 
 
 def scope_in_words(scope: Scope) -> str:
-    """Say what a window holds at an instant t."""
+    """The content of a window at an instant t, in words."""
     from quadweir.algebra.analyze import duration
     from quadweir.algebra.windows import CountScope, NowScope, PastScope, TimeScope
 
@@ -260,7 +260,7 @@ def scope_in_words(scope: Scope) -> str:
             step = scope.step_ms
         case CountScope():
             text = f"the last {scope.size} {scope.unit.value}"
-            return text if scope.step is None else f"{text}, looked at every {scope.step}"
+            return text if scope.step is None else f"{text}, evaluated every {scope.step}"
         case NowScope():
             return "the present instant"
         case _:
@@ -273,11 +273,11 @@ def scope_in_words(scope: Scope) -> str:
         )
     first = ", full ones only" if isinstance(scope, TimeScope) and scope.full else ""
     start = f", from {scope.origin_ms} on" if scope.origin_ms else ""
-    return f"{text}, looked at every {duration(step)}{start}{first}"
+    return f"{text}, evaluated every {duration(step)}{start}{first}"
 
 
 def as_text(facts: dict[str, Any]) -> str:
-    """Lay the facts out for people."""
+    """Format the facts for people."""
     lines = [f"dialect   {facts['dialect']}"]
     if facts["name"] is not None:
         lines.append(f"name      {facts['name']}")

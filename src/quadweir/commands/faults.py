@@ -1,7 +1,7 @@
-"""What the machine refused, told as something the user can act on.
+"""Errors of the machine as messages that the user can act on.
 
-Files go away, disks fill up and paths lead nowhere while a run is under way. Python reports that
-as an `OSError`; Spark wraps Java's own text, without an errno, into an exception of its own.
+During a run, files disappear, disks fill up and paths break. Python reports that as an `OSError`;
+Spark wraps Java's text, without an errno, into its own exception.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from quadweir.commands.letters import KAFKA
+from quadweir.commands.deadletters import KAFKA
 from quadweir.errors import EnvironmentProblem, QuadweirError, SourceError
 
 _SPACE: Final = "Free some space there, or choose another folder."
 _RIGHTS: Final = "Check who owns it and its mode, and that it is not mounted read-only."
 _GONE: Final = "It was moved or deleted, perhaps during the run."
 _PATH: Final = "Choose a shorter path."
-_LOOP: Final = "Name the file itself; the links lead to one another."
+_LOOP: Final = "Name the file itself; the links form a loop."
 
 _BY_NUMBER: Final[dict[int, tuple[str, str]]] = {
     errno.ENOSPC: ("no space left on {}", _SPACE),
@@ -40,7 +40,7 @@ _BY_NUMBER: Final[dict[int, tuple[str, str]]] = {
     errno.EMFILE: ("too many files are open, at {}", "Raise the limit with `ulimit -n`."),
     errno.EIO: ("the disk failed at {}", "Check the disk."),
 }
-# What Java says, and the number it stands for.
+# Java's texts and the matching error numbers.
 _BY_TEXT: Final = (
     (re.compile(r"(?:(/[^\s:()]*)[: (]+)?No space left on device"), errno.ENOSPC),
     (re.compile(r"(?:(/[^\s:()]*)[: (]+)?Disk quota exceeded"), errno.EDQUOT),
@@ -59,7 +59,7 @@ _LONGEST: Final = 200
 
 
 def known_fault(error: BaseException) -> QuadweirError | None:
-    """Say what the machine refused, or None if the error is something else.
+    """The error as one of ours, or None if the machine did not cause it.
 
     >>> known_fault(OSError(errno.ENOSPC, "No space left on device", "/out/a.nt")).message
     'no space left on /out/a.nt'
@@ -135,7 +135,7 @@ def _outermost_missing(path: Path) -> Path:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Give an error, what caused it, what caused that."""
+    """An error and its chain of causes."""
     seen: set[int] = set()
     at: BaseException | None = error
     while at is not None and id(at) not in seen:

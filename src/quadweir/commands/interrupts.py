@@ -1,7 +1,8 @@
-"""Ctrl-C and SIGTERM as a question that a loop can ask, not an exception in the middle of a call to Spark.
+"""Ctrl-C and SIGTERM as a flag that a loop can check, instead of an exception inside a call to
+Spark.
 
-A KeyboardInterrupt that lands inside Spark's Python gateway leaves its connection broken: the query
-can then not be stopped in order, and what the user sees is a traceback.
+A KeyboardInterrupt inside Spark's Python gateway breaks the gateway's connection. Then the query
+cannot be stopped cleanly, and the user sees a traceback.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ _ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 
 @final
 class Interrupts:
-    """While open, the first Ctrl-C or SIGTERM is noted in `seen`; a second one interrupts at once.
+    """While open, the first Ctrl-C or SIGTERM sets `seen`; a second one interrupts at once.
 
-    Open it once the Spark session runs: pyspark sets a handler of its own when one starts.
+    Open it after the Spark session has started, because pyspark sets its own handler then.
 
     >>> import signal
     >>> with Interrupts() as interrupts:
@@ -46,7 +47,7 @@ class Interrupts:
     ) -> None:
         for each, former in self._former.items():
             signal.signal(each, former)
-        # A signal to the whole process group ends Spark too, in the middle of what was asked of it.
+        # A signal to the whole process group ends Spark too, in the middle of a call.
         if self.seen and error is not None and _is_lost_connection(error):
             raise KeyboardInterrupt from error
 
@@ -65,7 +66,9 @@ def _is_lost_connection(error: BaseException) -> bool:
 
 @contextmanager
 def terminated_in_order() -> Iterator[None]:
-    """Have SIGTERM end what runs meanwhile as Ctrl-C does, so that scratch files and processes go."""
+    """While open, SIGTERM ends the run as Ctrl-C does, so that scratch files and processes are
+    removed.
+    """
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         del number, frame
@@ -91,7 +94,7 @@ def _is_no_gateway_interrupt(record: logging.LogRecord) -> bool:
 
 
 def caused_by_interrupt(error: BaseException) -> bool:
-    """Tell whether an exception came of a Ctrl-C: Spark's gateway turns those into its own kinds.
+    """Whether Ctrl-C caused an exception; Spark's gateway turns it into its own exceptions.
 
     >>> try:
     ...     try:

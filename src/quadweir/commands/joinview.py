@@ -13,17 +13,17 @@ from quadweir.times import format_time
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-METRICS: Final = "quadweir_join_"
-"""As in `runtime.joins`, which brings Spark along."""
+JOIN_METRICS: Final = "quadweir_join_"
+"""The same as in `runtime.joins`, which would import Spark."""
 _MOST_KEYS: Final = 10
-# As in the kernel: nothing is known yet.
+# The same as in the kernel: the watermark is not known yet.
 _EDGE: Final = 2**59
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class JoinReport:
-    """How a join fares.
+    """The status of a join.
 
     Attributes:
         name: its number in the mapping.
@@ -37,12 +37,12 @@ class JoinReport:
 
     @property
     def through(self) -> str:
-        """The watermark, for people."""
+        """The watermark as text."""
         at = self.totals.get("through")
         return format_time(at) if at is not None and abs(at) < _EDGE else "not yet"
 
     def line(self) -> str:
-        """Say it in one line, for logs.
+        """The status in one line, for logs.
 
         >>> JoinReport("1", {"pairs": 5, "held": 2, "keys": 1, "through": 1000}).line()
         'join 1: 5 pairs, 2 records held for 1 keys, 0 evictions, 0 late, 0 without a key, through 1970-01-01T00:00:01.000Z'
@@ -56,20 +56,20 @@ class JoinReport:
 
 
 def read_reports(progress: Mapping[str, Any]) -> list[JoinReport]:
-    """Find what a progress report of Spark's, as JSON has it, says of joins."""
+    """The status of all joins in one of Spark's progress reports, given as JSON."""
     found = []
-    for name, told in sorted(progress.get("observedMetrics", {}).items()):
+    for name, metrics in sorted(progress.get("observedMetrics", {}).items()):
         # A batch without rows observes nothing.
-        if name.startswith(METRICS) and told.get("held") is not None:
-            windows = [one for text in told.get("windows") or () for one in json.loads(text)]
+        if name.startswith(JOIN_METRICS) and metrics.get("held") is not None:
+            windows = [one for text in metrics.get("windows") or () for one in json.loads(text)]
             windows.sort(key=lambda one: -(one["child_records"] + one["parent_records"]))
-            totals = {key: value for key, value in told.items() if isinstance(value, int)}
-            found.append(JoinReport(name.removeprefix(METRICS), totals, windows))
+            totals = {key: value for key, value in metrics.items() if isinstance(value, int)}
+            found.append(JoinReport(name.removeprefix(JOIN_METRICS), totals, windows))
     return found
 
 
 def tables_of(reports: list[JoinReport]) -> list[RenderableType]:
-    """Make a table of each join: its windows, and how full they are."""
+    """A table for each join: its windows, and how full they are."""
     from rich.table import Table
     from rich.text import Text
 
@@ -92,7 +92,7 @@ def tables_of(reports: list[JoinReport]) -> list[RenderableType]:
 
 
 def _fill(count: int, limit: int | None) -> str:
-    """Say how full a list is.
+    """The fill of a list, in words.
 
     >>> _fill(150, 1000), _fill(7, None)
     ('150 of 1,000', '7')

@@ -13,13 +13,13 @@ from quadweir.errors import UsageError
 
 if TYPE_CHECKING:
     from quadweir.bench.lsbench.parameters import Parameters
-    from quadweir.commands.outlets import Outlet
+    from quadweir.commands.replayoutputs import ReplayOutput
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The social network of LSBench."
 )
 
-# From so many days of users on, Spark writes in parallel.
+# From this number of user days on, Spark writes in parallel.
 _MANY: Final = 300_000
 
 
@@ -49,7 +49,10 @@ def generate(
     location_share: Annotated[float, typer.Option(help="Part of friendships by location.")] = 0.3,
     interest_share: Annotated[float, typer.Option(help="Part of friendships by interest.")] = 0.3,
     friend_probability: Annotated[
-        float, typer.Option(help="P of a friendship is P times D to the power of the distance.")
+        float,
+        typer.Option(
+            help="A friendship at distance n has the probability P times D to the power of n."
+        ),
     ] = 0.8,
     friend_decay: Annotated[
         float, typer.Option(help="D in the probability of a friendship.")
@@ -58,7 +61,7 @@ def generate(
         int, typer.Option(min=1, help="How far apart in the order of a pass friends may be.")
     ] = 32,
     friend_rounds: Annotated[
-        int, typer.Option(min=1, help="How often a pass goes over those short of friends.")
+        int, typer.Option(min=1, help="How often a pass visits users who still need friends.")
     ] = 16,
     like_probability: Annotated[
         float, typer.Option(help="How likely a friend likes a post or a comment.")
@@ -98,7 +101,7 @@ def generate(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
-    """Make a social network: five streams in the order of time, and its static data.
+    """Generate a social network: five streams in the order of time, and its static data.
 
     OUT gets a folder for each stream with a file for each day, static/ with N-Triples, streams.toml
     with the declarations, and lsbench.json with the parameters and the numbers of triples.
@@ -155,41 +158,41 @@ def _play(folder: Path, rate: float, to: str) -> None:
     from quadweir.bench.lsbench.play import play
     from quadweir.sources.clock import SystemClock
 
-    outlets = {stream: _outlet(to, number, stream) for number, stream in enumerate(STREAMS)}
+    outputs = {stream: _output(to, number, stream) for number, stream in enumerate(STREAMS)}
     clock = SystemClock()
     console = stderr_console()
     try:
-        for stream, outlet in outlets.items():
+        for stream, output in outputs.items():
             console.print(f"{stream}: {_target(to, STREAMS.index(stream), stream)}")
-            outlet.open()
+            output.open()
         begun = clock.now_ms()
         sent = play(
             folder,
             rate,
-            {stream: outlet.send for stream, outlet in outlets.items()},
+            {stream: output.send for stream, output in outputs.items()},
             now_ms=clock.now_ms,
             wait_until=clock.wait_until,
-            tick_ms=max(outlet.tick_ms for outlet in outlets.values()),
+            tick_ms=max(output.tick_ms for output in outputs.values()),
         )
     finally:
-        for outlet in outlets.values():
-            outlet.close()
+        for output in outputs.values():
+            output.close()
     console.print(f"played {sent:,} triples in {(clock.now_ms() - begun) / 1000:.1f} s")
 
 
-def _outlet(to: str, number: int, stream: str) -> Outlet:
-    from quadweir.commands.outlets import outlet_for
+def _output(to: str, number: int, stream: str) -> ReplayOutput:
+    from quadweir.commands.replayoutputs import output_for
 
     if to == "-":
         raise UsageError(
             "standard output cannot take five streams",
             hint="Name a folder, a first TCP port or a prefix of Kafka topics.",
         )
-    return outlet_for(_target(to, number, stream), ".stream")
+    return output_for(_target(to, number, stream), ".stream")
 
 
 def _target(to: str, number: int, stream: str) -> str:
-    """Tell where one stream goes.
+    """The target of one stream.
 
     >>> _target("tcp::9000", 2, "photos"), _target("kafka:b:1/ls", 2, "photos")
     ('tcp::9002', 'kafka:b:1/ls-photos')

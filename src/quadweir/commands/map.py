@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quadweir.runtime.mappings.bounded import MappingJob
 
 
-class Format(StrEnum):
+class MapFormat(StrEnum):
     """The formats as the command line names them."""
 
     NQUADS = "nquads"
@@ -51,7 +51,7 @@ def map(  # noqa: A001 - the verb's own name
             "Default: standard output.",
         ),
     ] = None,
-    form: Annotated[Format | None, typer.Option("--format", help="The output format.")] = None,
+    form: Annotated[MapFormat | None, typer.Option("--format", help="The output format.")] = None,
     distinct: Annotated[
         bool, typer.Option("--distinct", help="Write every quad only once.")
     ] = False,
@@ -134,14 +134,14 @@ def map(  # noqa: A001 - the verb's own name
         return
     _warn(model)
     _check_together(live or realtime, output, dead_letters, checkpoint, as_json)
-    written = str(form or (Format.NQUADS if live or realtime else _format_of(output)))
-    is_timed = written == Format.TIMED_LINES
+    written = str(form or (MapFormat.NQUADS if live or realtime else _format_of(output)))
+    is_timed = written == MapFormat.TIMED_LINES
     times = parse_times(time or [], [model])
     if times and not is_timed:
         raise UsageError("--time goes with --format timed-lines", hint="Add it, or drop --time.")
     if is_timed and distinct:
         raise UsageError(
-            "--distinct would take quads out of the elements that they belong to",
+            "--distinct would remove quads from their elements",
             hint="Leave it out, or write nquads.",
         )
     if live or realtime:
@@ -191,7 +191,7 @@ def map(  # noqa: A001 - the verb's own name
 
 
 def _warn(model: Mapping) -> None:
-    """Tell on standard error what is doubtful in the text of a mapping."""
+    """Print the doubtful places of a mapping on standard error."""
     from quadweir.mapping.findings import Level
 
     console = stderr_console()
@@ -268,19 +268,19 @@ def _bounded(model: Mapping, job: MappingJob, explain: bool, as_json: bool) -> N
 
 
 def _format_of(output: str | None) -> str:
-    """What the name of a file says about its format; N-Quads if it says nothing."""
+    """The format by the extension of a file; N-Quads if the extension is unknown."""
     if output in (None, "-"):
-        return Format.NQUADS
+        return MapFormat.NQUADS
     from quadweir.fileformats import format_of
 
     name = Path(str(output)).name
     if name.lower().removesuffix(".gz").endswith(".stream"):
-        return Format.TIMED_LINES
+        return MapFormat.TIMED_LINES
     try:
         found = format_of(name)
     except UsageError:
-        return Format.NQUADS
-    if found not in list(Format):
+        return MapFormat.NQUADS
+    if found not in list(MapFormat):
         raise UsageError(
             f"{found} is not a format of `quadweir map`",
             hint="Write nquads, ntriples, turtle, trig, jsonld or timed-lines; `quadweir convert` does "

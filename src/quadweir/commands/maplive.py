@@ -1,4 +1,4 @@
-"""`quadweir map --live`: a mapping that goes on as records arrive."""
+"""`quadweir map --live`: a mapping that runs as records arrive."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO, final
 
 from quadweir.commands.board import STARTING, Board
+from quadweir.commands.deadletters import KAFKA, kafka_sink, letter_sink
 from quadweir.commands.faults import naming_full_disk
 from quadweir.commands.interrupts import Interrupts
-from quadweir.commands.letters import KAFKA, kafka_sink, letter_sink
 from quadweir.commands.mapview import MapView
 from quadweir.errors import EnvironmentProblem, UsageError
 
@@ -37,7 +37,7 @@ _DEAD: Final = "-dead-letters"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveOptions:
-    """What the command line asked for."""
+    """The options of the command line."""
 
     folders: Folders
     output: str | None = None
@@ -112,7 +112,7 @@ def run(mapping: RmlMapping, options: LiveOptions) -> None:
 
 
 def check_options(options: LiveOptions) -> None:
-    """Refuse what a live run cannot do."""
+    """Refuse options that a live run cannot honour."""
     if options.form not in ("nquads", "ntriples", "timed-lines"):
         raise UsageError(
             f"a live run cannot write {options.form}, whose documents have an end",
@@ -139,8 +139,8 @@ def begin(
     declarations: Mapping[str, StreamDeclaration],
     board: Board | None = None,
 ) -> LiveMapping:
-    """Start mapping in a session; what there is to say is said on a board."""
-    from quadweir.mapping.elements import Elements
+    """Start mapping in a session; messages go to a board."""
+    from quadweir.mapping.elements import ElementRule
     from quadweir.runtime.joins.live import HostedJoins
     from quadweir.runtime.mappings.live import Letters, LiveMapping, start_batches, start_realtime
     from quadweir.runtime.mappings.streams import Streams, check_realtime, compile_live
@@ -162,7 +162,7 @@ def begin(
         streams,
         base=options.base,
         host=joins,
-        elements=Elements(lambda _: "") if is_timed else None,
+        elements=ElementRule(lambda _: "") if is_timed else None,
         run=str(checkpoint.absolute()),
     )
     if options.explain:
@@ -178,10 +178,10 @@ def begin(
             board.say(f"records that cannot be used go to the topic {dead}")
         return LiveMapping(start_realtime(compiled, quads, dead, checkpoint))
 
-    def tell(count: int, told: str) -> None:
-        board.say(f"{count} records could not be used so far; one of them: {told}")
+    def report_bad(count: int, example: str) -> None:
+        board.say(f"{count} records could not be used so far; one of them: {example}")
 
-    letters = Letters(letter_sink(options.dead_letters, name="map"), options.strict, tell)
+    letters = Letters(letter_sink(options.dead_letters, name="map"), options.strict, report_bad)
     return start_batches(
         compiled,
         own,
@@ -217,7 +217,7 @@ def _sink(options: LiveOptions, out: TextIO | None = None) -> Sink:
 
 
 def _topics(own: Sink, options: LiveOptions) -> tuple[KafkaSink, str]:
-    """Where a real-time run writes: the sink of its quads, and the topic of its dead letters."""
+    """The outputs of a real-time run: the sink of its quads, and the topic of its dead letters."""
     from quadweir.sinks.kafka import KafkaSink
 
     if not isinstance(own, KafkaSink):
@@ -242,7 +242,7 @@ def _partitions(mapping: RmlMapping, declarations: Mapping[str, StreamDeclaratio
 
 
 def _master(mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]) -> str | None:
-    """A local master with a slot for every partition: real-time tasks never make room."""
+    """A local master with a slot for every partition: real-time tasks never free their slots."""
     if os.environ.get("QUADWEIR_MASTER"):
         return None
     return f"local[{max(_partitions(mapping, declarations), os.cpu_count() or 1)}]"
@@ -251,7 +251,7 @@ def _master(mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]) 
 def _check_slots(
     spark: SparkSession, mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]
 ) -> None:
-    """Refuse to start where some partitions would wait for ever, which Spark does not say."""
+    """Refuse to start if some partitions would wait for ever; Spark would not report that."""
     context = spark.sparkContext
     if not str(context.master).startswith("local"):
         return  # A cluster may grow.

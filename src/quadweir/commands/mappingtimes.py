@@ -1,4 +1,4 @@
-"""`--time [SOURCE=]REFERENCE`: where the records of a mapping have their event times."""
+"""`--time [SOURCE=]REFERENCE`: the references that hold the event times of a mapping's records."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ def parse_times(given: Sequence[str], mappings: Iterable[Mapping] = ()) -> dict[
             )
         if source in found:
             of = f" of {source}" if source else ""
-            raise UsageError(f"--time says the event time{of} twice", hint="Keep one of the two.")
+            raise UsageError(f"--time gives the event time{of} twice", hint="Keep one of the two.")
         found[source] = reference
     return found

@@ -1,4 +1,4 @@
-"""Watch a mapping that goes on: how many records came in, and the windows of its stream joins."""
+"""Watch a live mapping: the number of records, and the windows of its stream joins."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _RATE_SECONDS: Final = 10.0
 
 @final
 class MapView:
-    """Shows how a mapping fares on a board; off a terminal a line now and then.
+    """Shows the status of a mapping on a board; without a terminal, a line at intervals.
 
     Args:
-        board: where to.
+        board: the board to show it on.
         clock: seconds that only grow; tests pass their own.
     """
 
@@ -39,7 +39,9 @@ class MapView:
         self._joins: list[JoinReport] = []
 
     def update(self, progress: Iterable[Any], bad_records: int) -> None:
-        """Take in Spark's reports of batches, those that were taken in before included, and show them."""
+        """Add Spark's reports of batches and show them; reports that were added before are
+        ignored.
+        """
         for report in progress:
             if report.batchId > self._last and is_batch(report):
                 self._last = report.batchId

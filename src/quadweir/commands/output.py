@@ -1,4 +1,4 @@
-"""What every verb prints the same way: results as JSON on standard output, all else on standard error."""
+"""The output that all verbs share: JSON results on standard output, messages on standard error."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from quadweir.spans import Span, excerpt
 if TYPE_CHECKING:
     from rich.console import Console
 
-# An excerpt is a courtesy: a larger file is not read for it.
+# An excerpt is only a help for the reader, so larger files are not read for it.
 _MOST_SOURCE_BYTES: Final = 4_000_000
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-# How an error of ours, raised in one of Spark's Python workers, looks in the driver's message.
+# The form of one of our errors from a Spark Python worker in the driver's message.
 _FROM_WORKER: Final = re.compile(r"^(?:.*\W)?quadweir\.errors\.(\w+): (.+)$", re.MULTILINE)
 
 
@@ -68,10 +68,10 @@ def report(error: QuadweirError) -> None:
 
 
 def report_unexpected(error: Exception) -> int:
-    """Print an exception that nobody meant to raise and return the exit code it ends the run with.
+    """Print an unexpected exception and return the exit code of the run.
 
-    Errors of ours that were raised in a Spark worker come back as text inside Spark's exception;
-    they are reported as what they were.
+    Our own errors from a Spark worker arrive as text inside Spark's exception; they are reported in
+    their original form.
     """
     fault = known_fault(error)
     found = _FROM_WORKER.findall(str(error))

@@ -1,6 +1,6 @@
-"""What is checked before Spark starts, which takes seconds: outputs, sources, static data, checkpoints.
+"""Checks before Spark starts, which takes seconds: outputs, sources, static data, checkpoints.
 
-Nothing here is the last word. What is right now may be wrong when it is used, and is checked again there.
+These checks are early, not final: everything is checked again when it is used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.sources.declare import StreamDeclaration
 
-# Larger static data takes longer to read than Spark to start.
+# Reading larger static data takes longer than Spark needs to start.
 _MOST_STATIC_BYTES: Final = 4 << 20
 
 
@@ -54,10 +54,10 @@ def check_query_inputs(
     mapped: Collection[str] = (),
     live: bool,
 ) -> None:
-    """Check all that a query reads: streams but those that mappings make, static data and schema.
+    """Check the inputs of a query: static data, schema, and all streams that no mapping makes.
 
     Raises:
-        QuadweirError: some of it is not declared, not there, or not what it should be.
+        QuadweirError: an input is not declared, is missing, or has the wrong format.
     """
     from quadweir.sources.declare import load, schema_files, undeclared
     from quadweir.sources.reach import check_source
@@ -71,15 +71,15 @@ def check_query_inputs(
             raise undeclared(window.stream.value, known, span=window.span)
     read = {window.stream for window in query.windows}
     named = {each.value for each in read if isinstance(each, IRI)}
-    # A stream variable reads all that are declared.
+    # A stream variable reads all declared streams.
     wanted = sorted(named) if len(named) == len(read) else [*known]
     streams = [known[each] for each in wanted if each not in mapped]
     _check_ends(streams, live=live)
     for each in streams:
         check_source(each)
     check_static(static)
-    beside = schema_files(streams_file) if streams_file is not None else ()
-    read_schema([*schema, *beside])
+    declared_files = schema_files(streams_file) if streams_file is not None else ()
+    read_schema([*schema, *declared_files])
 
 
 def _check_ends(streams: Iterable[StreamDeclaration], *, live: bool) -> None:
@@ -99,7 +99,7 @@ def check_static(named: Iterable[str]) -> None:
 
     Raises:
         SourceError: one is not there.
-        DataError: one is not what its name says.
+        DataError: the content of one does not match its extension.
     """
     from quadweir.sources.staticfiles import StaticFile, list_static, read_static
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO, final
 import typer
 
 from quadweir.commands.board import STARTING, Board
-from quadweir.commands.letters import KAFKA
+from quadweir.commands.deadletters import KAFKA
 from quadweir.commands.mappingtimes import TimeOption, parse_times
 from quadweir.commands.preflight import check_file, check_query_inputs
 from quadweir.commands.querymappings import AllowDirOption, AllowNetOption, MappingOption
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from quadweir.terms import Quad
     from quadweir.testing import Answer, Oracle
 
-# How many bad records and late elements are named one by one.
+# How many bad records and late elements are printed one by one.
 _MOST_NAMED = 5
 
 
 class ShardsIn(StrEnum):
-    """Where a live run has its shards, as the command line names it."""
+    """The values of `--shards-in`: where a live run has its shards."""
 
     DRIVER = "driver"
     EXECUTORS = "executors"
@@ -279,7 +279,7 @@ def query(
         from quadweir.commands import querylive
 
         querylive.run(
-            querylive.LiveQuery(
+            querylive.LiveQueryOptions(
                 query=read,
                 text=text,
                 dialect=dialect,
@@ -339,7 +339,7 @@ def query(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What the command line asked for."""
+    """The options of the command line."""
 
     text: str
     dialect: str | None
@@ -392,7 +392,7 @@ class _Asked:
         return read_streams(self.streams_read(), predicates(self.query), engine, bad)
 
     def engine(self, spark: SparkSession) -> Engine:
-        """Make an engine that knows all streams, read to their ends."""
+        """An engine with all streams, each read to its end."""
         from quadweir.engine import Engine
 
         engine = Engine(spark)
@@ -404,11 +404,11 @@ class _Asked:
 
     @property
     def schemas(self) -> tuple[str, ...]:
-        """The files of the schema, with those that are named beside the streams."""
+        """The files of the schema, with those that the stream declarations name."""
         from quadweir.sources.declare import schema_files
 
-        beside = schema_files(self.streams_file) if self.streams_file is not None else ()
-        return (*self.schema, *map(str, beside))
+        declared_files = schema_files(self.streams_file) if self.streams_file is not None else ()
+        return (*self.schema, *map(str, declared_files))
 
     def quads(self) -> Iterator[Quad]:
         from quadweir.sources.staticfiles import StaticFile, read_static
@@ -449,7 +449,7 @@ def _mappings(
 
 
 def _check_why(asked: _Asked, *, live: bool, verify: bool) -> None:
-    """Refuse to explain what cannot be explained."""
+    """Refuse queries and outputs that `--why` cannot explain."""
     from quadweir.algebra.query import AskForm, SelectForm
 
     if not isinstance(asked.query.form, SelectForm | AskForm):
@@ -480,7 +480,7 @@ def _write_answers(asked: _Asked, answers: Iterable[Answer], engine: Engine | No
 
 
 def _check_streams(asked: _Asked) -> None:
-    """Refuse a query that reads a stream which nothing was said of."""
+    """Refuse a query that reads an undeclared stream."""
     from quadweir.terms import IRI
 
     if asked.streams_file is not None:
@@ -502,7 +502,7 @@ def _check_streams(asked: _Asked) -> None:
                     hint="Write whole IRIs with --stream, or give a --base.",
                 )
     if not read and asked.query.windows:
-        return  # over a stream variable: all that are given
+        return  # over a stream variable: all given streams
     unread = sorted(given - set(read))
     if unread:
         print(
@@ -515,7 +515,7 @@ def _check_streams(asked: _Asked) -> None:
 
 
 def _oracle(asked: _Asked, *, tell: bool) -> Oracle:
-    """Make an oracle to which no element is late: it has all of them before time goes on."""
+    """An oracle for which no element is late: it has all elements before time advances."""
     from quadweir.testing.oracle import Oracle
     from quadweir.testing.reasoner import Reasoner
 
@@ -545,7 +545,7 @@ def _doubt_time(earliest: int | None) -> None:
 
 @contextmanager
 def _reader(asked: _Asked) -> Iterator[Engine | None]:
-    """Start Spark if the oracle cannot read some stream without it, such as what a mapping makes."""
+    """Start Spark if some stream needs it, for example one that a mapping makes."""
     from quadweir.commands.queryelements import needs_spark
 
     if not needs_spark(asked.streams_read()):
@@ -625,7 +625,7 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
         if verify:
             answers = answers.persist()
         if asked.why:
-            # Sorted, so that each report's windows are looked at once.
+            # Sorted, so that the windows of each report are evaluated once.
             given = sorted(answers_from_rows(answers.toLocalIterator()), key=lambda each: each.t)
             _tell_of_letters(registered, asked)
             _write_answers(asked, given, engine)
@@ -659,11 +659,13 @@ def _tell_of_nothing(unmatched: list[str]) -> None:
 
 
 def _tell_of_letters(registered: RegisteredQuery, asked: _Asked) -> None:
-    """Count what could not be read, name some of it, and keep all of it where that is wanted."""
+    """Count the bad records, print some of them, and keep all of them if `--dead-letters` is
+    given.
+    """
     counts = registered.input_counts()
     count = counts["dead_letters"] or 0
     _doubt_time(counts["earliest"])
-    # The streams are read once more for them, and only if there is something to be found.
+    # The streams are read again for this, and only if there are bad records.
     letters = registered.dead_letters() if count else None
     if asked.dead_letters is not None:
         with _opened(asked.dead_letters) as out:
@@ -686,7 +688,7 @@ def _agrees(asked: _Asked, actual: list[Answer], engine: Engine) -> bool:
     if not difference:
         print(f"quadweir: the oracle gives the same {len(expected)} answers", file=sys.stderr)
         return True
-    print(f"quadweir: the oracle answers otherwise: {difference}", file=sys.stderr)
+    print(f"quadweir: the oracle gives different answers: {difference}", file=sys.stderr)
     return False
 
 

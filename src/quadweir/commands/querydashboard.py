@@ -1,4 +1,4 @@
-"""Watch a running query from a terminal: a live panel, or plain lines off one."""
+"""Watch a running query: a live panel on a terminal, or plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COUNTS: Final = (
     ("ahead", "of them too far ahead"),
 )
 _SPLIT: Final = (("spark_ms", "Spark"), ("kernel_ms", "Python"), ("state_ms", "state"))
-# A stream whose times are further from the clock is a recording; the distance says nothing.
+# A stream with times further from the clock is a recording, so the lag means nothing.
 _LIVE_MS: Final = 3_600_000
 
 
@@ -33,7 +33,7 @@ class QueryDashboard:
         self._knows_time = False
 
     def show(self, found: dict[str, Any]) -> None:
-        """Show metrics; off a terminal only if there was a batch since."""
+        """Show metrics; without a terminal, only after a new batch."""
         if not self._knows_time and found["through"] is not None:
             self._knows_time = True
             doubt = doubt_of_time(found["through"])
@@ -49,7 +49,7 @@ class QueryDashboard:
 
 
 def panel_of(title: str, found: dict[str, Any]) -> RenderableType:
-    """Lay metrics out for reading."""
+    """Format metrics as a panel."""
     from rich.panel import Panel
     from rich.table import Table
     from rich.text import Text
@@ -63,7 +63,7 @@ def panel_of(title: str, found: dict[str, Any]) -> RenderableType:
 
 
 def rows_of(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """Word metrics, a line for each kind.
+    """The metrics in words, a line for each kind.
 
     >>> rows_of({"statements": 1200, "answers": 3, "late": 0, "dead_letters": 1, "ahead": 1, "held": 40,
     ...     "through": 1000, "lag_ms": 1500, "batches": 7, "batch_ms": 300, "kernel_ms": 20,
@@ -85,7 +85,7 @@ def rows_of(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def line_of(found: dict[str, Any]) -> str:
-    """Say in one line how a run fares.
+    """The status of a run in one line.
 
     >>> line_of({"statements": 1200, "answers": 3, "late": 0, "dead_letters": 1, "ahead": 1, "held": 40,
     ...     "through": 1000, "lag_ms": 1500, "batch_ms": 300, "kernel_ms": 20, "state_ms": 30,
@@ -106,7 +106,7 @@ def line_of(found: dict[str, Any]) -> str:
 
 
 def watermark(through: int | None, lag_ms: int | None) -> str | None:
-    """Say how far time has come: by the clock in a live stream, as an instant in a recording.
+    """The watermark in words: its lag behind the clock in a live stream, an instant in a recording.
 
     >>> watermark(1_000, 1_500), watermark(1_000, -2_000), watermark(1_000, 10**12)
     ('1.5 s behind the clock', '2.0 s ahead of the clock', 'at 1970-01-01T00:00:01.000Z')
@@ -119,7 +119,9 @@ def watermark(through: int | None, lag_ms: int | None) -> str | None:
 
 
 def _state(found: dict[str, Any]) -> str:
-    """Say what is remembered, as far as it is known: after a restart it is read with the first batch."""
+    """The size of the state in words. After a restart the state is unknown until the first batch
+    reads it.
+    """
     if found["held"] is None:
         return "state not read yet"
     size = f", {found['state_bytes'] / 1e6:,.1f} MB of state" if found["state_bytes"] else ""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def is_plain(declaration: StreamDeclaration) -> bool:
-    """Tell whether a declared stream is a stream file, which needs no Spark to be read."""
+    """Whether a declared stream is a stream file, which can be read without Spark."""
     from quadweir.sources.declare import FileSource, Format
 
     timed = (Format.TIMED_LINES, Format.TIMED_GRAPHS, Format.TIMED_FILES)
@@ -64,7 +64,7 @@ def read_declared(
 def read_by_spark(
     engine: Engine, iri: str, predicate: str | None, bad: list[DeadLetter] | None
 ) -> Iterator[Element]:
-    """Read the elements of a stream as the engine does: what a mapping makes, and bare statements.
+    """The elements of a stream, read with the engine: streams of mappings, and bare statements.
 
     Raises:
         UsageError: the stream has no end.
@@ -111,7 +111,7 @@ def _quad(terms: tuple[str, str, str, str | None]) -> Quad:
 def streams_read(
     query: ContinuousQuery, declared: Mapping[str, StreamDeclaration], mapped: Collection[str]
 ) -> dict[str, StreamDeclaration | None]:
-    """List the streams that a query reads, with their declarations; None for those of mappings.
+    """The streams that a query reads, with their declarations; None for those of mappings.
 
     Raises:
         UsageError: one of them is not known.
@@ -124,7 +124,7 @@ def streams_read(
     } | dict.fromkeys(mapped)
     named = [each.stream.value for each in query.windows if isinstance(each.stream, IRI)]
     if len(named) < len(query.windows):
-        return every  # A stream variable stands for all of them.
+        return every  # A stream variable stands for all streams.
     for iri in named:
         if iri not in every:
             raise undeclared(iri, every)
@@ -132,7 +132,7 @@ def streams_read(
 
 
 def needs_spark(read: Mapping[str, StreamDeclaration | None]) -> bool:
-    """Tell whether some stream cannot be read without Spark."""
+    """Whether some stream cannot be read without Spark."""
     return any(each is None or not is_plain(each) for each in read.values())
 
 
@@ -142,13 +142,13 @@ def read_streams(
     engine: Engine | None,
     bad: list[DeadLetter] | None,
 ) -> Iterator[Element]:
-    """Read streams side by side, by event time.
+    """The elements of several streams, merged by event time.
 
     Args:
         read: the streams, with their declarations; None for those that a mapping makes.
         timed_by: the predicates that windows take event times from, by stream.
-        engine: who knows the streams; needed for what is no stream file.
-        bad: takes what cannot be read; without it, the first such record raises.
+        engine: the engine of the streams; needed for everything but stream files.
+        bad: called with each record that cannot be read; without it, the first such record raises.
     """
     found = []
     for iri, declaration in read.items():
@@ -156,6 +156,6 @@ def read_streams(
         if declaration is not None and is_plain(declaration):
             found.append(read_declared(declaration, predicate, bad))
         else:
-            assert engine is not None, "only an engine reads what is no stream file"
+            assert engine is not None, "only stream files can be read without an engine"
             found.append(read_by_spark(engine, iri, predicate, bad))
     return heapq.merge(*found, key=lambda element: element.event_time)

@@ -1,4 +1,4 @@
-"""`quadweir query --live`: answers as streams go on."""
+"""`quadweir query --live`: answers over live streams."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, final
 import typer
 
 from quadweir.commands.board import STARTING, Board
+from quadweir.commands.deadletters import letter_sink
 from quadweir.commands.faults import naming_full_disk
 from quadweir.commands.interrupts import Interrupts
-from quadweir.commands.letters import letter_sink
 from quadweir.commands.preflight import check_checkpoint, check_port, check_query_inputs
 from quadweir.commands.querydashboard import QueryDashboard
 from quadweir.commands.schemas import tell_of
@@ -39,8 +39,8 @@ _POLL: Final = timedelta(seconds=1)
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LiveQuery:
-    """What the command line asked for."""
+class LiveQueryOptions:
+    """The options of the command line."""
 
     query: ContinuousQuery
     text: str
@@ -70,14 +70,14 @@ class LiveQuery:
     shards_in: str | None = None
 
 
-def run(asked: LiveQuery) -> None:
+def run(asked: LiveQueryOptions) -> None:
     """Answer until Ctrl-C, or until a source fails."""
     from quadweir.engine import Engine
     from quadweir.runtime.claims import Claim
     from quadweir.runtime.query import ANSWERS
     from quadweir.runtime.spark.session import build
     from quadweir.sinks.start import wait
-    from quadweir.testing.recorded import Recorded, reach_ms
+    from quadweir.testing.recorded import RecordedElements, reach_ms
     from quadweir.testing.sampling import Sampled, SampledSink
 
     with ExitStack() as stack:
@@ -127,7 +127,7 @@ def run(asked: LiveQuery) -> None:
             sink = SampledSink(sink, sampled, through)
         elif asked.reasons is not None and record is not None:
             reach = reach_ms(registered.query)
-            sink = WhySink(sink, asked.reasons, Recorded(record), reach, through)
+            sink = WhySink(sink, asked.reasons, RecordedElements(record), reach, through)
         registered.start(
             sink,
             checkpoint=checkpoint,
@@ -147,7 +147,7 @@ def run(asked: LiveQuery) -> None:
             stack.callback(server.close)
         dashboard = QueryDashboard(name, board)
         board.start("running; the first batch is not done yet")
-        # Without static data a hang-up ends the run, as it would any program.
+        # Without static data, SIGHUP ends the run, as for any program.
         reloads = stack.enter_context(Reloads()) if asked.static else None
         while not interrupts.seen:
             if reloads is not None and reloads.taken():
@@ -166,8 +166,8 @@ def run(asked: LiveQuery) -> None:
             _conclude(sampled, board)
 
 
-def _check(asked: LiveQuery, checkpoint: Path) -> None:
-    """Find out what can be found out before Spark starts."""
+def _check(asked: LiveQueryOptions, checkpoint: Path) -> None:
+    """Make all checks that are possible before Spark starts."""
     if not asked.query.windows:
         raise UsageError("the query reads no stream", hint="Run it without --live.")
     check_checkpoint(checkpoint, asked.query)
@@ -189,30 +189,30 @@ def _check(asked: LiveQuery, checkpoint: Path) -> None:
 
 
 def _compare(sampled: Sampled, through: int | None, board: Board) -> None:
-    """Compare some reports with the oracle's, and tell of those that differ."""
+    """Compare some reports with the oracle's, and print those that differ."""
     before = len(sampled.different)
     sampled.check(through)
     for difference in sampled.different[before:]:
-        board.say(f"quadweir: the oracle answers otherwise: {difference}")
+        board.say(f"quadweir: the oracle gives different answers: {difference}")
 
 
 def _conclude(sampled: Sampled, board: Board) -> None:
     if sampled.different:
         count = f"{len(sampled.different)} of {sampled.reports}"
-        board.say(f"quadweir: the oracle answers otherwise in {count} reports that were compared")
+        board.say(f"quadweir: the oracle gives different answers in {count} compared reports")
         raise typer.Exit(1)
     board.say(f"quadweir: the oracle gives the same answers in {sampled.reports} reports")
 
 
 def _reload(registered: RegisteredQuery, board: Board) -> None:
-    """Read static data anew; if that fails, go on with what there is."""
+    """Reload static data; if that fails, continue with the current data."""
     try:
         changed = registered.reload_static()
     except (SourceError, DataError, PlanError, UnsupportedError) as error:
         board.say(f"quadweir: the static data was not reloaded: {error.message}")
         return
     board.say(
-        "quadweir: the static data is another from this batch on"
+        "quadweir: the new static data is used from this batch on"
         if changed
         else "quadweir: the static data is the same as before"
     )
@@ -220,7 +220,7 @@ def _reload(registered: RegisteredQuery, board: Board) -> None:
 
 @final
 class Reloads:
-    """While open, a hang-up signal (`kill -HUP`) asks for static data to be read anew.
+    """While open, SIGHUP (`kill -HUP`) requests a reload of static data.
 
     >>> import os, signal
     >>> with Reloads() as reloads:
@@ -245,6 +245,6 @@ class Reloads:
         self._asked = True
 
     def taken(self) -> bool:
-        """Tell whether it was asked for since the last time this was asked."""
+        """Whether a reload was requested since the last call."""
         asked, self._asked = self._asked, False
         return asked

@@ -23,7 +23,7 @@ MappingOption = Annotated[
     typer.Option(
         "--mapping",
         metavar="[IRI=]FILE",
-        help="An RML or YARRRML mapping, and the stream that its elements are; repeatable.",
+        help="An RML or YARRRML mapping, and the stream of its elements; repeatable.",
     ),
 ]
 AllowDirOption = Annotated[
@@ -43,7 +43,7 @@ class Mapped:
 
     Attributes:
         mapping: the mapping.
-        stream: the stream that its elements are; None if each of its sources is a stream of its own.
+        stream: the stream of its elements; None if each of its sources is its own stream.
         iris: the streams that it makes.
     """
 
@@ -55,7 +55,7 @@ class Mapped:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mappings:
-    """All that the command line says of mappings."""
+    """All options of the command line about mappings."""
 
     mapped: tuple[Mapped, ...] = ()
     times: Mapping[str, str] = field(default_factory=dict)
@@ -69,10 +69,11 @@ class Mappings:
         return frozenset(iri for each in self.mapped for iri in each.iris)
 
     def check(self, declared: Mapping[str, StreamDeclaration]) -> None:
-        """Make sure, before Spark starts, that what the mappings read is there and may be read.
+        """Check, before Spark starts, that the inputs of the mappings exist and may be read.
 
         Raises:
-            MappingError: a mapping reads what it may not, or a stream that is not declared.
+            MappingError: a mapping reads a forbidden file or host, or a stream that is not
+            declared.
             SourceError: a file is not there, or a broker does not answer.
         """
         from quadweir.mapping.files import Folders
@@ -93,7 +94,7 @@ class Mappings:
         idle: timedelta | None = None,
         ahead: timedelta | None = None,
     ) -> None:
-        """Make the streams known to an engine, after those that are declared."""
+        """Add the streams to an engine, after the declared ones."""
         for each in self.mapped:
             engine.map(
                 each.mapping,
@@ -116,17 +117,17 @@ def read_mappings(
     declared: Mapping[str, StreamDeclaration],
     base: str | None,
 ) -> tuple[Mapped, ...]:
-    """Read `--mapping` options, and find out which streams the mappings make.
+    """The mappings of the `--mapping` options, and the streams that they make.
 
-    A mapping without a name makes the streams that its sources are, if the query reads them all, else
-    the one stream that the query reads and nothing else gives.
+    A mapping without a stream name makes the streams of its sources, if the query reads them all.
+    Otherwise it makes the one stream that the query reads and no other option gives.
 
     Args:
         given: the options.
         query: the query.
         taken: the streams that `--stream` gives.
         declared: the streams that `--streams` declares.
-        base: what relative names are resolved against.
+        base: the base of relative names.
 
     Raises:
         UsageError: a file is not there, nothing says which stream it makes, or a stream is given twice.

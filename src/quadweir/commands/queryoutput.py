@@ -1,4 +1,4 @@
-"""Where `quadweir query` writes its answers, and as what."""
+"""The output of `quadweir query`: its place and its format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _CHUNK: Final = 1 << 20
 @final
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the command line says of the output."""
+    """The options of the command line about the output."""
 
     output: str
     form: str
@@ -43,7 +43,7 @@ class Target:
         """Refuse a format that does not suit the answers.
 
         Raises:
-            UsageError: it does not.
+            UsageError: the format does not suit.
         """
         from quadweir.algebra.query import ConstructForm, DescribeForm
 
@@ -75,12 +75,12 @@ class Target:
 
     @property
     def statements(self) -> bool:
-        """Whether triples are written one by one, rather than answers."""
+        """Whether single triples are written, rather than answers."""
         return self.form in ("nquads", "timed-lines", "trig")
 
     @property
     def timed(self) -> bool:
-        """Whether what is written can be read as a stream again."""
+        """Whether the output can be read as a stream again."""
         return self.form == "timed-lines"
 
     @property
@@ -116,7 +116,7 @@ class Target:
         return KafkaSink(servers, topic, self.line_format, name=name, time=time)
 
     def sink(self, name: str, out: TextIO | None = None) -> Sink:
-        """The sink of a run that goes on; `out` stands for standard output."""
+        """The sink of a live run; `out` stands for standard output."""
         from quadweir.sinks.console import ConsoleSink
         from quadweir.sinks.files import FileSink
         from quadweir.sinks.rdf_batches import DocumentSink
@@ -136,10 +136,13 @@ class Target:
         return FileSink(Path(self.output), self.line_format)
 
 
-def write_bounded(target: Target, registered: RegisteredQuery, *, answers: DataFrame) -> Written:
-    """Compute the answers of a bounded run and write them down beside the output.
+def write_bounded(
+    target: Target, registered: RegisteredQuery, *, answers: DataFrame
+) -> PendingAnswers:
+    """Compute the answers of a bounded run and write them to a scratch folder.
 
-    They are put in place by `Written.publish`, so that a run that fails leaves no half of them.
+    `PendingAnswers.publish` moves them to the output, so that a failed run leaves no partial
+    output.
     """
     from quadweir import rows
     from quadweir.sinks.answerlines import header
@@ -153,34 +156,34 @@ def write_bounded(target: Target, registered: RegisteredQuery, *, answers: DataF
         from quadweir.runtime.query import ANSWERS
 
         frame = as_statements(answers, ANSWERS, named=target.timed)
-        # Lines of one graph are one element only where they follow one another.
+        # Lines of one graph are one element only if they are adjacent.
         order = [rows.EVENT_TIME, rows.GRAPH, rows.LINE]
     if target.is_kafka:
         sink = target.kafka(registered.query.name or "query")
         sink.prepare()
         sink.write(frame, Batch(0, ""))
-        return Written(target, None, None)
+        return PendingAnswers(target, None, None)
     scratch = Path(tempfile.mkdtemp(prefix="quadweir-query-"))
     lines = with_line(frame, target.line_format).select(*order).repartition(1)
     if not is_ordered(registered.query):
-        # The order of one report's answers means nothing; the same run gives the same file.
+        # The answers of one report have no order; sorting makes equal runs give equal files.
         lines = lines.sortWithinPartitions(*order)
     lines.select(rows.LINE).write.mode("overwrite").text(str(scratch / "lines"))
     first = header(frame, tabs=target.form == "tsv") if target.form in ("csv", "tsv") else None
-    return Written(target, scratch, first)
+    return PendingAnswers(target, scratch, first)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Written:
-    """Answers that were computed and wait to be put in place."""
+class PendingAnswers:
+    """Computed answers in a scratch folder, not yet in the output."""
 
     target: Target
     scratch: Path | None
     header: str | None
 
     def publish(self) -> None:
-        """Put them where they are to go.
+        """Write them to the output.
 
         Raises:
             SourceError: the output cannot be opened.
@@ -203,11 +206,11 @@ class Written:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no answers; of those that went to Kafka nobody knows."""
+        """Whether there are no answers; False for Kafka, where it is unknown."""
         return self.scratch is not None and next(self._chunks(), None) is None
 
     def discard(self) -> None:
-        """Drop them."""
+        """Delete the scratch folder."""
         if self.scratch is not None:
             shutil.rmtree(self.scratch, ignore_errors=True)
 
@@ -251,7 +254,7 @@ class Written:
 
 
 def is_ordered(query: ContinuousQuery) -> bool:
-    """Tell whether ORDER BY says in which order the answers of a report come."""
+    """Whether ORDER BY gives the answers of a report an order."""
     from quadweir.algebra.patterns import Distinct, OrderBy, Project, Reduced, Slice
 
     pattern = query.pattern

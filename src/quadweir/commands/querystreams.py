@@ -20,19 +20,19 @@ _LIVE = ("kafka:", "tcp:", "mqtt:")
 @final
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A stream as the command line names it."""
+    """A stream of the command line."""
 
     iri: str
     target: str
 
     @property
     def is_live(self) -> bool:
-        """Whether it comes from somewhere else than files."""
+        """Whether it does not come from files."""
         return self.target.startswith(_LIVE)
 
 
 def parse_streams(given: Sequence[str], base: str | None = None) -> list[Named]:
-    """Read `--stream` options; names that are relative mean what they do in the query.
+    """The streams of `--stream` options; relative names are resolved as in the query.
 
     Raises:
         UsageError: one is not IRI=PATH, or two name the same stream.
@@ -78,8 +78,8 @@ def declare(
 ) -> StreamDeclaration:
     """Declare a stream of the command line.
 
-    Files are guessed to be timed lines or timed graphs by their names; what comes by Kafka, TCP
-    or MQTT are timed lines, or N-Triples where the query takes times from inside.
+    The extension of a file decides between timed lines and timed graphs. Kafka, TCP and MQTT carry
+    timed lines, or N-Triples if the query takes event times from a predicate.
     """
     from quadweir.sources.declare import (
         LIVE_DELAY,

@@ -1,4 +1,4 @@
-"""What the verbs that take a QUERY share: finding its text and reading it."""
+"""The QUERY argument: finding the text of a query and parsing it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.algebra.windowing import Windowing
 
-# The parser has its own, lower limit; this one keeps a wrong file from being read at all.
+# The parser has its own, lower limit; this one stops before a wrong file is read at all.
 _MOST_BYTES: Final = 16_000_000
 
 QueryArgument = Annotated[
@@ -58,10 +58,10 @@ ReportOption = Annotated[
 
 
 def windowing_of(start: str | None, full: bool, report: str | None) -> Windowing:
-    """Give what the options say of windows.
+    """The options about windows.
 
     Raises:
-        UsageError: a value is none.
+        UsageError: a value is not valid.
     """
     from quadweir.algebra.windowing import ReportOn, Windowing
     from quadweir.times import parse_time
@@ -81,7 +81,7 @@ def windowing_of(start: str | None, full: bool, report: str | None) -> Windowing
 
 
 def read_text(query: str) -> tuple[str, str]:
-    """Give the text of a query and the name of where it came from.
+    """The text of a query, and the name of its source.
 
     Raises:
         SourceError: the file cannot be read.
@@ -119,7 +119,7 @@ def read_query(
     allow: tuple[str, ...] = ("FROM",),
     windowing: Windowing | None = None,
 ) -> ContinuousQuery:
-    """Read a query; FROM may name any graph, since names are only looked up in static data."""
+    """Parse a query; FROM may name any graph, because names are only looked up in static data."""
     from quadweir.algebra.windowing import AS_WRITTEN, with_windowing
     from quadweir.algebra.windows import Content
     from quadweir.syntax.read import parse

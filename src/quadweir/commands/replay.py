@@ -21,8 +21,8 @@ _SHOWN: Final = 10
 _PROGRESS_MS: Final = 1000
 
 
-class Written(StrEnum):
-    """How the files are written, as the command line names it."""
+class ReplayFormat(StrEnum):
+    """The formats of recorded files, as on the command line."""
 
     TIMED_LINES = "timed-lines"
     TIMED_GRAPHS = "timed-graphs"
@@ -34,10 +34,10 @@ class Written(StrEnum):
 
 
 _SUFFIXES: Final = {
-    ".jsonl": Written.JSONL,
-    ".ndjson": Written.JSONL,
-    ".csv": Written.CSV,
-    ".nt": Written.NTRIPLES,
+    ".jsonl": ReplayFormat.JSONL,
+    ".ndjson": ReplayFormat.JSONL,
+    ".csv": ReplayFormat.CSV,
+    ".nt": ReplayFormat.NTRIPLES,
 }
 
 
@@ -66,8 +66,8 @@ def replay(
     ] = False,
     limit: Annotated[int | None, typer.Option(min=0, help="Stop after this many elements.")] = None,
     written: Annotated[
-        Written | None,
-        typer.Option("--format", help="The format of IN, if its name does not tell."),
+        ReplayFormat | None,
+        typer.Option("--format", help="The format of IN, if its name does not show it."),
     ] = None,
     pattern: Annotated[str, typer.Option(help="Which files of a folder.")] = "*",
     start: Annotated[
@@ -119,8 +119,8 @@ def replay(
     if check:
         _check(recording, as_json)
         return
-    if chosen is Written.CSV and to.startswith(("tcp:", "-")):
-        # A CSV record is header and row; on a channel of lines the two would come apart.
+    if chosen is ReplayFormat.CSV and to.startswith(("tcp:", "-")):
+        # A CSV record is header and row; a channel of lines would separate the two.
         raise UsageError(
             "CSV cannot be played as lines, since each record needs its header",
             hint="Play it to Kafka or into a folder, or turn it into JSON Lines.",
@@ -129,7 +129,7 @@ def replay(
     _run(play, to, as_json)
 
 
-def _guess(source: Path, step_ms: int | None) -> Written:
+def _guess(source: Path, step_ms: int | None) -> ReplayFormat:
     from quadweir.sources.rdfdocuments import rdf_suffix
     from quadweir.sources.streamfiles import guess_form, list_files
 
@@ -138,7 +138,7 @@ def _guess(source: Path, step_ms: int | None) -> Written:
     if found is not None and step_ms is None:
         return found
     step = None if step_ms is None else timedelta(milliseconds=step_ms)
-    return Written(guess_form(source, step=step))
+    return ReplayFormat(guess_form(source, step=step))
 
 
 def _pace(speed: float | None, rate: float | None, burst: str | None) -> Pace:
@@ -164,19 +164,19 @@ def _pace(speed: float | None, rate: float | None, burst: str | None) -> Pace:
 
 
 def _run(play: Play, to: str, as_json: bool) -> None:
-    from quadweir.commands.outlets import outlet_for
+    from quadweir.commands.replayoutputs import output_for
     from quadweir.sources.clock import SystemClock
     from quadweir.sources.replay import play_to
 
     written = play.recording.format
-    outlet = outlet_for(to, ".stream" if written.is_stream_file else f".{written}")
+    output = output_for(to, ".stream" if written.is_stream_file else f".{written}")
     clock = SystemClock()
     console = stderr_console()
     shown = 0
 
     def send(units: list[str]) -> None:
         nonlocal shown
-        outlet.send(units)
+        output.send(units)
         now = clock.now_ms()
         if sys.stderr.isatty() and now - shown >= _PROGRESS_MS:
             shown = now
@@ -186,21 +186,21 @@ def _run(play: Play, to: str, as_json: bool) -> None:
     begun = clock.now_ms()
     sent = useless = 0
     try:
-        outlet.open()
+        output.open()
         begun = clock.now_ms()
         sent, useless = play_to(
             play,
             send,
             now_ms=clock.now_ms,
             wait_until=clock.wait_until,
-            tick_ms=outlet.tick_ms,
+            tick_ms=output.tick_ms,
         )
     except BrokenPipeError:
-        # Whoever read standard output has had enough, as `head` does.
+        # The reader of standard output has closed it, as `head` does.
         sys.stderr.close()
         return
     finally:
-        outlet.close()
+        output.close()
     seconds = (clock.now_ms() - begun) / 1000
     console.print(
         f"played {sent:,} elements in {seconds:.1f} s"

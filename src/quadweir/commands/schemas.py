@@ -1,4 +1,4 @@
-"""What the verbs that take `--schema` share."""
+"""The `--schema` option."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ SchemaOption = Annotated[
     typer.Option(
         "--schema",
         metavar="FILE",
-        help="RDFS and OWL: what else follows from the triples of streams and static data; "
-        "repeatable.",
+        help="RDFS and OWL axioms for entailment over streams and static data; repeatable.",
     ),
 ]
 
 
 def schema_of(files: Iterable[str], *, tell: bool = True) -> Schema | None:
-    """Read the schema that the command line names, None if it names none; tell what is odd in it."""
+    """The schema of the command line, or None; its warnings are printed."""
     from quadweir.sources.schemafiles import read_schema
 
     named = list(files)
@@ -39,7 +38,7 @@ def schema_of(files: Iterable[str], *, tell: bool = True) -> Schema | None:
 
 
 def tell_of(warnings: Sequence[SchemaWarning | QueryWarning]) -> None:
-    """Say on standard error what is odd in a schema or in a query."""
+    """Print the warnings of a schema or a query on standard error."""
     for each in warnings[:_MOST_TOLD]:
         print(f"quadweir: warning: {each}", file=sys.stderr)
     if len(warnings) > _MOST_TOLD:

@@ -1,8 +1,8 @@
 """`quadweir query --why`: the elements, static triples and entailment steps that an answer rests on.
 
-An answer is explained after it was given, apart from the run that gave it: the query is evaluated
-once more over what the windows held at the answer's instant, with the answer's bindings put in, and
-the triple patterns of its solutions are looked up in the elements.
+An answer is explained after the run has given it. The query is evaluated again over the windows'
+content at the answer's instant, with the answer's bindings. Then the triple patterns of its
+solutions are looked up in the elements.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from quadweir.testing import Answer
 
 MOST_SOLUTIONS: Final = 20
-"""An answer may rest on many solutions, as a count does; no more than this are looked at."""
+"""An answer may rest on many solutions, as a count does; this is the most that are explained."""
 MOST_ELEMENTS: Final = 20
-"""Of the elements that carry one triple, the newest."""
+"""The most elements listed for one triple; the newest come first."""
 
 _Triple = tuple[Term, Term, Term]
 
@@ -72,7 +72,7 @@ class _Scope:
 
 @final
 class Reasons:
-    """Says what answers rest on.
+    """Explains answers.
 
     Args:
         query: the query as it was parsed.
@@ -104,15 +104,15 @@ class Reasons:
         self.see(feed)
 
     def see(self, feed: Iterable[Element]) -> None:
-        """Go by other elements from now on."""
+        """Use other elements from now on."""
         self._windows = self._oracle.windows(feed)
         self._at: int | None = None
         self._contents: dict[IRI, list[Element]] = {}
         self._carriers: dict[_Scope, dict[_Triple, list[tuple[Element, Quad]]]] = {}
 
     def of(self, answer: Answer) -> list[dict[str, Any]]:
-        """Say what an answer rests on: its triples, each with what carries it."""
-        # What is gone is explained by what was there just before.
+        """The triples that an answer rests on, each with its elements."""
+        # A removed answer is explained by the content just before.
         self._go_to(answer.t if answer.sign == "+" else answer.t - 1)
         known: Solution = {
             Variable(name): term for name, term in answer.solution if name != "boolean"
@@ -213,12 +213,12 @@ class Reasons:
             case Project() | Distinct() | Reduced() | OrderBy() | Slice() | Group():
                 yield from self._explain(pattern, solution, scope)
             case _:
-                return  # VALUES and SERVICE: nothing of ours
+                return  # VALUES and SERVICE have no triples
 
     def _if_there(
         self, pattern: Pattern, solution: Solution, scope: _Scope
     ) -> Sequence[tuple[_Scope, _Triple]]:
-        """The triples of a part that need not have a solution, if it has one."""
+        """The triples of an optional part, if it has a solution."""
         known = {
             each: solution[each] for each in in_scope(pattern, self._query) if each in solution
         }
@@ -233,27 +233,28 @@ class Reasons:
         assert isinstance(subject, IRI | BlankNode)
         assert isinstance(predicate, IRI)
         quad = Quad(subject, predicate, end)
-        told: dict[str, Any] = {"triple": str(quad)}
+        entry: dict[str, Any] = {"triple": str(quad)}
         places = [scope] if scope.window is not None else []
         if scope.window is not None and scope.graph is not None:
-            told["graph"] = str(scope.graph)
+            entry["graph"] = str(scope.graph)
         if scope == _Scope():
             places += [_Scope(name) for name in self._query.default_graph_windows]
         elements = [self._element(quad, *each) for at in places for each in self._of(at, triple)]
         if elements:
             newest = sorted(elements, key=lambda each: (-each["time"], -each["position"]))
-            told["elements"] = newest[:MOST_ELEMENTS]
+            entry["elements"] = newest[:MOST_ELEMENTS]
             if len(newest) > MOST_ELEMENTS:
-                told["more_elements"] = len(newest) - MOST_ELEMENTS
+                entry["more_elements"] = len(newest) - MOST_ELEMENTS
         if scope.window is None:
             static = self._static(quad, scope.graph)
             if static:
-                told["static"] = static
-        return told
+                entry["static"] = static
+        return entry
 
     def _of(self, scope: _Scope, triple: _Triple) -> list[tuple[Element, Quad]]:
         carriers = self._carriers.get(scope, {}).get(triple, [])
-        # An element that carries a triple is told by that, though it may also derive it.
+        # An element that contains a triple counts as its carrier, even if the triple also follows
+        # from it.
         found: dict[tuple[str, int], tuple[Element, Quad]] = {}
         for element, carried in carriers:
             key = (element.stream, element.position)
@@ -263,12 +264,12 @@ class Reasons:
         return list(found.values())
 
     def _element(self, quad: Quad, element: Element, carried: Quad) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "stream": element.stream,
             "time": element.event_time,
             "position": element.position,
         }
-        return told | self._derived(carried, quad)
+        return entry | self._derived(carried, quad)
 
     def _derived(self, carried: Quad, quad: Quad) -> dict[str, Any]:
         if carried == quad or self._schema is None:
@@ -295,7 +296,7 @@ class Reasons:
 
 
 def _inside(pattern: Pattern) -> Pattern:
-    """Take off what only orders, cuts or hides, and what is computed from groups."""
+    """The pattern without ordering, slices, projections and computed group values."""
     while True:
         match pattern:
             case (

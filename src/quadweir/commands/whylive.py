@@ -1,7 +1,7 @@
-"""`quadweir query --live --why`: with each answer what it rests on, as streams go on.
+"""`quadweir query --live --why`: each live answer with its explanation.
 
-What the query reads is written down beside it (`runtime.recording`) and kept as long as a window may
-hold it. Each batch of answers is explained from that before it goes to its sink.
+The query's input is recorded (`runtime.recording`) and kept as long as a window may hold it. Each
+batch of answers is explained from this recording before it goes to its sink.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from quadweir.errors import UsageError
 from quadweir.private import make_folder
 from quadweir.sinks.base import Sink
 from quadweir.testing.frames import answers_from_rows
-from quadweir.testing.recorded import Recorded
+from quadweir.testing.recorded import RecordedElements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,20 +31,20 @@ _FOLDER: Final = "why"
 
 
 def record_folder(checkpoint: Path, *, why: bool) -> Path | None:
-    """Say where in a checkpoint the query's input is written, if answers are to be explained.
+    """The folder of a checkpoint that holds the recorded input, if answers are explained.
 
     Raises:
-        UsageError: the checkpoint is that of a run that did not write down what it read.
+        UsageError: the run of the checkpoint did not record its input.
     """
     folder = checkpoint / _FOLDER
     if not why:
-        # What is read from now on is missing from it.
+        # This run records nothing, so an old recording would have a gap.
         shutil.rmtree(folder, ignore_errors=True)
         return None
     if (checkpoint / "offsets").exists() and not folder.exists():
         raise UsageError(
             f"the last run of {checkpoint} was without --why",
-            detail="What its windows hold was not written down, so that answers which rest on it "
+            detail="It did not record the content of its windows, so answers that rest on it "
             "could not be explained.",
             hint="Leave --why out, or start with another checkpoint.",
         )
@@ -55,19 +55,19 @@ def record_folder(checkpoint: Path, *, why: bool) -> Path | None:
 @final
 @dataclass(frozen=True)
 class WhySink(Sink):
-    """Hands batches to a sink, with a column that says what each answer rests on.
+    """Passes batches to a sink, with a column that explains each answer.
 
     Attributes:
-        sink: where they go.
+        sink: the sink of the batches.
         reasons: explains answers.
-        recorded: what the query has read.
-        reach_ms: how far before a report the elements lie that it looks at.
-        through: gives the instant until which all was known after the batch before.
+        recorded: the recorded input of the query.
+        reach_ms: the greatest age of an element that a report uses.
+        through: returns the watermark after the batch before.
     """
 
     sink: Sink
     reasons: Reasons
-    recorded: Recorded
+    recorded: RecordedElements
     reach_ms: int
     through: Callable[[], int | None]
 
@@ -80,9 +80,9 @@ class WhySink(Sink):
         through = self.through()
         found = frame.collect()
         self.recorded.take(through)
-        told = [(*row, why) for row, why in zip(found, self._explained(found), strict=True)]
+        with_reasons = [(*row, why) for row, why in zip(found, self._explained(found), strict=True)]
         kind = StructType([*frame.schema.fields, StructField(rows.WHY, StringType(), False)])
-        self.sink.write(frame.sparkSession.createDataFrame(told, kind), batch)
+        self.sink.write(frame.sparkSession.createDataFrame(with_reasons, kind), batch)
         if through is not None:
             self.recorded.forget(through - self.reach_ms)
 
@@ -91,8 +91,8 @@ class WhySink(Sink):
             return []
         self.reasons.see(self.recorded.elements().values())
         answers = answers_from_rows(found)
-        told = [""] * len(answers)
-        # By their instants, so that each report's windows are looked at once.
+        texts = [""] * len(answers)
+        # Sorted by instant, so that the windows of each report are evaluated once.
         for place in sorted(range(len(answers)), key=lambda each: answers[each].t):
-            told[place] = json.dumps(self.reasons.of(answers[place]), ensure_ascii=False)
-        return told
+            texts[place] = json.dumps(self.reasons.of(answers[place]), ensure_ascii=False)
+        return texts

@@ -1,6 +1,6 @@
-"""Entailment over data that is all there: what follows from static triples, each once.
+"""Entailment over static data: the consequences of static triples, each once.
 
-Here, where triples can be joined before a query starts, transitive properties are closed as well.
+Static triples can be joined before a query starts, so transitive properties are closed as well.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias, final
 
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.entailment.needs import Needs, needs_of_static, needs_of_windows
-from quadweir.entailment.schema import TYPE, Kind, Schema
+from quadweir.entailment.needs import SchemaNeeds, needs_of_static, needs_of_windows
+from quadweir.entailment.schema import TYPE, AxiomKind, Schema
 from quadweir.entailment.table import Derived, End, Table, closure
 from quadweir.errors import UnsupportedError
 from quadweir.terms import IRI, Quad, Resource, Term
@@ -24,7 +24,8 @@ def refuse_transitive(schema: Schema, query: ContinuousQuery) -> None:
     """Refuse a query whose windows would need the closure of a transitive property.
 
     Raises:
-        UnsupportedError: one of its windowed patterns asks for what a transitive property leads to.
+        UnsupportedError: one of its windowed patterns needs the consequences of a transitive
+        property.
     """
     needs = needs_of_windows(query)
     for each in sorted(schema.transitive):
@@ -34,23 +35,23 @@ def refuse_transitive(schema: Schema, query: ContinuousQuery) -> None:
             span = next(
                 axiom.span
                 for axiom in schema.axioms
-                if axiom.subject == each and axiom.kind is Kind.TRANSITIVE
+                if axiom.subject == each and axiom.kind is AxiomKind.TRANSITIVE
             )
             raise UnsupportedError(
                 f"the schema makes {each} transitive{through} and the query asks for {asked} in a "
                 "window",
-                detail="What follows would rest on two elements and more, which would have to be "
+                detail="The consequences would rest on two or more elements, which would have to be "
                 "joined; entailment looks at one triple at a time.",
                 hint=f"Write the path {each}+ in the query, or take owl:TransitiveProperty out of "
-                "the schema. Over static data alone it is followed.",
+                "the schema. Static data alone is closed.",
                 span=span,
             )
 
 
-def _asked(schema: Schema, transitive: IRI, needs: Needs) -> IRI | None:
-    """Find what is asked for that new triples of a transitive property lead to.
+def _asked(schema: Schema, transitive: IRI, needs: SchemaNeeds) -> IRI | None:
+    """The requested predicates and classes that new triples of a transitive property lead to.
 
-    The classes of their ends are known from the triples that they are joined of.
+    The classes of their ends are known from the joined triples.
     """
     for each in closure(schema, Derived(End.SUBJECT, transitive, End.OBJECT)):
         if not (isinstance(each.subject, End) and isinstance(each.object, End)):
@@ -64,23 +65,23 @@ def _asked(schema: Schema, transitive: IRI, needs: Needs) -> IRI | None:
 @final
 @dataclass(frozen=True, slots=True)
 class StaticClosure:
-    """What adds to static data what follows from it.
+    """Adds the consequences to static data.
 
     Attributes:
-        table: what follows from one triple.
-        transitive: the properties whose triples lead to more when they are joined.
+        table: the consequences of one triple.
+        transitive: the properties whose joined triples have further consequences.
     """
 
     table: Table
     transitive: frozenset[IRI] = frozenset()
 
     def of(self, quads: Iterable[Quad]) -> Iterator[Quad]:
-        """Give quads and what follows from them."""
+        """Quads and their consequences."""
         return close(quads, self.table, self.transitive)
 
 
 def static_closure(schema: Schema, query: ContinuousQuery) -> StaticClosure | None:
-    """Give what adds to static data what follows from it; None if nothing does that is asked for."""
+    """The closure of static data; None if nothing that the query uses follows from it."""
     needs = needs_of_static(query)
     used = frozenset(each for each in schema.transitive if _asked(schema, each, needs) is not None)
     table = Table.of(schema, needs.with_predicates(used))
@@ -90,10 +91,10 @@ def static_closure(schema: Schema, query: ContinuousQuery) -> StaticClosure | No
 
 
 def close(quads: Iterable[Quad], table: Table, transitive: Collection[IRI] = ()) -> Iterator[Quad]:
-    """Give quads and what follows from them, in the same graph; a triple may come twice.
+    """Quads and their consequences, in the same graph; a triple may come twice.
 
-    >>> from quadweir.entailment.schema import Axiom, Kind
-    >>> table = Table.of(Schema((Axiom(Kind.SYMMETRIC, IRI("urn:p"), IRI("urn:p")),)))
+    >>> from quadweir.entailment.schema import Axiom, AxiomKind
+    >>> table = Table.of(Schema((Axiom(AxiomKind.SYMMETRIC, IRI("urn:p"), IRI("urn:p")),)))
     >>> [str(quad) for quad in close([Quad(IRI("urn:a"), IRI("urn:p"), IRI("urn:b"))], table)]
     ['<urn:a> <urn:p> <urn:b> .', '<urn:b> <urn:p> <urn:a> .']
     """
@@ -113,7 +114,7 @@ def close(quads: Iterable[Quad], table: Table, transitive: Collection[IRI] = ())
 
 
 class _Chains:
-    """The edges of transitive properties; adding one gives those that it completes."""
+    """The edges of transitive properties; adding an edge returns the edges that it implies."""
 
     def __init__(self, properties: frozenset[IRI]) -> None:
         self.properties = properties

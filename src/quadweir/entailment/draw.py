@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-from quadweir.entailment.network import EpsilonNetwork, Link, NetworkNode
+from quadweir.entailment.network import EpsilonNetwork, NetworkLink, NetworkNode
 from quadweir.errors import LimitError
 
 _PREFIXES: Final = {
@@ -21,11 +21,11 @@ _PREFIXES: Final = {
 _CUT: Final = re.compile(r"<(?P<base>.*[#/:])(?P<local>[^#/:]*)>")
 
 MOST_ALONE: Final = 3
-"""More nodes than this with the same links are told as one."""
+"""More nodes than this with the same links are drawn as one."""
 MOST_DRAWN: Final = 300
 
 _COLOURS: Final = {"S": "#1f6fb2", "O": "#c1531b", "SO": "#3a7d34", "OS": "#8a3ea8"}
-# Told apart without colours, too.
+# Distinct without colours, too.
 _DASHES: Final = {"S": "none", "O": "7 3", "SO": "none", "OS": "2 3"}
 _WIDTHS: Final = {"S": 1.2, "O": 1.2, "SO": 2.2, "OS": 1.6}
 
@@ -56,7 +56,7 @@ class Names:
 
 
 def network_text(full: EpsilonNetwork, reduced: EpsilonNetwork) -> str:
-    """Tell the full and the reduced network in lines."""
+    """The full and the reduced network as lines of text."""
     names = Names(node.name for network in (full, reduced) for node in network.nodes)
     lines = names.lines()
     for title, network in (("full network", full), ("reduced network", reduced)):
@@ -69,7 +69,7 @@ def _lines(network: EpsilonNetwork, names: Names) -> list[str]:
     lines = []
     for nodes, links in _alike(network):
         if not links and any(node == link.target for node in nodes for link in network.links):
-            continue  # told where it is reached
+            continue  # listed where a link reaches it
         what = "class" if nodes[0].is_class else "property"
         shown = [names.short(node.name) for node in nodes]
         if len(nodes) > MOST_ALONE:
@@ -84,7 +84,7 @@ _Links = tuple[tuple[str, NetworkNode], ...]
 
 
 def _alike(network: EpsilonNetwork) -> list[tuple[Sequence[NetworkNode], _Links]]:
-    """Gather nodes that have the same links out and none in, where they are many."""
+    """Group nodes with the same outgoing links and no incoming ones, if there are many."""
     out: defaultdict[NetworkNode, list[tuple[str, NetworkNode]]] = defaultdict(list)
     reached = set()
     for link in network.links:
@@ -110,7 +110,7 @@ def network_svg(full: EpsilonNetwork, reduced: EpsilonNetwork) -> str:
     """Draw the full and the reduced network, one below the other.
 
     Raises:
-        LimitError: there are too many nodes to be told apart in a drawing.
+        LimitError: there are too many nodes for a drawing.
     """
     names = Names(node.name for network in (full, reduced) for node in network.nodes)
     parts: list[str] = []
@@ -145,7 +145,7 @@ def network_svg(full: EpsilonNetwork, reduced: EpsilonNetwork) -> str:
 
 
 def _drawing(network: EpsilonNetwork, names: Names, top: int) -> tuple[list[str], int, int]:
-    """Lay nodes out in columns, links from left to right, and give the drawing with its size."""
+    """Arrange nodes in columns, with links from left to right; return the drawing and its size."""
     groups = _alike(network)
     if len(groups) > MOST_DRAWN:
         raise LimitError(
@@ -181,16 +181,18 @@ def _drawing(network: EpsilonNetwork, names: Names, top: int) -> tuple[list[str]
 
 
 def _distinct(
-    links: Iterable[Link], place_of: dict[NetworkNode, int]
+    links: Iterable[NetworkLink], place_of: dict[NetworkNode, int]
 ) -> list[tuple[int, str, int]]:
     found = ((place_of[link.source], link.kind, place_of[link.target]) for link in links)
     return list(dict.fromkeys(found))
 
 
-def _levels(count: int, place_of: dict[NetworkNode, int], links: Iterable[Link]) -> list[int]:
-    """Put every node to the right of those that lead to it, as far as there are no cycles."""
+def _levels(
+    count: int, place_of: dict[NetworkNode, int], links: Iterable[NetworkLink]
+) -> list[int]:
+    """Put every node to the right of those that lead to it, except in cycles."""
     levels = [0] * count
-    # Inverses lead to each other; which of them stands further left does not matter.
+    # Inverse properties lead to each other; their order does not matter.
     found = _distinct(links, place_of)
     turned = {(a, b) for a, kind, b in found if kind == "OS"}
     edges = [(a, b) for a, kind, b in found if a != b and not (kind == "OS" and (b, a) in turned)]

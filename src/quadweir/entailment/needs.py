@@ -1,4 +1,4 @@
-"""What a query's patterns can use of a schema: the predicates and classes that they ask for."""
+"""The predicates and classes that a query's patterns use."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from quadweir.terms import IRI, Variable
 
 @final
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """Predicates other than `rdf:type`, and classes, that something asks for; None is all there are.
+class SchemaNeeds:
+    """The predicates other than `rdf:type`, and the classes, that are used; None means all.
 
-    >>> Needs(frozenset({IRI("urn:p")}), frozenset()).predicate(IRI("urn:q"))
+    >>> SchemaNeeds(frozenset({IRI("urn:p")}), frozenset()).predicate(IRI("urn:q"))
     False
     """
 
@@ -43,43 +43,44 @@ class Needs:
         return self.classes is None or each in self.classes
 
     def some_class(self) -> bool:
-        """Whether instances of any class at all are asked for."""
+        """Whether any pattern asks for instances of classes."""
         return self.classes is None or bool(self.classes)
 
-    def with_predicates(self, more: Iterable[IRI]) -> Needs:
+    def with_predicates(self, more: Iterable[IRI]) -> SchemaNeeds:
         """Add predicates."""
         if self.predicates is None:
             return self
-        return Needs(self.predicates | frozenset(more), self.classes)
+        return SchemaNeeds(self.predicates | frozenset(more), self.classes)
 
 
-EVERYTHING: Final = Needs(None, None)
+EVERYTHING: Final = SchemaNeeds(None, None)
 
 
-def needs_of(query: ContinuousQuery) -> Needs:
-    """Tell what the patterns of a query ask for, over windows and static data."""
+def needs_of(query: ContinuousQuery) -> SchemaNeeds:
+    """The needs of all patterns of a query, over windows and static data."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
     return _gathered(walk(query.pattern))
 
 
-def needs_of_windows(query: ContinuousQuery) -> Needs:
-    """Tell what the patterns that are matched in windows ask for."""
+def needs_of_windows(query: ContinuousQuery) -> SchemaNeeds:
+    """The needs of the patterns that are matched in windows."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
     merged = bool(query.default_graph_windows)
     return _gathered(_matched(query.pattern, windows=True, here=merged))
 
 
-def needs_of_static(query: ContinuousQuery) -> Needs:
-    """Tell what the patterns that are matched in static data ask for."""
+def needs_of_static(query: ContinuousQuery) -> SchemaNeeds:
+    """The needs of the patterns that are matched in static data."""
     if isinstance(query.form, DescribeForm):
         return EVERYTHING
     return _gathered(_matched(query.pattern, windows=False, here=True))
 
 
 def _matched(node: Node, *, windows: bool, here: bool, is_block: bool = False) -> Iterable[Node]:
-    """List what is matched in windows, or in static data; at the top both may be, as one graph.
+    """The patterns that are matched in windows, or in static data; a pattern at the top level may
+    be matched in both, as one graph.
 
     GRAPH looks into static data, or in a WINDOW block into its named graphs (W11).
     """
@@ -100,7 +101,7 @@ def _matched(node: Node, *, windows: bool, here: bool, is_block: bool = False) -
         yield from _matched(child, windows=windows, here=here, is_block=is_block)
 
 
-def _gathered(nodes: Iterable[Node]) -> Needs:
+def _gathered(nodes: Iterable[Node]) -> SchemaNeeds:
     predicates: set[IRI] = set()
     classes: set[Class] = set()
     all_predicates = all_classes = False
@@ -130,14 +131,14 @@ def _gathered(nodes: Iterable[Node]) -> Needs:
                 predicates.add(predicate)
             case _:
                 all_predicates = all_classes = True
-    return Needs(
+    return SchemaNeeds(
         None if all_predicates else frozenset(predicates),
         None if all_classes else frozenset(classes),
     )
 
 
 def _asks_for_nodes(patterns: Iterable[TriplePattern | PathPattern]) -> bool:
-    """Tell whether a path without steps finds nodes of the graph that no triple pattern finds.
+    """Whether a path without steps finds nodes of the graph that no triple pattern finds.
 
     Such a path leads from every node to itself. So a derived statement matters even if no pattern
     matches it: its subject and object are nodes.

@@ -1,9 +1,9 @@
-"""The epsilon network of a schema: properties and classes, and what is handed from one to the other.
+"""The epsilon network of a schema: properties and classes, and the links between them.
 
-As in Sparkwave, a link from a property to a class hands on the subject (S) or the object (O) of a
-statement; one from a property to another hands on both as they are (SO) or turned round (OS); and
-one from a class to another hands on the instance (S). The full network is the schema as it stands;
-the reduced one is what a query uses of it, flattened.
+As in Sparkwave, a link from a property to a class passes the subject (S) or the object (O) of a
+statement on. A link from a property to a property passes both on, in order (SO) or swapped (OS). A
+link from a class to a class passes the instance on (S). The full network is the whole schema; the
+reduced one is the flattened part that a query uses.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
-from quadweir.entailment.schema import TYPE, Class, Kind, Schema
+from quadweir.entailment.schema import TYPE, AxiomKind, Class, Schema
 from quadweir.entailment.table import Derived, End, Table
 
 
@@ -28,8 +28,8 @@ class NetworkNode:
 
 @final
 @dataclass(frozen=True, slots=True, order=True)
-class Link:
-    """What is handed from one node to another: S, O, SO or OS."""
+class NetworkLink:
+    """A link from one node to another, with its kind: S, O, SO or OS."""
 
     source: NetworkNode
     kind: str
@@ -42,23 +42,23 @@ class EpsilonNetwork:
     """Nodes and links, each once, in order."""
 
     nodes: tuple[NetworkNode, ...]
-    links: tuple[Link, ...]
+    links: tuple[NetworkLink, ...]
 
     @staticmethod
     def full(schema: Schema) -> EpsilonNetwork:
-        """Draw the schema as it stands: a node for each property and class, a link for each axiom."""
+        """The full network: a node for each property and class, a link for each axiom."""
         nodes = [_property(each) for each in schema.properties]
         nodes += [_class(each) for each in schema.classes]
         return _network(nodes, _axiom_links(schema))
 
     @staticmethod
     def reduced(table: Table) -> EpsilonNetwork:
-        """Draw what is used of it."""
+        """The reduced network."""
         links = list(_table_links(table))
         return _network([end for link in links for end in (link.source, link.target)], links)
 
     def count(self) -> str:
-        """Count nodes and links.
+        """The numbers of nodes and links, in words.
 
         >>> EpsilonNetwork((), ()).count()
         '0 properties, 0 classes; no links'
@@ -77,7 +77,9 @@ class EpsilonNetwork:
         )
 
 
-def _network(nodes: list[NetworkNode], links: Iterator[Link] | list[Link]) -> EpsilonNetwork:
+def _network(
+    nodes: list[NetworkNode], links: Iterator[NetworkLink] | list[NetworkLink]
+) -> EpsilonNetwork:
     return EpsilonNetwork(tuple(sorted(set(nodes))), tuple(sorted(set(links))))
 
 
@@ -89,25 +91,25 @@ def _class(each: object) -> NetworkNode:
     return NetworkNode(True, str(each))
 
 
-def _axiom_links(schema: Schema) -> Iterator[Link]:
+def _axiom_links(schema: Schema) -> Iterator[NetworkLink]:
     for each in schema.axioms:
         match each.kind:
-            case Kind.SUBCLASS:
-                yield Link(_class(each.subject), "S", _class(each.object))
-            case Kind.DOMAIN:
-                yield Link(_property(each.subject), "S", _class(each.object))
-            case Kind.RANGE:
-                yield Link(_property(each.subject), "O", _class(each.object))
-            case Kind.SUBPROPERTY:
-                yield Link(_property(each.subject), "SO", _property(each.object))
-            case Kind.INVERSE | Kind.SYMMETRIC:
-                yield Link(_property(each.subject), "OS", _property(each.object))
-                yield Link(_property(each.object), "OS", _property(each.subject))
-            case Kind.TRANSITIVE:
+            case AxiomKind.SUBCLASS:
+                yield NetworkLink(_class(each.subject), "S", _class(each.object))
+            case AxiomKind.DOMAIN:
+                yield NetworkLink(_property(each.subject), "S", _class(each.object))
+            case AxiomKind.RANGE:
+                yield NetworkLink(_property(each.subject), "O", _class(each.object))
+            case AxiomKind.SUBPROPERTY:
+                yield NetworkLink(_property(each.subject), "SO", _property(each.object))
+            case AxiomKind.INVERSE | AxiomKind.SYMMETRIC:
+                yield NetworkLink(_property(each.subject), "OS", _property(each.object))
+                yield NetworkLink(_property(each.object), "OS", _property(each.subject))
+            case AxiomKind.TRANSITIVE:
                 pass  # no link: nothing follows from one statement
 
 
-def _table_links(table: Table) -> Iterator[Link]:
+def _table_links(table: Table) -> Iterator[NetworkLink]:
     for predicate, found in table.predicates.items():
         for derived in found:
             yield from _derived_links(_property(predicate), derived)
@@ -116,18 +118,18 @@ def _table_links(table: Table) -> Iterator[Link]:
             yield from _derived_links(_class(one), derived)
 
 
-def _derived_links(source: NetworkNode, derived: Derived) -> Iterator[Link]:
+def _derived_links(source: NetworkNode, derived: Derived) -> Iterator[NetworkLink]:
     ends = (derived.subject, derived.object)
     if derived.predicate == TYPE and not isinstance(derived.object, End):
         if isinstance(derived.subject, End):
-            yield Link(source, _letter(derived.subject), _class(derived.object))
+            yield NetworkLink(source, _letter(derived.subject), _class(derived.object))
         return
     if all(isinstance(each, End) for each in ends):
-        yield Link(source, "".join(map(_letter, ends)), _property(derived.predicate))
+        yield NetworkLink(source, "".join(map(_letter, ends)), _property(derived.predicate))
     elif isinstance(derived.subject, End):
-        yield Link(source, _letter(derived.subject), _property(derived.predicate))
+        yield NetworkLink(source, _letter(derived.subject), _property(derived.predicate))
     elif isinstance(derived.object, End):
-        yield Link(source, _letter(derived.object), _property(derived.predicate))
+        yield NetworkLink(source, _letter(derived.object), _property(derived.predicate))
 
 
 def _letter(atom: End | Class) -> str:

@@ -1,30 +1,30 @@
-"""Triples to a schema, with a warning for each thing that is probably not meant as it stands."""
+"""Reads triples into a schema, with a warning for each doubtful one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Final
 
-from quadweir.entailment.schema import Axiom, Class, Kind, Schema, SchemaWarning
+from quadweir.entailment.schema import Axiom, AxiomKind, Class, Schema, SchemaWarning
 from quadweir.spans import Span
 from quadweir.terms import IRI, BlankNode, Literal, Quad, Term
 from quadweir.vocab import OWL, RDF, RDFS
 
 _KINDS: Final = {
-    RDFS.subClassOf: Kind.SUBCLASS,
-    RDFS.subPropertyOf: Kind.SUBPROPERTY,
-    RDFS.domain: Kind.DOMAIN,
-    RDFS.range: Kind.RANGE,
-    OWL.inverseOf: Kind.INVERSE,
-    OWL.equivalentClass: Kind.SUBCLASS,
-    OWL.equivalentProperty: Kind.SUBPROPERTY,
+    RDFS.subClassOf: AxiomKind.SUBCLASS,
+    RDFS.subPropertyOf: AxiomKind.SUBPROPERTY,
+    RDFS.domain: AxiomKind.DOMAIN,
+    RDFS.range: AxiomKind.RANGE,
+    OWL.inverseOf: AxiomKind.INVERSE,
+    OWL.equivalentClass: AxiomKind.SUBCLASS,
+    OWL.equivalentProperty: AxiomKind.SUBPROPERTY,
 }
 _BOTH_WAYS: Final = frozenset({OWL.equivalentClass, OWL.equivalentProperty})
 _PROPERTY_TYPES: Final = {
-    OWL.SymmetricProperty: Kind.SYMMETRIC,
-    OWL.TransitiveProperty: Kind.TRANSITIVE,
+    OWL.SymmetricProperty: AxiomKind.SYMMETRIC,
+    OWL.TransitiveProperty: AxiomKind.TRANSITIVE,
 }
-# What OWL has beyond this: it says something, and nothing is made of it.
+# The rest of OWL: it has a meaning, but we do not use it.
 _UNUSED: Final = (
     "unionOf", "intersectionOf", "complementOf", "oneOf", "onProperty", "propertyChainAxiom",
     "sameAs", "hasKey", "propertyDisjointWith", "disjointWith", "disjointUnionOf", "hasSelf",
@@ -33,7 +33,7 @@ _UNUSED_TYPES: Final = (
     "FunctionalProperty", "InverseFunctionalProperty", "ReflexiveProperty",
     "IrreflexiveProperty", "AsymmetricProperty",
 )  # fmt: skip
-# A prefix that was left as it is in place of being written out: <foaf:Person>.
+# A prefix that was not expanded: <foaf:Person>.
 _PREFIXES: Final = frozenset({"rdf", "rdfs", "owl", "xsd", "foaf", "skos", "dc", "dcterms", "sioc"})
 
 
@@ -41,10 +41,10 @@ def read_axioms(triples: Iterable[tuple[Quad, Span | None]]) -> tuple[Schema, li
     """Read a schema.
 
     Args:
-        triples: its triples, each with its place, if that is known.
+        triples: its triples, each with its place, if known.
 
     Returns:
-        The schema, and what was found in it that is probably not meant so, in document order.
+        The schema, and the warnings in document order.
 
     Raises:
         UnsupportedError: the schema makes `rdf:type` its own inverse.
@@ -82,20 +82,20 @@ class _Reader:
         elif name.removeprefix(str(OWL)) in _UNUSED:
             self._once(f"owl:{name.removeprefix(str(OWL))} is not used: it says nothing here", span)
 
-    def _relation(self, kind: Kind, quad: Quad, span: Span | None, *, both: bool) -> None:
+    def _relation(self, kind: AxiomKind, quad: Quad, span: Span | None, *, both: bool) -> None:
         subject, end = quad.subject, quad.object
-        of_classes = kind is Kind.SUBCLASS
+        of_classes = kind is AxiomKind.SUBCLASS
         if not of_classes and not isinstance(subject, IRI):
             self._tell(f"{subject} stands for a property and is no IRI: left out", span)
             return
-        if kind in (Kind.SUBPROPERTY, Kind.INVERSE) and not isinstance(end, IRI):
+        if kind in (AxiomKind.SUBPROPERTY, AxiomKind.INVERSE) and not isinstance(end, IRI):
             self._tell(f"{end} stands for a property and is no IRI: left out", span)
             return
         if not isinstance(end, IRI | BlankNode):
             what = "literal" if isinstance(end, Literal) else "triple term"
             self._tell(f"the {what} {end} stands for a class: left out", span)
             return
-        if kind in (Kind.DOMAIN, Kind.RANGE) and subject in self._annotations:
+        if kind in (AxiomKind.DOMAIN, AxiomKind.RANGE) and subject in self._annotations:
             self._tell(
                 f"{subject} is an annotation, and has a {kind}: its subjects or objects become "
                 f"instances of {end} all the same",
@@ -144,6 +144,8 @@ class _Reader:
 
 
 def _apart(term: Class | Literal) -> Class:
-    """Name the blank nodes of a schema so that they are none of a stream's or of static data (S3)."""
+    """Rename the blank nodes of a schema, so that they differ from those of streams and static data
+    (S3).
+    """
     assert not isinstance(term, Literal)
     return BlankNode(f"schema-{term.label}") if isinstance(term, BlankNode) else term

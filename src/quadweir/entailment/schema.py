@@ -1,8 +1,8 @@
-"""A schema as the axioms that entailment rules look at.
+"""A schema as the axioms that the entailment rules use.
 
 RDFS (`subClassOf`, `subPropertyOf`, `domain`, `range`), and of OWL `inverseOf`, `SymmetricProperty`,
 `TransitiveProperty`, `equivalentClass` and `equivalentProperty`, the last two as subsumption both
-ways. All else that stands in a schema has no bearing on answers.
+ways. Everything else in a schema is ignored.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Class: TypeAlias = IRI | BlankNode
 TYPE: Final = IRI(RDF.type)
 
 
-class Kind(StrEnum):
-    """What an axiom says of its subject."""
+class AxiomKind(StrEnum):
+    """The kinds of axioms."""
 
     SUBCLASS = "rdfs:subClassOf"
     SUBPROPERTY = "rdfs:subPropertyOf"
@@ -40,17 +40,17 @@ class Kind(StrEnum):
 class Axiom:
     """One statement of a schema; symmetric and transitive properties stand on both sides.
 
-    >>> str(Axiom(Kind.SUBCLASS, IRI("urn:cat"), IRI("urn:animal")))
+    >>> str(Axiom(AxiomKind.SUBCLASS, IRI("urn:cat"), IRI("urn:animal")))
     '<urn:cat> rdfs:subClassOf <urn:animal>'
     """
 
-    kind: Kind
+    kind: AxiomKind
     subject: Class
     object: Class
     span: Span | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
-        if self.kind in (Kind.SYMMETRIC, Kind.TRANSITIVE):
+        if self.kind in (AxiomKind.SYMMETRIC, AxiomKind.TRANSITIVE):
             return f"{self.subject} a {self.kind}"
         return f"{self.subject} {self.kind} {self.object}"
 
@@ -58,7 +58,7 @@ class Axiom:
 @final
 @dataclass(frozen=True, slots=True)
 class SchemaWarning:
-    """What in a schema is probably not meant as it stands, and where it stands."""
+    """A doubtful statement of a schema, and its place."""
 
     message: str
     span: Span | None = field(default=None, compare=False)
@@ -79,7 +79,7 @@ class Schema:
     axioms: tuple[Axiom, ...]
 
     def __post_init__(self) -> None:
-        # Which properties a statement of rdf:type leads to, and whether turned round.
+        # The properties that a statement of rdf:type leads to, and whether its ends are swapped.
         seen = {(TYPE, False)}
         waiting = [(TYPE, False)]
         while waiting:
@@ -99,64 +99,71 @@ class Schema:
 
     @staticmethod
     def of(axioms: Iterable[Axiom]) -> Schema:
-        """Gather axioms, each once, in the order of first mention."""
+        """A schema of axioms, each once, in the order of first mention."""
         return Schema(tuple(dict.fromkeys(axioms)))
 
     @cached_property
     def superclasses(self) -> Mapping[Class, tuple[Class, ...]]:
         """For each class the classes said to be above it."""
-        return _by_subject(each for each in self.axioms if each.kind is Kind.SUBCLASS)
+        return _by_subject(each for each in self.axioms if each.kind is AxiomKind.SUBCLASS)
 
     @cached_property
     def superproperties(self) -> Mapping[IRI, tuple[IRI, ...]]:
         """For each property the properties said to be above it."""
-        return _properties(each for each in self.axioms if each.kind is Kind.SUBPROPERTY)
+        return _properties(each for each in self.axioms if each.kind is AxiomKind.SUBPROPERTY)
 
     @cached_property
     def inverses(self) -> Mapping[IRI, tuple[IRI, ...]]:
         """For each property those that hold the other way round, itself if it is symmetric."""
         found = []
         for each in self.axioms:
-            if each.kind is Kind.SYMMETRIC:
+            if each.kind is AxiomKind.SYMMETRIC:
                 found.append(each)
-            elif each.kind is Kind.INVERSE:
-                found += [each, Axiom(Kind.INVERSE, each.object, each.subject)]
+            elif each.kind is AxiomKind.INVERSE:
+                found += [each, Axiom(AxiomKind.INVERSE, each.object, each.subject)]
         return _properties(found)
 
     @cached_property
     def domains(self) -> Mapping[IRI, tuple[Class, ...]]:
         """For each property the classes of its subjects."""
-        return _classes(each for each in self.axioms if each.kind is Kind.DOMAIN)
+        return _classes(each for each in self.axioms if each.kind is AxiomKind.DOMAIN)
 
     @cached_property
     def ranges(self) -> Mapping[IRI, tuple[Class, ...]]:
         """For each property the classes of its objects."""
-        return _classes(each for each in self.axioms if each.kind is Kind.RANGE)
+        return _classes(each for each in self.axioms if each.kind is AxiomKind.RANGE)
 
     @cached_property
     def transitive(self) -> frozenset[IRI]:
         """The transitive properties."""
-        return frozenset(_properties(each for each in self.axioms if each.kind is Kind.TRANSITIVE))
+        return frozenset(
+            _properties(each for each in self.axioms if each.kind is AxiomKind.TRANSITIVE)
+        )
 
     @cached_property
     def properties(self) -> tuple[IRI, ...]:
         """All properties that axioms name, in order of their IRIs."""
-        kinds = (Kind.SUBPROPERTY, Kind.INVERSE, Kind.SYMMETRIC, Kind.TRANSITIVE)
-        found = {each.subject for each in self.axioms if each.kind is not Kind.SUBCLASS}
+        kinds = (
+            AxiomKind.SUBPROPERTY,
+            AxiomKind.INVERSE,
+            AxiomKind.SYMMETRIC,
+            AxiomKind.TRANSITIVE,
+        )
+        found = {each.subject for each in self.axioms if each.kind is not AxiomKind.SUBCLASS}
         found |= {each.object for each in self.axioms if each.kind in kinds}
         return tuple(sorted(each for each in found if isinstance(each, IRI)))
 
     @cached_property
     def classes(self) -> tuple[Class, ...]:
         """All classes that axioms name, in order of their spelling."""
-        found = {each.subject for each in self.axioms if each.kind is Kind.SUBCLASS}
-        kinds = (Kind.SUBCLASS, Kind.DOMAIN, Kind.RANGE)
+        found = {each.subject for each in self.axioms if each.kind is AxiomKind.SUBCLASS}
+        kinds = (AxiomKind.SUBCLASS, AxiomKind.DOMAIN, AxiomKind.RANGE)
         found |= {each.object for each in self.axioms if each.kind in kinds}
         return tuple(sorted(found, key=str))
 
     @property
     def digest(self) -> str:
-        """SHA-256 over the axioms, whatever their order."""
+        """SHA-256 over the axioms; their order does not matter."""
         text = "\n".join(sorted(map(str, self.axioms)))
         return hashlib.sha256(text.encode()).hexdigest()
 

@@ -1,10 +1,10 @@
 """The consequences of a statement, looked up by its predicate and by its class.
 
-Every rule has one triple of data among its premises; the others are of the schema, which does not
-change. So what follows from a statement can be found before there is one: from its predicate alone,
-and, if it says that something is an instance of a class, from that class. The closure is computed
-here, once, step by step from what was new in the step before, and flattened: a statement leads
-straight to what is asked for, over any number of classes and properties in between.
+Every rule has one triple of data among its premises; the others are from the schema, which does not
+change. So the consequences of a statement can be computed in advance: from its predicate alone, and
+from its class if its predicate is `rdf:type`. The closure is computed here once, step by step from
+the new consequences of the step before. It is flattened: a statement leads directly to its
+consequences, over any number of classes and properties in between.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Final, TypeAlias, final
 
-from quadweir.entailment.needs import EVERYTHING, Needs
+from quadweir.entailment.needs import EVERYTHING, SchemaNeeds
 from quadweir.entailment.schema import TYPE, Class, Schema
 from quadweir.errors import LimitError
 from quadweir.terms import IRI, BlankNode, Quad, Term
@@ -25,7 +25,7 @@ MOST_ENTRIES: Final = 5_000_000
 
 
 class End(Enum):
-    """An end of the statement that something follows from."""
+    """An end of the statement with the consequence."""
 
     SUBJECT = "s"
     OBJECT = "o"
@@ -37,9 +37,9 @@ Atom: TypeAlias = End | Class
 @final
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """A triple that follows from a statement, its ends those of the statement or fixed.
+    """A triple that follows from a statement; its ends are those of the statement, or fixed.
 
-    In what follows from a class, `End.SUBJECT` is the instance.
+    In consequences of a class, `End.SUBJECT` is the instance.
 
     >>> Derived(End.OBJECT, IRI("urn:likedBy"), End.SUBJECT).turned()
     Derived(subject=<End.SUBJECT: 's'>, predicate=IRI(value='urn:likedBy'), object=<End.OBJECT: 'o'>)
@@ -88,19 +88,19 @@ _TURNED: Final = Derived(End.OBJECT, TYPE, End.SUBJECT)
 @final
 @dataclass(frozen=True)
 class Table:
-    """What follows from a statement, by its predicate and by its class.
+    """The consequences of a statement, by its predicate and by its class.
 
     Attributes:
-        predicates: What follows from a statement with this predicate, whatever its ends are.
-        classes: What follows from being an instance of this class.
+        predicates: The consequences of a statement with this predicate and any ends.
+        classes: The consequences of being an instance of this class.
     """
 
     predicates: Mapping[IRI, tuple[Derived, ...]]
     classes: Mapping[Class, tuple[Derived, ...]]
 
     @staticmethod
-    def of(schema: Schema, needs: Needs = EVERYTHING) -> Table:
-        """Close a schema and cut it down to what is asked for.
+    def of(schema: Schema, needs: SchemaNeeds = EVERYTHING) -> Table:
+        """The closure of a schema, reduced to the consequences that are used.
 
         Raises:
             LimitError: it has too many consequences to be held.
@@ -119,16 +119,18 @@ class Table:
 
     @cached_property
     def typing(self) -> frozenset[IRI]:
-        """The predicates of statements that say of what class their subject is."""
+        """The predicates whose subjects have a known class."""
         return frozenset((TYPE, *(p for p, all_of in self.predicates.items() if _ITSELF in all_of)))
 
     @cached_property
     def turned_typing(self) -> frozenset[IRI]:
-        """The predicates of statements that say of what class their object is: the subject."""
+        """The predicates whose subjects are classes of their objects."""
         return frozenset(p for p, all_of in self.predicates.items() if _TURNED in all_of)
 
     def consequences(self, quad: Quad) -> list[Quad]:
-        """List what follows from a triple, each once, itself left out; the graph is not looked at."""
+        """The consequences of a triple, each once, without the triple itself; the graph is
+        ignored.
+        """
         subject, predicate, end = quad.subject, quad.predicate, quad.object
         found: dict[Quad | None, None] = {}
         for derived in self.predicates.get(predicate, ()):
@@ -144,7 +146,7 @@ class Table:
 
 
 def closure(schema: Schema, seed: Derived) -> Iterator[Derived]:
-    """List what follows from a triple, the triple first; each comes once, cycles or not."""
+    """A triple and its consequences, each once, also with cycles."""
     seen = {seed}
     new = [seed]
     while new:
@@ -174,9 +176,11 @@ def steps(schema: Schema, each: Derived) -> Iterator[Derived]:
 
 
 class _Kept:
-    """Picks what is asked for, and counts it; `types` also asks what else is of a class."""
+    """Selects the consequences that are used, and counts them; `types` also selects other
+    classes.
+    """
 
-    def __init__(self, needs: Needs, *, types: bool) -> None:
+    def __init__(self, needs: SchemaNeeds, *, types: bool) -> None:
         self._needs = needs
         self._types = types
         self._count = 0
@@ -205,7 +209,7 @@ class _Kept:
 def _classes(
     schema: Schema, asked: frozenset[Class] | None, kept: _Kept
 ) -> Iterator[tuple[Class, tuple[Derived, ...]]]:
-    """List what follows from each class; if it can only be one of those asked for, for these."""
+    """The consequences of each class; if only some classes are used, only their subclasses."""
     if asked is None:
         for one in schema.classes:
             seed = Derived(End.SUBJECT, TYPE, one)
@@ -213,7 +217,7 @@ def _classes(
             if found:
                 yield one, found
         return
-    # Few classes are asked for: look downwards from them.
+    # Few classes are used: search downwards from them.
     above: dict[Class, list[Derived]] = {}
     below = _downwards(schema.superclasses)
     for wanted in sorted(asked, key=str):

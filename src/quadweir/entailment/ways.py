@@ -1,11 +1,11 @@
-"""How statements match a triple pattern by what follows from them.
+"""How statements match a triple pattern through their consequences.
 
-Without entailment a pattern is matched by statements that look like it. With it there are more
-*ways*: `?x rdf:type :Product` is also matched by statements that say of something that it is a
-:Laptop, and by those with a predicate whose subjects are products. A way says which statements those
-are, as sets of predicates and classes to look a statement up in, and what they give. Where that
-would take too many ways, as with a variable for the class, all consequences of a statement are
-looked up, by its predicate and class, and each is matched.
+Without entailment, a statement matches a pattern directly. With entailment there are more *ways*:
+`?x rdf:type :Product` also matches statements about instances of :Laptop, and statements with a
+predicate whose subjects are products. A way has sets of predicates and classes, which select
+statements, and the triple that follows from each. If a pattern has too many ways, for example with
+a variable for the class, all consequences of a statement are looked up by its predicate and class,
+and each is matched.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from quadweir.terms import IRI, Variable
 _Key = TypeVar("_Key", IRI, Class)
 
 MOST_WAYS: Final = 12
-"""With more ways to match one pattern, looking up what follows from a statement costs less."""
+"""With more ways than this, looking up the consequences of a statement is cheaper."""
 
 
 @final
@@ -34,7 +34,7 @@ class Way:
         predicates: The predicate of the statement is one of these.
         classes: Its object (its subject if `turned`) is one of these; None if any will do.
         turned: Whether the class is the subject of the statement.
-        derived: What follows, in terms of the statement.
+        derived: The derived triple, in terms of the statement.
     """
 
     predicates: frozenset[IRI]
@@ -46,11 +46,11 @@ class Way:
 @final
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """All ways to match one pattern, besides that of looking like it.
+    """All ways to match one pattern, except the direct one.
 
     Attributes:
-        listed: Each way by itself.
-        looked_up: Whether there are so many that what follows from a statement is looked up.
+        listed: The ways, one by one.
+        looked_up: Whether there are so many ways that consequences are looked up instead.
     """
 
     listed: tuple[Way, ...]
@@ -63,9 +63,9 @@ NO_WAYS: Final = Ways(())
 def ways_of(pattern: TriplePattern, table: Table) -> Ways:
     """Find the ways to match a pattern.
 
-    >>> from quadweir.entailment.schema import TYPE, Axiom, Kind, Schema
+    >>> from quadweir.entailment.schema import TYPE, Axiom, AxiomKind, Schema
     >>> cat, animal = IRI("urn:cat"), IRI("urn:animal")
-    >>> table = Table.of(Schema((Axiom(Kind.SUBCLASS, cat, animal),)))
+    >>> table = Table.of(Schema((Axiom(AxiomKind.SUBCLASS, cat, animal),)))
     >>> asked = TriplePattern(subject=Variable("x"), predicate=TYPE, object=animal)
     >>> [sorted(way.classes) for way in ways_of(asked, table).listed]
     [[IRI(value='urn:cat')]]
@@ -98,7 +98,7 @@ def ways_of(pattern: TriplePattern, table: Table) -> Ways:
 
 
 def fits(derived: Derived, pattern: TriplePattern) -> bool:
-    """Tell whether something that follows from a statement can match a pattern."""
+    """Whether some consequence of a statement can match a pattern."""
     return all(
         isinstance(asked, Variable) or isinstance(given, End) or asked == given
         for asked, given in (

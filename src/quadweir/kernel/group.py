@@ -27,7 +27,7 @@ from quadweir.kernel.shard import Shard
 from quadweir.plan.nodes import Match, Source
 from quadweir.plan.program import program_of
 from quadweir.plan.shapes import answer_variables, is_eager
-from quadweir.sharing import Template, generalize
+from quadweir.sharing import QueryTemplate, generalize
 
 
 @final
@@ -119,7 +119,7 @@ class Group:
                 for number in mine:
                     yield self._shard(self.queries[number], None), (number,)
 
-    def _shard(self, query: ContinuousQuery, template: Template | None) -> Shard:
+    def _shard(self, query: ContinuousQuery, template: QueryTemplate | None) -> Shard:
         program = program_of(query, streams=self._streams, template=template)
         return Shard(program, static=self._static, records=self._records)
 

@@ -1,4 +1,4 @@
-"""A mapping applied to the caller's own DataFrames, streaming or not."""
+"""Applies a mapping to the caller's own DataFrames, streaming or not."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pyspark.sql.types import IntegralType
 from quadweir import rows
 from quadweir.errors import UsageError
 from quadweir.mapping.compile import Compiled, compile_mapping
-from quadweir.mapping.elements import Elements
+from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.frames import from_frame
-from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.joins import Host, StreamTime
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.records import Records, describe
@@ -28,23 +28,23 @@ def apply(
     *,
     base: str | None = None,
     time: str | Mapping[str, str] | None = None,
-    registry: Registry = FUNCTIONS,
+    registry: MappingFunctions = FUNCTIONS,
     host: Host | None = None,
 ) -> DataFrame:
-    """Map records to quads (`rows.QUAD_SCHEMA`); what cannot be mapped is left out.
+    """Map records to quads (`rows.QUAD_SCHEMA`); records that cannot be mapped are left out.
 
-    Where records have event times, quads become statements of elements (`rows.STATEMENT_SCHEMA`), which
-    `Engine.provide` makes a stream: what is made of one record in one graph is an element, with the time
-    of the record. The time is the value of a reference, or the whole number of milliseconds in a column
-    `event_time`. Elements of one time are in the order of a column `position` if the mapping has one
-    source; without such a column, records that are equal and have equal times count once.
+    If records have event times, quads become statements of elements (`rows.STATEMENT_SCHEMA`),
+    which `Engine.provide` makes a stream. The quads of one record in one graph are an element, with
+    the time of the record. The time is the value of a reference, or a whole number of milliseconds
+    in a column `event_time`. If the mapping has one source, a column `position` orders elements of
+    one time. Without such a column, equal records with equal times count once.
 
     Args:
-        mapping: the mapping; where its sources would be read from does not matter.
+        mapping: the mapping; the places of its sources are ignored.
         frames: the records: one frame for every source, or one for each by name (a file's path, a
             topic, a stream's IRI, a frame's name). A frame with a string column `value` holds a
             JSON or XML text in each row; the columns of any other frame are the references.
-        base: what relative IRIs are put after.
+        base: the base of relative IRIs.
         time: the reference that holds the event time; or one for each source by name.
         registry: the functions that the mapping may call.
         host: joins streaming frames in windows (`quadweir.runtime.joins.frames.host_join`).
@@ -77,14 +77,14 @@ def compile_frames(
     frames: DataFrame | Mapping[str, DataFrame],
     *,
     base: str | None = None,
-    registry: Registry = FUNCTIONS,
+    registry: MappingFunctions = FUNCTIONS,
     host: Host | None = None,
     timed: bool = False,
     time: str | Mapping[str, str] | None = None,
 ) -> Compiled:
-    """Like `apply`, but give what also knows the dead letters and can be explained.
+    """Like `apply`, but return the compiled mapping, which has the dead letters and an explanation.
 
-    With `timed`, statements can be had of it, each in the stream that is named like its source.
+    With `timed`, it also has statements; the stream of each has the name of its source.
     """
     times = {"": time} if isinstance(time, str) else dict(time or {})
 
@@ -110,5 +110,5 @@ def compile_frames(
         registry=registry,
         host=host,
         stream_time=time_of,
-        elements=Elements(describe) if timed else None,
+        elements=ElementRule(describe) if timed else None,
     )

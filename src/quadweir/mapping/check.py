@@ -1,8 +1,7 @@
-"""What a mapping may not do, and what it probably does not mean to do.
+"""Errors and doubtful places of a mapping.
 
-`check_mapping` raises on the first thing that cannot run; every run calls it. `lint` lists all it
-finds, errors included, and looks at sample records if it is given any; `quadweir map --validate`
-prints that list.
+`check_mapping` raises the first error; every run calls it. `lint` lists all errors and doubtful
+places, and checks sample records if there are any; `quadweir map --validate` prints that list.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from quadweir.errors import MappingError, QuadweirError
 from quadweir.mapping.findings import Finding, Level
 from quadweir.mapping.formats.xmlfile import known_names
 from quadweir.mapping.formats.xpaths import compile_xpath
-from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.joins import time_reference, window_of
 from quadweir.mapping.jsonpath import check_path
 from quadweir.mapping.model import (
-    Constant,
+    ConstantTerm,
     Expression,
     FunctionExecution,
-    JoinWindow,
+    JoinWindowMap,
     Mapping,
     Reference,
     RefObjectMap,
@@ -46,11 +45,12 @@ Matches = Callable[[LogicalSource, str], bool]
 """Says whether a reference of a source matched in at least one sample record."""
 
 _WITH_GRAPHS: Final = ("N-Quads", "TriG", "JSON-LD")
-# Whitespace and what N-Triples forbids; a template's own text must not bring them into an IRI.
+# Whitespace and the characters that N-Triples forbids: the fixed text of a template must not put
+# them into an IRI.
 _BAD_IRI_TEXT: Final = re.compile(r'[\x00-\x20<>"|^`\x7f]')
 
 
-def check_mapping(mapping: Mapping, registry: Registry = FUNCTIONS) -> None:
+def check_mapping(mapping: Mapping, registry: MappingFunctions = FUNCTIONS) -> None:
     """Raise a `MappingError` if the mapping cannot run, whatever its data."""
     for triples_map in mapping.triples_maps:
         for error in _errors(triples_map, mapping, registry):
@@ -60,7 +60,7 @@ def check_mapping(mapping: Mapping, registry: Registry = FUNCTIONS) -> None:
 def lint(
     mapping: Mapping,
     samples: Samples[LogicalSource, Sequence[str]] | Matches | None = None,
-    registry: Registry = FUNCTIONS,
+    registry: MappingFunctions = FUNCTIONS,
 ) -> list[Finding]:
     """List everything that is wrong or doubtful in a mapping, in the order of the text.
 
@@ -68,7 +68,7 @@ def lint(
         mapping: the mapping, which has been read without an error.
         samples: for each logical source the references that matched something in its sample
             records (for CSV, its columns), or a function that says so of one reference; sources
-            that are left out are not looked at.
+            without an entry are not checked.
         registry: the functions that the run will have.
     """
     findings = list(mapping.findings)
@@ -91,7 +91,7 @@ def lint(
 
 
 def _told_once(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Tell an error that several triples maps share once, at its first place."""
+    """Report an error that several triples maps share once, at its first place."""
     groups: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):
         common = finding.message.removeprefix(f"triples map {finding.triples_map}: ")
@@ -106,7 +106,7 @@ def _told_once(findings: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _errors(
-    triples_map: TriplesMap, mapping: Mapping, registry: Registry
+    triples_map: TriplesMap, mapping: Mapping, registry: MappingFunctions
 ) -> Iterator[QuadweirError]:
     for execution in _executions(triples_map):
         try:
@@ -140,9 +140,9 @@ def _errors(
 
 
 def _window_errors(
-    triples_map: TriplesMap, mapping: Mapping, item: RefObjectMap, window: JoinWindow
+    triples_map: TriplesMap, mapping: Mapping, item: RefObjectMap, window: JoinWindowMap
 ) -> Iterator[QuadweirError]:
-    """A window that cannot be, or whose times are read from a path that is none."""
+    """A window that is not valid, or whose times are read from an invalid path."""
     try:
         window_of(window)
     except MappingError as error:
@@ -157,7 +157,7 @@ def _window_errors(
 
 
 def _graph_errors(triples_map: TriplesMap) -> Iterator[QuadweirError]:
-    """Targets whose syntax would lose the graphs of what goes there."""
+    """Targets whose syntax would lose the graphs of their quads."""
     subject = triples_map.subject
     pairs: list[tuple[tuple[TermMap, ...], tuple[TermMap | RefObjectMap, ...]]] = [
         ((*subject.graphs, *pair.graphs), (*pair.predicates, *pair.objects))
@@ -200,8 +200,8 @@ def _path_errors(
 
 def _check_xpath(path: str, namespaces: dict[str, str], what: str) -> None:
     try:
-        # Functions that do not exist only show when a path is followed. Prefixes that the mapping
-        # does not declare are the document's.
+        # Unknown functions only show when a path is evaluated. The document declares the prefixes
+        # that the mapping does not.
         names = known_names(path, namespaces)
         compile_xpath(path, names)(etree.Element("empty"))
     except (etree.XPathError, ValueError) as error:
@@ -255,7 +255,7 @@ def _warn(
 
 
 def _unused(triples_map: TriplesMap, mapping: Mapping) -> Iterator[Finding]:
-    """A triples map without pairs or classes makes no triple; it may still be a parent."""
+    """A triples map without predicates or classes makes no triple; it may still be a parent."""
     if triples_map.predicate_objects or triples_map.subject.classes:
         return
     parents = {item.parent for t in mapping.triples_maps for item in t.ref_object_maps()}
@@ -288,7 +288,7 @@ def _unbounded(triples_map: TriplesMap, mapping: Mapping) -> Iterator[Finding]:
                 triples_map,
                 "cross-join",
                 f"it is joined with {item.parent}, which has another source, without a condition",
-                "Every record meets every other one; add rml:joinCondition if that is not meant.",
+                "Every record joins with every other one; add rml:joinCondition to limit that.",
                 item,
             )
 
@@ -339,7 +339,7 @@ def _doubtful(triples_map: TriplesMap) -> Iterator[Finding]:
                     )
                     break
         if (
-            isinstance(expression, Constant)
+            isinstance(expression, ConstantTerm)
             and isinstance(expression.term, Literal)
             and expression.term.language is None
             and "{" in expression.term.lexical
@@ -352,7 +352,7 @@ def _doubtful(triples_map: TriplesMap) -> Iterator[Finding]:
                 "Write rml:template if its braces are references.",
                 term,
             )
-        if isinstance(expression, Constant) and isinstance(expression.term, BlankNode):
+        if isinstance(expression, ConstantTerm) and isinstance(expression.term, BlankNode):
             yield _warn(
                 triples_map,
                 "blank-constant",
@@ -379,7 +379,7 @@ def _wrong_formulation(
         )
 
 
-def _chance(triples_map: TriplesMap, registry: Registry) -> Iterator[Finding]:
+def _chance(triples_map: TriplesMap, registry: MappingFunctions) -> Iterator[Finding]:
     for execution in _executions(triples_map):
         function = registry.get(execution.function)
         if function is not None and not function.deterministic:

@@ -1,4 +1,4 @@
-"""A mapping becomes DataFrames: one pass over each source for all that is mapped from it.
+"""Compiles a mapping to DataFrames, with one pass over each source.
 
 For each source the terms of all its triples maps are columns of one projection, and one generator
 turns a record's row into its quads (`groups`). A referencing object map with join conditions is a
@@ -16,15 +16,15 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.mapping.elements import (
-    Elements,
+    ElementRule,
     has_several_graphs,
     no_time,
     tell_sources_apart,
     with_element,
 )
-from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.generate import needs_type
-from quadweir.mapping.groups import BAD, GOOD, Group, nothing, prepared, tagged_element
+from quadweir.mapping.groups import BAD, GOOD, SourceGroup, nothing, prepared, tagged_element
 from quadweir.mapping.joins import Host, StreamTime, time_reference
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.model import (
@@ -56,9 +56,9 @@ Open: TypeAlias = Callable[[LogicalSource, Mapping[str, bool]], Records]
 @final
 @dataclass(slots=True)
 class Compiled:
-    """What a mapping becomes."""
+    """A compiled mapping."""
 
-    groups: list[Group]
+    groups: list[SourceGroup]
     joins: list[StaticJoin | WindowJoin]
     targets: tuple[LogicalTarget, ...]
 
@@ -66,15 +66,16 @@ class Compiled:
         """The quads of all sources as `rows.QUAD_SCHEMA`, with `TARGET` if there are targets.
 
         Args:
-            observations: what `observations` gave, to count records and unusable ones with.
+            observations: the result of `observations`, to count records and unusable ones.
         """
         return self._exploded(explode, rows.TERMS, observations, ())
 
     def statements(self, observations: Sequence[Observation | None] = ()) -> DataFrame:
-        """The quads as elements of streams, `rows.STATEMENT_SCHEMA`, with `TARGET` likewise.
+        """The quads as elements of streams, `rows.STATEMENT_SCHEMA`, with `TARGET` if there are
+        targets.
 
-        The mapping was compiled with `elements`. What is made of records without an event time is left
-        out.
+        The mapping must be compiled with `elements`. Quads of records without an event time are
+        left out.
         """
         return self._exploded(explode, rows.TERMS, observations, rows.ELEMENT)
 
@@ -82,7 +83,7 @@ class Compiled:
         """The quads of all sources as lines of N-Quads, with `TARGET` if there are targets.
 
         Args:
-            observations: what `observations` gave, to count records and unusable ones with.
+            observations: the result of `observations`, to count records and unusable ones.
         """
         return self._exploded(explode_lines, (rows.LINE,), observations, ())
 
@@ -115,7 +116,7 @@ class Compiled:
         """The quads of all sources as texts of one or more lines of N-Quads, without targets.
 
         Args:
-            observations: what `observations` gave, to count records and unusable ones with.
+            observations: the result of `observations`, to count records and unusable ones.
         """
         if not all(group.is_flat for group in self.groups):
             return self.lines(observations)
@@ -129,7 +130,7 @@ class Compiled:
         return _union(frames) if frames else self.lines()
 
     def dead_letters(self) -> DataFrame:
-        """The records that could not be used, or not wholly, as `rows.DEAD_LETTER_SCHEMA`."""
+        """The records that could not be used completely, as `rows.DEAD_LETTER_SCHEMA`."""
         return _union([group.dead_letters() for group in self.groups])
 
     def tagged(self) -> DataFrame:
@@ -163,7 +164,7 @@ class Compiled:
         return _union([tagged_element(group) for group in self.groups])
 
     def observations(self) -> list[Observation | None]:
-        """What counts the records of each group; None where they have been counted already."""
+        """The observation that counts the records of each group; None where the count is known."""
         from pyspark.sql import Observation
 
         return [
@@ -172,7 +173,7 @@ class Compiled:
         ]
 
     def counts(self, observations: Iterable[Observation | None]) -> tuple[int, int]:
-        """Add up the records, and those that were bad, after `observations` were made."""
+        """The number of records and of bad records, after the query with `observations` has run."""
         records, bad = 0, 0
         for group, observation in zip(self.groups, observations, strict=True):
             if observation is None:
@@ -189,11 +190,11 @@ class Compiled:
 
     @property
     def is_streaming(self) -> bool:
-        """Whether some source has no end."""
+        """Whether some source is unbounded."""
         return any(group.records.frame.isStreaming for group in self.groups)
 
     def explain(self) -> str:
-        """Say what is read how, and what is joined."""
+        """How each source is read, and which sources are joined."""
         lines: list[str] = []
         for group in self.groups:
             lines.extend(
@@ -209,10 +210,10 @@ def compile_mapping(
     open_source: Open,
     *,
     base: str | None = None,
-    registry: Registry = FUNCTIONS,
+    registry: MappingFunctions = FUNCTIONS,
     host: Host | None = None,
     stream_time: StreamTimes = lambda _: StreamTime(),
-    elements: Elements | None = None,
+    elements: ElementRule | None = None,
     run: str = "",
 ) -> Compiled:
     """Compile a mapping.
@@ -220,28 +221,29 @@ def compile_mapping(
     Args:
         mapping: the mapping.
         open_source: opens a source; called once for each source of the mapping.
-        base: what relative IRIs are put after, unless a triples map says otherwise.
+        base: the base of relative IRIs, unless a triples map has its own.
         registry: the functions that it may call.
         host: joins streams in windows; without it no two streams can be joined.
-        stream_time: says where the records of a stream have their times, as far as the mapping
-            does not.
-        elements: into which streams the records go as elements, for `Compiled.statements` and
-            `Compiled.tagged`; without it quads have no times.
-        run: what tells this run from others of the mapping, such as its checkpoint.
+        stream_time: returns where the records of a stream have their times, if the mapping does not
+        say so.
+        elements: the streams of the records' elements, for `Compiled.statements` and
+        `Compiled.tagged`; without it quads have no times.
+        run: a name that distinguishes this run from others of the mapping, for example its
+        checkpoint.
 
     Raises:
         MappingError: with `elements`, triples are made of records that have no event time.
     """
     targets = mapping.targets()
     base = base if base is not None else mapping.base_iri
-    groups: dict[LogicalSource, Group] = {}
+    groups: dict[LogicalSource, SourceGroup] = {}
     for logical, triples_maps in _by_source(mapping).items():
         wanted = _references(mapping, logical, triples_maps, stream_time)
         timed = elements if _needs_time(mapping, logical, triples_maps) else None
         known = stream_time(logical)
         if timed is not None and known.reference is not None:
             wanted.setdefault(known.reference, False)
-        groups[logical] = Group(
+        groups[logical] = SourceGroup(
             prepared(_by_rules(open_source(logical, wanted), logical)),
             logical,
             base,
@@ -263,7 +265,7 @@ def compile_mapping(
 
 
 def _by_rules(records: Records, logical: LogicalSource) -> Records:
-    """Read values as the source's rules have it."""
+    """Read values by the rules of the source."""
     if not logical.has_plain_values:
         return records
     values = {reference: value.as_plain() for reference, value in records.values.items()}
@@ -273,7 +275,9 @@ def _by_rules(records: Records, logical: LogicalSource) -> Records:
 def _needs_time(
     mapping: RmlMapping, logical: LogicalSource, triples_maps: Iterable[TriplesMap]
 ) -> bool:
-    """Tell whether triples are made of a source; joins without a window only look into it else."""
+    """Whether a source makes triples; otherwise joins without a window only look records up in
+    it.
+    """
     if any(one.subject.classes or one.predicate_objects for one in triples_maps):
         return True
     return any(
@@ -283,24 +287,24 @@ def _needs_time(
     )
 
 
-def _time(group: Group, known: StreamTime, elements: Elements, number: int) -> None:
-    """Make the records of a source elements, if something says their times."""
+def _time(group: SourceGroup, known: StreamTime, elements: ElementRule, number: int) -> None:
+    """Turn the records of a source into elements, if their times are known."""
     stream = elements.stream(group.logical)
     found = with_element(group.records, known, stream, times_inside=elements.times_inside)
     if found is None:
         return
     records, problem = found
     group.is_timed = True
-    # Several sources may end up in one stream.
+    # Several sources may make one stream.
     group.records = tell_sources_apart(records, number) if number else records
     if problem is not None:
         group.add_problem(problem)
 
 
 def _tell_graphs(
-    group: Group, triples_maps: Iterable[TriplesMap], joins: Iterable[StaticJoin | WindowJoin]
+    group: SourceGroup, triples_maps: Iterable[TriplesMap], joins: Iterable[StaticJoin | WindowJoin]
 ) -> None:
-    """Note whether a record can make quads in several graphs, alone or in joins."""
+    """Record whether one record can make quads in several graphs, alone or in joins."""
     mine = [join for join in joins if join.child.logical == group.logical]
     entries = [*group.entries, *(entry for join in mine for entry in join.entries)]
     many = any(entry.graph is not None and entry.graph.many for entry in entries)
@@ -308,7 +312,7 @@ def _tell_graphs(
         each.has_several_graphs = many or has_several_graphs(triples_maps)
 
 
-def _check_times(groups: Iterable[Group], joins: Iterable[StaticJoin | WindowJoin]) -> None:
+def _check_times(groups: Iterable[SourceGroup], joins: Iterable[StaticJoin | WindowJoin]) -> None:
     for group in groups:
         if group.entries and not group.is_timed:
             raise no_time(group.records.shown, group.logical)
@@ -318,7 +322,7 @@ def _check_times(groups: Iterable[Group], joins: Iterable[StaticJoin | WindowJoi
 
 
 def _timed(statements: DataFrame) -> DataFrame:
-    """Leave out what is made of records without an event time."""
+    """Leave out the quads of records without an event time."""
     return statements.where(F.col(rows.EVENT_TIME).isNotNull())
 
 
@@ -364,7 +368,7 @@ def _references(
 
 
 def _window_references(item: RefObjectMap, is_parent: bool, known: StreamTime) -> dict[str, bool]:
-    """What a join in a window reads of one side: keys with their types, and times."""
+    """The references that a window join reads from one side: keys with their types, and times."""
     assert item.window is not None
     found: dict[str, bool] = {}
     for condition in item.conditions:

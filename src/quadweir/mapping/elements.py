@@ -1,7 +1,7 @@
-"""Records as elements of streams: in which stream, of which time, at which position.
+"""Records as elements of streams: their stream, time and position.
 
 The quads that a mapping makes of one record in one graph are an element. Its time is that of the record.
-A record that is paired with one that has a time too makes another element, whose time is the later one.
+A pair of two records with times makes another element, with the later of both times.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 PARENT: Final = "_quadweir_parent_"
-"""What the columns of a parent's element are called beside those of its child's."""
+"""The column names of a parent's element, distinct from those of its child's."""
 _TEXTS_READ_IN_PYTHON: Final = "_place"
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Elements:
+class ElementRule:
     """How the records of a mapping become elements.
 
     Attributes:
         stream: names the stream of a source's elements.
-        times_inside: event times are read from a predicate inside the elements later, so that
-            records need none.
+        times_inside: event times are read later from a predicate inside the elements, so records
+        need none.
     """
 
     stream: Callable[[LogicalSource], str]
@@ -48,12 +48,12 @@ class Elements:
 def record_time(
     records: Records, reference: str | None, known: StreamTime
 ) -> tuple[Column, Column | None] | None:
-    """Give the event time of each record, and why it has none, if the record says its time.
+    """The event time of each record, or the reason why it has none.
 
     Args:
         records: the records.
-        reference: the reference that holds the time; None if the source itself says it.
-        known: what is known of the source's times.
+        reference: the reference that holds the time; None if the source itself has it.
+        known: the known facts about the source's times.
 
     Returns:
         None if nothing says the time.
@@ -66,17 +66,17 @@ def record_time(
     text = F.get(terms.column, 0) if terms.many else terms.column
     found = event_time(text)
     usable = records.reason.isNull() if records.reason is not None else F.lit(True)
-    told = F.concat(
+    reason = F.concat(
         F.lit(f"no event time in {reference}: "),
         F.coalesce(F.left(text, F.lit(40)), F.lit("nothing")),
     )
-    return found, F.when(usable & found.isNull(), told)
+    return found, F.when(usable & found.isNull(), reason)
 
 
 def with_element(
     records: Records, known: StreamTime, stream: str, *, times_inside: bool
 ) -> tuple[Records, Column | None] | None:
-    """Add the columns of `rows.ELEMENT` to records, and tell why some have no event time.
+    """Records with the columns of `rows.ELEMENT`, and the reason why some have no event time.
 
     Returns:
         None if nothing says the time of the records.
@@ -84,7 +84,7 @@ def with_element(
     timed = record_time(records, known.reference, known)
     if timed is None and not times_inside:
         return None
-    # Where times are read later, all are 0 until then.
+    # If times are read later, all are 0 until then.
     time, problem = timed if timed is not None and not times_inside else (F.lit(0), None)
     columns = {
         rows.STREAM: F.lit(stream),
@@ -95,7 +95,7 @@ def with_element(
 
 
 def _position(records: Records) -> Column:
-    """Give the position of each record: that of its message or line, if it is the only record there.
+    """The position of each record: that of its message or line, if it is the only record there.
 
     Otherwise it is a hash of the record's place, or of the record itself if it has no place.
     """
@@ -121,7 +121,7 @@ def tell_sources_apart(records: Records, number: int) -> Records:
 
 
 def pair_element(joined: DataFrame) -> DataFrame:
-    """Make the element of a pair from those of its child and its parent, both of which have times."""
+    """The element of a pair, from those of its child and its parent; both have times."""
     times = rows.EVENT_TIME, PARENT + rows.EVENT_TIME
     # A pair of a record without a time has none either; `greatest` alone would take the other's.
     later = F.when(F.col(times[0]).isNotNull() & F.col(times[1]).isNotNull(), F.greatest(*times))
@@ -131,18 +131,18 @@ def pair_element(joined: DataFrame) -> DataFrame:
 
 
 def pair_position() -> Column:
-    """Give the position of a pair's element, from those of its child and its parent."""
+    """The position of a pair's element, from those of its child and its parent."""
     return F.xxhash64(F.col(rows.POSITION), F.col(PARENT + rows.POSITION))
 
 
 def apart_by_graph(frame: DataFrame) -> DataFrame:
-    """Give the quads of a record a position for each graph: one graph is one element (S1)."""
+    """Set a position for each graph of a record's quads: one graph is one element (S1)."""
     position = F.xxhash64(F.col(rows.POSITION), F.col(rows.GRAPH))
     return frame.withColumn(rows.POSITION, position)
 
 
 def has_several_graphs(triples_maps: Iterable[TriplesMap]) -> bool:
-    """Tell whether a record can make quads in more than one graph, as far as a mapping says."""
+    """Whether the mapping allows a record to make quads in more than one graph."""
     found: set[TermMap | None] = set()
     for triples_map in triples_maps:
         own = triples_map.subject.graphs

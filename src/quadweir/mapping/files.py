@@ -1,7 +1,8 @@
-"""Files that a mapping names: which may be touched, and how their bytes become text.
+"""Files that a mapping names: which ones it may use, and how their bytes become text.
 
-A mapping is untrusted. What it names is resolved against its own folder (or the working folder, if
-it says so), links included, and refused outside of it and of the folders that the run allows.
+A mapping is untrusted. Its paths, with links resolved, start at its own folder (or the working
+folder, if it says so). A path outside of that folder and of the folders that the run allows is
+refused.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ BROKEN: Final = (
     tarfile.TarError,
     UnicodeError,
 )
-"""What reading a file that is damaged, encrypted or not in its encoding can raise."""
+"""The errors of reading a file that is damaged, encrypted or not in its encoding."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folders:
-    """Where a mapping's paths start, and the folders that they may reach."""
+    """The start of a mapping's relative paths, and the folders that it may use."""
 
     mapping: Path
     working: Path = field(default_factory=Path.cwd)
@@ -52,7 +53,7 @@ class Folders:
         return (self.mapping, *self.allowed)
 
     def resolve(self, path: str, root: PathRoot | str, *, span: Span | None = None) -> Path:
-        """Give the real path of what a mapping calls `path`.
+        """The real path of the file that a mapping names.
 
         Raises:
             MappingError: it lies outside of the mapping's folder and of those allowed.
@@ -67,7 +68,7 @@ class Folders:
         real = _real(start / path, path, span)
         homes = self.homes
         if root == PathRoot.WORKING_DIRECTORY:
-            # Whoever runs a mapping chose the folder to run it in.
+            # The user chose the working folder.
             homes = (*homes, self.working)
         if not any(real.is_relative_to(home.resolve()) for home in homes):
             raise MappingError(
@@ -144,7 +145,7 @@ def open_text(stream: IO[bytes], encoding: str) -> Iterator[io.TextIOWrapper]:
 
 
 def is_broken(text: str) -> bool:
-    r"""Tell whether a text holds bytes that could not be decoded.
+    r"""Whether a text holds bytes that could not be decoded.
 
     >>> is_broken(b"a\xff".decode("utf-8", "surrogateescape"))
     True

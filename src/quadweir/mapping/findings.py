@@ -1,4 +1,4 @@
-"""What a check has to say about a mapping that is valid but probably not meant as it stands."""
+"""The remarks of a check on a mapping that is valid but doubtful."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ from quadweir.mapping.records import (
     with_position,
 )
 from quadweir.mapping.sources import FormulationKind, LogicalSource
-from quadweir.mapping.values import TYPED, Form, Value
+from quadweir.mapping.values import TYPED, ColumnForm, Value
 from quadweir.vocab import XSD
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ _ROW_TEXT: Final = "_quadweir_row"
 
 
 def from_frame(frame: DataFrame, logical: LogicalSource, references: Mapping[str, bool]) -> Records:
-    """Take the records of a logical source from a DataFrame, streaming or not."""
+    """The records of a logical source from a DataFrame, streaming or not."""
     check_references(logical, references)
     records = _from_frame(frame, logical, references)
     if rows.REASON not in frame.columns:
         return records
-    # What a live source could not read has said so already.
+    # A live source has already reported the records that it could not read.
     given = F.col(rows.REASON)
     reason = given if records.reason is None else F.coalesce(given, records.reason)
     return replace(records, reason=reason)
@@ -98,7 +98,7 @@ def _json(
 ) -> Records:
     if why_python(logical, references) is not None:
         return _in_python(frame, text, logical, references)
-    # A message without text is no message, unless it says why it has none.
+    # A row without text is ignored, unless it has a reason.
     wanted = ~F.coalesce(F.col(text), F.lit("")).rlike("^\\s*\\z")
     if rows.REASON in frame.columns:
         wanted = wanted | F.col(rows.REASON).isNotNull()
@@ -145,15 +145,15 @@ def _columns(frame: DataFrame, logical: LogicalSource, references: Mapping[str, 
 
 def _column_value(column: Column, kind: DataType, nulls: tuple[str, ...]) -> Value:
     if isinstance(kind, ArrayType):
-        return Value(column.cast("array<string>"), Form.TEXTS, nulls)
+        return Value(column.cast("array<string>"), ColumnForm.TEXTS, nulls)
     if isinstance(kind, TimestampType | TimestampNTZType):
         text = F.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
         # The canonical form drops zeros at the end of the fraction, and an empty one.
         text = F.regexp_replace(text, "\\.?0+$", "")
         if isinstance(kind, TimestampType):
             text = F.concat(text, F.date_format(column, "XXX"))
-        return Value(text, Form.TEXT, nulls, datatype=XSD.dateTime)
-    return Value(column.cast("string"), Form.TEXT, nulls, datatype=_natural(kind))
+        return Value(text, ColumnForm.TEXT, nulls, datatype=XSD.dateTime)
+    return Value(column.cast("string"), ColumnForm.TEXT, nulls, datatype=_natural(kind))
 
 
 def _natural(kind: DataType) -> str | None:
@@ -176,7 +176,7 @@ def _natural(kind: DataType) -> str | None:
 
 
 class _Texts(Enum):
-    """What the texts are."""
+    """The format of the texts."""
 
     JSON = auto()
     XML = auto()
@@ -185,7 +185,11 @@ class _Texts(Enum):
 
 _KINDS: Final = {FormulationKind.JSONPATH: _Texts.JSON, FormulationKind.XPATH: _Texts.XML}
 _TYPES: Final = {_Texts.JSON: TYPED, _Texts.XML: "array<string>", _Texts.CSV: "string"}
-_FORMS: Final = {_Texts.JSON: Form.TYPED, _Texts.XML: Form.TEXTS, _Texts.CSV: Form.TEXT}
+_FORMS: Final = {
+    _Texts.JSON: ColumnForm.TYPED,
+    _Texts.XML: ColumnForm.TEXTS,
+    _Texts.CSV: ColumnForm.TEXT,
+}
 
 
 def _in_python(
@@ -285,11 +289,11 @@ class _Evaluate:
             values = [row.values if row.values is not None else empty for row in made]
             columns = list(zip(*values, strict=True)) if made else [()] * len(names)
             letters = [[row.place, row.reason, row.record] for row in made]
-            told = list(zip(*letters, strict=True)) if made else [()] * 3
+            letter_columns = list(zip(*letters, strict=True)) if made else [()] * 3
             yield pa.RecordBatch.from_arrays(
                 [
                     *kept,
-                    *[pa.array(one, pa.string()) for one in told],
+                    *[pa.array(one, pa.string()) for one in letter_columns],
                     *[pa.array(column, kind) for column in columns],
                 ],
                 names=[*self._kept, "_place", "_reason", "_record", *names],

@@ -1,7 +1,7 @@
 """Term maps as Spark columns that spell terms canonically.
 
-A column is NULL where a record gives no term. Where that is a fault of the record, and not just a
-value that is missing, the reason stands in one of `problems`.
+A column is NULL where a record gives no term. If the record is at fault, and does not just lack a
+value, one of `problems` holds the reason.
 
 Spec: https://kg-construct.github.io/rml-core/spec/docs/#generated-rdf-term
 """
@@ -19,12 +19,16 @@ from pyspark.sql import functions as F
 
 from quadweir.errors import InternalError
 from quadweir.mapping import iris
-from quadweir.mapping.functions.compile import Condition, compile_condition, compile_function
-from quadweir.mapping.functions.compile import Values as FunctionValues
-from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.functions.compile import (
+    CompiledCondition,
+    compile_condition,
+    compile_function,
+)
+from quadweir.mapping.functions.compile import CompiledValues as FunctionValues
+from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.literals import after, double_inside, escape_text, literal
 from quadweir.mapping.model import (
-    Constant,
+    ConstantTerm,
     Expression,
     FunctionExecution,
     PerRecord,
@@ -36,7 +40,7 @@ from quadweir.mapping.model import (
     TextPart,
     expression_references,
 )
-from quadweir.mapping.values import Form, Terms, Value, has_several, put_together
+from quadweir.mapping.values import ColumnForm, Terms, Value, has_several, put_together
 from quadweir.terms import IRI, IRI_FORBIDDEN, BlankNode, Literal, Term, TripleTerm
 from quadweir.vocab import XSD
 
@@ -49,17 +53,17 @@ _TAG: Final = "^[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*+\\z"
 _SHOWN: Final = 200
 
 
-class Share(Protocol):
-    """Keeps columns that several terms are made of."""
+class SharedColumns(Protocol):
+    """Keeps columns that several terms share, so that each is computed once."""
 
     def __call__(self, done: str, to: str, column: Column, *, is_second: bool = False) -> Column:
-        """Take what is done, to what and how; give the column that holds it.
+        """The shared column for an operation on a reference.
 
         Args:
-            done: what is done.
-            to: the reference, or references, that it is done to.
-            column: how.
-            is_second: whether it needs what was shared before.
+            done: the name of the operation.
+            to: the reference or references that it applies to.
+            column: the expression that computes it.
+            is_second: whether it needs columns that were shared before.
         """
 
 
@@ -68,7 +72,7 @@ def _no_share(done: str, to: str, column: Column, *, is_second: bool = False) ->
 
 
 class Encoding(StrEnum):
-    """What is percent-encoded in a template's values."""
+    """The characters to percent-encode in a template's values."""
 
     IRI = "iri"
     """All but unreserved characters and those beyond ASCII."""
@@ -79,12 +83,12 @@ class Encoding(StrEnum):
 @final
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Terms (or texts that terms are made of) and why a record may have none."""
+    """Terms (or texts for terms), and the reasons why a record has none."""
 
     terms: Terms
     problems: tuple[Column, ...] = ()
     term: Term | None = None
-    """The term, where it is always the same."""
+    """The term, if it is the same for every record."""
 
 
 @final
@@ -95,15 +99,15 @@ class Generator:
     values: Mapping[str, Value]
     base: str | None
     label: Column
-    """What tells a record of the source from all others, as the label of a blank node."""
-    registry: Registry = field(default=FUNCTIONS)
-    share: Share = field(default=_no_share)
-    """Keeps what is made of a reference alone, for all terms that need it."""
+    """A blank node label that is unique for each record of the source."""
+    registry: MappingFunctions = field(default=FUNCTIONS)
+    share: SharedColumns = field(default=_no_share)
+    """Shares the columns that depend on one reference alone."""
 
     def term(self, term_map: TermMap) -> Made:
         """Spell the terms of a term map."""
         match term_map.expression:
-            case Constant(term=term):
+            case ConstantTerm(term=term):
                 made = Made(put_together(spell_constant(term)), term=term)
             case PerRecord():
                 made = Made(Terms(F.concat(F.lit("_:"), self.label)))
@@ -115,14 +119,14 @@ class Generator:
         problems = tuple(F.when(condition.holds, problem) for problem in made.problems)
         return Made(made.terms.when(condition.holds), (*condition.problems, *problems))
 
-    def condition(self, execution: FunctionExecution) -> Condition:
+    def condition(self, execution: FunctionExecution) -> CompiledCondition:
         """Compile a condition that belongs to no term map."""
         one = compile_condition(execution, self._resolve, self.registry)
         is_several = self._has_several(execution)
         if is_several is None:
             return one
         many = compile_condition(execution, self._resolve_many, self.registry)
-        return Condition(
+        return CompiledCondition(
             F.when(is_several, many.holds).otherwise(one.holds),
             _either(is_several, many.problems, one.problems),
         )
@@ -150,7 +154,7 @@ class Generator:
     def _iri(self, term_map: TermMap) -> Made:
         """IRIs without their brackets."""
         expression, kind = term_map.expression, term_map.term_type
-        if isinstance(expression, Constant):
+        if isinstance(expression, ConstantTerm):
             return Made(Terms(F.lit(_text_of(expression.term))))
         ascii_only = kind in (TermType.URI, TermType.UNSAFE_URI)
         if kind in (TermType.UNSAFE_IRI, TermType.UNSAFE_URI):
@@ -188,7 +192,7 @@ class Generator:
         if isinstance(expression, Reference):
             value = self.values[expression.reference]
             problems = _nested(value, expression.reference)
-            if value.form is Form.TEXT or (value.is_plain and not value.many):
+            if value.form is ColumnForm.TEXT or (value.is_plain and not value.many):
                 return Made(self._plain_literal(value.text(), expression, value.datatype), problems)
             return Made(value.natural(), problems)
         if isinstance(expression, FunctionExecution):
@@ -200,7 +204,7 @@ class Generator:
 
     def _tagged(self, expression: Expression, language: TermMap) -> Made:
         texts = self._texts(expression, None)
-        if isinstance(language.expression, Constant):
+        if isinstance(language.expression, ConstantTerm):
             tag = _text_of(language.expression.term).lower()
             return Made(self._plain_literal(texts.terms, expression, language=tag), texts.problems)
         tags = self._texts(language.expression, None)
@@ -213,13 +217,13 @@ class Generator:
 
     def _datatyped(self, expression: Expression, datatype: TermMap) -> Made:
         texts = self._texts(expression, None)
-        if isinstance(datatype.expression, Constant):
+        if isinstance(datatype.expression, ConstantTerm):
             iri = _text_of(datatype.expression.term)
             return Made(self._plain_literal(texts.terms, expression, iri), texts.problems)
         if datatype.term_type.is_iri:
             types = self._iri(datatype)
         else:
-            # A function or reference whose author left out the term type still means an IRI.
+            # Without a term type, the author of this function or reference still means an IRI.
             plain = self._texts(datatype.expression, None)
             problem = _problem(
                 plain.terms,
@@ -260,7 +264,7 @@ class Generator:
 
     def _texts(self, expression: Expression, encoding: Encoding | None) -> Made:
         match expression:
-            case Constant(term=term):
+            case ConstantTerm(term=term):
                 return Made(Terms(F.lit(_text_of(term))))
             case Reference(reference=reference):
                 value = self.values[reference]
@@ -298,7 +302,7 @@ class Generator:
     def _middle(
         self, template: Template, parts: Sequence[Terms], encoding: Encoding | None
     ) -> Iterator[str | Column]:
-        """The pieces of a template: what is between its fixed ends is put together only once."""
+        """The pieces of a template; the part between its fixed ends is built only once."""
         fixed = [part.text if isinstance(part, TextPart) else None for part in template.parts]
         varied = [number for number, text in enumerate(fixed) if text is None]
         first, last = varied[0], varied[-1]
@@ -317,7 +321,7 @@ class Generator:
     def _encoded(self, reference: str, texts: Terms, encoding: Encoding | None) -> Terms:
         if encoding is None:
             return texts
-        # Where nothing is beyond ASCII, there is nothing that only URIs encode.
+        # Without characters beyond ASCII, URIs and IRIs are encoded alike.
         ascii_only = encoding is Encoding.URI or self.values[reference].is_clean
         if texts.many:
             return texts.map(lambda text: iris.percent_encode(text, ascii_only=ascii_only))
@@ -332,7 +336,7 @@ class Generator:
         is_several = self._has_several(execution)
         if is_several is None:
             return Made(Terms(one.column, one.many), one.problems), one.datatype
-        # The function is compiled for several values too, which Spark computes only for records
+        # The function is also compiled for several values; Spark computes that only for records
         # that have them.
         many = compile_function(execution, self._resolve_many, self.registry)
         problems = _either(is_several, many.problems, one.problems)
@@ -344,7 +348,7 @@ class Generator:
         return Made(terms, problems), one.datatype
 
     def _has_several(self, execution: FunctionExecution) -> Column | None:
-        """Whether a function gets several values of some reference; None if it never does."""
+        """Whether a function gets several values of some reference; None if it cannot."""
         references = sorted(expression_references(execution))
         return has_several(self.values[reference].text() for reference in references)
 
@@ -359,7 +363,7 @@ class Generator:
 
 
 def needs_type(term_map: TermMap) -> bool:
-    """Tell whether the term depends on the type of the value that a reference finds."""
+    """Whether the term depends on the type of a reference's value."""
     return (
         term_map.term_type is TermType.LITERAL
         and term_map.language is None
@@ -406,7 +410,7 @@ def combine(parts: Sequence[Terms], join: Callable[..., Column]) -> Terms:
 
 
 def spell_constant(term: Term) -> str:
-    """Spell a constant; a blank node's label must not meet those made from records.
+    """Spell a constant; a blank node's label must differ from those made from records.
 
     >>> spell_constant(BlankNode("b0"))
     '_:m_6230'
@@ -429,7 +433,9 @@ def _text_of(term: Term) -> str:
 
 
 def _prepare(template: Template, ascii_only: bool) -> tuple[Template, bool]:
-    """Make a template's own text fit for a URI; tell whether it always makes an absolute IRI."""
+    """Encode a template's fixed text for a URI; return also whether it always makes an absolute
+    IRI.
+    """
     parts = tuple(
         TextPart(_beyond_ascii(part.text)) if ascii_only and isinstance(part, TextPart) else part
         for part in template.parts
@@ -455,7 +461,7 @@ def _nested(value: Value, reference: str) -> tuple[Column, ...]:
 
 
 def _problem(terms: Terms, is_bad: Callable[[Column], Column], why: str) -> Column:
-    """Tell the first text that is bad, NULL if none is."""
+    """The first bad text, NULL if there is none."""
     if terms.several is not None:
         inner = _problem(Terms(terms.several, many=True), is_bad, why)
         return F.coalesce(_problem(Terms(terms.column), is_bad, why), inner)

@@ -13,19 +13,19 @@ from quadweir.errors import LimitError, MappingError, SourceError
 from quadweir.mapping.vocabulary import short_name, shown_name
 from quadweir.spans import Span
 from quadweir.terms import IRI, BlankNode, Literal, Term
-from quadweir.turtleplaces import Place, locate_triples, match_places
+from quadweir.turtleplaces import TriplePlace, locate_triples, match_places
 
 MAX_MAPPING_BYTES: Final = 16 * 1024 * 1024
 MAX_STATEMENTS: Final = 1_000_000
 FALLBACK_FOLDER: Final = "file:///.mapping/"
 FALLBACK_BASE: Final = f"{FALLBACK_FOLDER}document"
-"""Relative IRIs in a document without a base name parts of the document, or files beside it."""
+"""Relative IRIs in a document without a base name parts of the document, or files in its folder."""
 
 _SYNTAXES: Final = {
     ".ttl": ox.RdfFormat.TURTLE,
     ".rml": ox.RdfFormat.TURTLE,
     ".r2rml": ox.RdfFormat.TURTLE,
-    ".n3": ox.RdfFormat.TURTLE,  # Mappings are written in the part of N3 that is Turtle.
+    ".n3": ox.RdfFormat.TURTLE,  # Mappings in N3 use only its Turtle part.
     ".nt": ox.RdfFormat.N_TRIPLES,
     ".nq": ox.RdfFormat.N_QUADS,
     ".trig": ox.RdfFormat.TRIG,
@@ -81,7 +81,7 @@ class MappingGraph:
 
     @classmethod
     def read(cls, path: Path) -> MappingGraph:
-        """Read a mapping file; the ending of its name says which RDF syntax it is in."""
+        """Read a mapping file; its extension determines the RDF syntax."""
         return cls.parse(
             read_text(path),
             syntax=_SYNTAXES.get(path.suffix.lower(), ox.RdfFormat.TURTLE),
@@ -98,7 +98,8 @@ class MappingGraph:
     ) -> MappingGraph:
         """Parse a mapping text; a syntax error is a `MappingError` with its place."""
         if syntax == ox.RdfFormat.RDF_XML and "<!DOCTYPE" in text:
-            # The parser unfolds entities without a limit, and aborts the process when it is full.
+            # The parser expands entities without a limit, and aborts the process when memory is
+            # full.
             line = text.count("\n", 0, text.index("<!DOCTYPE")) + 1
             raise MappingError(
                 "the mapping has a document type declaration",
@@ -129,26 +130,26 @@ class MappingGraph:
                 span=span,
             ) from None
         base = parser.base_iri if parser.base_iri != FALLBACK_BASE else None
-        places: dict[int, Place] = {}
+        places: dict[int, TriplePlace] = {}
         if syntax in (ox.RdfFormat.TURTLE, ox.RdfFormat.N_TRIPLES):
             scanned = locate_triples(text, base=FALLBACK_BASE, source=source)
             places = match_places(quads, scanned)
         return cls(_statements(quads, places), base)
 
     def subjects(self) -> Iterator[Node]:
-        """Give every node that something is said about, in the order of first mention."""
+        """Every subject, in the order of first mention."""
         return iter(self._about)
 
     def about(self, node: Value) -> list[Statement]:
-        """Give what is said about a node; nothing is said about literals."""
+        """The statements about a node; literals have none."""
         return [] if isinstance(node, ox.Literal) else self._about.get(node, [])
 
     def values(self, node: Value, *names: str) -> list[Statement]:
-        """Give a node's statements under any of these short names."""
+        """A node's statements under any of these short names."""
         return [statement for statement in self.about(node) if statement.name in names]
 
     def one(self, node: Value, *names: str) -> Statement | None:
-        """Give a node's only statement under these names; two different ones are an error."""
+        """A node's only statement under these names; two different ones are an error."""
         found = self.values(node, *names)
         if len({statement.value for statement in found}) > 1:
             shown = " and ".join(dict.fromkeys(s.shown for s in found))
@@ -160,7 +161,7 @@ class MappingGraph:
         return found[0] if found else None
 
     def types(self, node: Value) -> set[str]:
-        """Give the short names of a node's classes."""
+        """The short names of a node's classes."""
         return {
             short_name(statement.value.value)
             for statement in self.values(node, "a")
@@ -168,11 +169,11 @@ class MappingGraph:
         }
 
     def span(self, node: Value) -> Span | None:
-        """Give the place where a node is first the subject of a statement."""
+        """The place where a node is first the subject of a statement."""
         return None if isinstance(node, ox.Literal) else self._spans.get(node)
 
     def name(self, node: Value) -> str:
-        """Name a node for messages and references; blank nodes are numbered as they are met."""
+        """The name of a node for messages and references; blank nodes are numbered in order."""
         if isinstance(node, ox.BlankNode):
             return self._labels.setdefault(node, f"_:b{len(self._labels) + 1}")
         return node.value.removeprefix(FALLBACK_BASE).removeprefix(FALLBACK_FOLDER)
@@ -215,7 +216,7 @@ def to_term(value: Value) -> Term:
 
 
 def _statements(
-    quads: list[ox.Quad], places: dict[int, Place]
+    quads: list[ox.Quad], places: dict[int, TriplePlace]
 ) -> Iterator[tuple[Node, Statement, Span | None]]:
     for index, quad in enumerate(quads):
         place = places.get(index)

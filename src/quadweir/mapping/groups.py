@@ -1,4 +1,4 @@
-"""All that is mapped from one source: terms of its triples maps, and the frames that they become.
+"""Everything that is mapped from one source: the terms of its triples maps, and their frames.
 
 The terms of all triples maps are columns of one projection, so that a record is parsed once.
 """
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.mapping.elements import apart_by_graph
-from quadweir.mapping.functions.registry import Registry
+from quadweir.mapping.functions.registry import MappingFunctions
 from quadweir.mapping.generate import Generator, Made
 from quadweir.mapping.joinframes import (
     OBJECT,
@@ -25,7 +25,7 @@ from quadweir.mapping.joinframes import (
     operands_of,
 )
 from quadweir.mapping.model import (
-    Constant,
+    ConstantTerm,
     FunctionExecution,
     ObjectMap,
     PerRecord,
@@ -37,11 +37,11 @@ from quadweir.mapping.model import (
     walk_term,
 )
 from quadweir.mapping.model import Mapping as RmlMapping
-from quadweir.mapping.quads import TARGET, Entry, flatten, flatten_elements, join_lines, told
+from quadweir.mapping.quads import TARGET, Entry, all_reasons, flatten, flatten_elements, join_lines
 from quadweir.mapping.records import Records
 from quadweir.mapping.sources import LogicalSource, LogicalTarget
 from quadweir.mapping.staticjoins import StaticJoin
-from quadweir.mapping.values import Form, Terms
+from quadweir.mapping.values import ColumnForm, Terms
 from quadweir.mapping.windowjoins import Hosting, WindowJoin
 from quadweir.terms import IRI
 from quadweir.vocab import RDF
@@ -57,18 +57,18 @@ _SHARED: Final = "_quadweir_shared"
 _TEXT: Final = "_quadweir_plain"
 _TYPED: Final = "_quadweir_typed"
 _TYPES: Final = {TARGET: "int", rows.EVENT_TIME: "bigint", rows.POSITION: "bigint"}
-"""The types of columns that are no texts."""
+"""The types of columns that are not texts."""
 
 
 @final
 @dataclass(slots=True)
-class Group:
-    """All that is mapped from one source."""
+class SourceGroup:
+    """Everything that is mapped from one source."""
 
     records: Records
     logical: LogicalSource
     base: str | None
-    registry: Registry
+    registry: MappingFunctions
     target_numbers: Mapping[LogicalTarget, int]
     is_timed: bool = False
     """Whether the records have the columns of `rows.ELEMENT`."""
@@ -78,14 +78,16 @@ class Group:
     _columns: dict[str, Column] = field(default_factory=dict)
     _made: dict[tuple[object, ...], Terms] = field(default_factory=dict)
     _entire: list[str] = field(default_factory=list)
-    """The names of columns that are not put together of pieces."""
+    """The names of columns that have no pieces."""
     _problems: list[Column] = field(default_factory=list)
     _shared: dict[tuple[str, str], tuple[str, Column, Column]] = field(default_factory=dict)
     _second: dict[tuple[str, str], tuple[str, Column, Column]] = field(default_factory=dict)
 
     @property
     def frame(self) -> DataFrame:
-        """The records, with what several terms are made of; to ask for when all maps are in."""
+        """The records with the shared columns of terms; available when all triples maps are
+        added.
+        """
         return self._with_shared(self.records.frame)
 
     def _with_shared(self, frame: DataFrame) -> DataFrame:
@@ -95,24 +97,24 @@ class Group:
         return frame
 
     def share(self, done: str, to: str, column: Column, *, is_second: bool = False) -> Column:
-        """Keep what is done to references, so that it is done once for all triples maps."""
+        """Share an operation on references, so that it runs once for all triples maps."""
         kept = self._second if is_second else self._shared
         name = f"{_SHARED}{int(is_second)}_{len(kept)}"
         return kept.setdefault((done, to), (name, column, F.col(name)))[2]
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """The terms that were asked for, by the names of their columns."""
+        """The requested terms, by the names of their columns."""
         return self._columns
 
     def add_problem(self, problem: Column) -> None:
-        """Tell of records for which `problem` gives a reason."""
+        """Report records for which `problem` has a reason."""
         self._problems.append(problem)
 
     # -- terms -----------------------------------------------------------------------------------
 
     def generator(self, triples_map: TriplesMap) -> Generator:
-        """What makes the terms of one triples map."""
+        """The term generator of one triples map."""
         records = self.records
         if records.is_placed:
             label = F.concat(
@@ -130,7 +132,7 @@ class Group:
 
     def term(self, term_map: TermMap, triples_map: TriplesMap) -> Terms:
         """The column of a term map's terms; equal term maps share one."""
-        if isinstance(term_map.expression, Constant) and term_map.condition is None:
+        if isinstance(term_map.expression, ConstantTerm) and term_map.condition is None:
             return self.generator(triples_map).term(term_map).terms
         own = triples_map.name if _has_own_node(term_map) else None
         key = (replace(term_map, targets=()), self._base(triples_map), own)
@@ -183,10 +185,10 @@ class Group:
         self,
         triples_map: TriplesMap,
         mapping: RmlMapping,
-        groups: Mapping[LogicalSource, Group],
+        groups: Mapping[LogicalSource, SourceGroup],
         hosting: Hosting,
     ) -> list[StaticJoin | WindowJoin]:
-        """Take in a triples map; give the joins that it needs."""
+        """Add a triples map; return the joins that it needs."""
         joins: list[StaticJoin | WindowJoin] = []
         subject_map = triples_map.subject
         subject = self.subject(triples_map)
@@ -263,7 +265,7 @@ class Group:
         pair: PredicateObjectMap,
         item: RefObjectMap,
         mapping: RmlMapping,
-        groups: Mapping[LogicalSource, Group],
+        groups: Mapping[LogicalSource, SourceGroup],
         hosting: Hosting,
     ) -> StaticJoin | WindowJoin:
         parent = mapping.triples_map(item.parent)
@@ -294,9 +296,9 @@ class Group:
             + (f"on {len(keys)} conditions" if keys else "without conditions: every pair"),
         )
 
-    def alone(self) -> Group:
-        """A group of the same records with nothing in it."""
-        return Group(
+    def alone(self) -> SourceGroup:
+        """A new empty group over the same records."""
+        return SourceGroup(
             self.records,
             self.logical,
             self.base,
@@ -330,12 +332,12 @@ class Group:
 
     @property
     def is_counted(self) -> bool:
-        """Whether it is known how many records there are, and that all can be used."""
+        """Whether the number of records is known, and all can be used."""
         return self.records.count is not None and not self._problems
 
     @property
     def is_flat(self) -> bool:
-        """Whether every quad has one term in each place, put together of known pieces."""
+        """Whether every quad has one term in each place, made of known pieces."""
         return all(part.pieces for entry in self.entries for part in entry.terms)
 
     def texts(self, observation: Observation | None) -> DataFrame:
@@ -367,7 +369,9 @@ class Group:
         )
 
     def with_reasons(self) -> tuple[DataFrame, Column, Column]:
-        """The terms of each record; why it cannot be used, or not wholly; whether it can be used."""
+        """The terms of each record; the reasons why it cannot be used completely; whether it can be
+        used at all.
+        """
         records = self.records
         names = [f"p{number}" for number in range(len(self._problems))]
         reason = records.reason if records.reason is not None else F.lit(None)
@@ -379,29 +383,30 @@ class Group:
             *[one.alias(name) for name, one in zip(names, self._problems, strict=True)],
             *[column.alias(name) for name, column in self._columns.items()],
         )
-        return frame, told(_REASON, names), F.col(_REASON).isNull()
+        return frame, all_reasons(_REASON, names), F.col(_REASON).isNull()
 
     def apart(self, quads: DataFrame) -> DataFrame:
-        """Give quads of one record in several graphs a position for each graph."""
+        """Set a position for each graph of one record's quads."""
         return apart_by_graph(quads) if self.is_timed and self.has_several_graphs else quads
 
     @property
     def element(self) -> tuple[str, ...]:
-        """The columns that say of which element a quad is."""
+        """The columns that identify a quad's element."""
         return rows.ELEMENT if self.is_timed else ()
 
     def with_letters(self, *, is_told: bool) -> DataFrame:
-        """The records, each with its place and text, and why it cannot be used, or not wholly.
+        """The records, each with its place, its text, and the reasons why it cannot be used
+        completely.
 
         Args:
-            is_told: whether that is to be told here; a record can still turn out to be late.
+            is_told: whether to report the reasons here; a record can still turn out to be late.
         """
         records = self.records
         names = [f"_quadweir_problem{number}" for number in range(len(self._problems))]
         reason = records.reason if records.reason is not None else F.lit(None)
         problems = dict(zip(names, self._problems, strict=True))
         frame = self.frame.withColumns({**problems, _REASON: reason.cast("string")})
-        reasons = told(_REASON, names)
+        reasons = all_reasons(_REASON, names)
         is_bad = (F.size(reasons) > 0) & F.lit(is_told)
         return frame.withColumns(
             {
@@ -429,7 +434,7 @@ class Group:
         )
 
 
-def tagged_element(group: Group) -> DataFrame:
+def tagged_element(group: SourceGroup) -> DataFrame:
     """The element of each record as timed lines, and the dead letters; see `Compiled`."""
     frame, reasons, usable = group.with_reasons()
     return flatten_elements(frame, reasons, usable, group.entries, F.lit(group.records.shown))
@@ -444,8 +449,9 @@ def _counted(frame: DataFrame, observation: Observation, is_bad: Column) -> Data
 
 
 def nothing(frame: DataFrame, names: Sequence[str]) -> DataFrame:
-    """No rows of such columns, for which `frame` is run nevertheless."""
-    # Never true, but not in the optimizer's eyes: it would drop the counting with the rows.
+    """An empty frame with these columns; Spark still evaluates `frame` for it."""
+    # Never true, but the optimizer does not know that; otherwise it would drop the counting with
+    # the rows.
     return frame.where(F.spark_partition_id() < 0).select(
         *[F.lit(None).cast(_TYPES.get(name, "string")).alias(name) for name in names]
     )
@@ -458,11 +464,11 @@ def _no_letters(frame: DataFrame) -> DataFrame:
 
 
 def prepared(records: Records) -> Records:
-    """Give the reason, every text and every key of a join by type a column of its own.
+    """Give the reason, every text and every typed join key its own column.
 
     Subjects ask for the reason, and encoding and escaping name a text several times; Spark would
     copy the whole expression to each place, and run code that is too long for Java to compile.
-    What nobody uses, Spark leaves out again.
+    Spark drops unused columns.
     """
     columns: dict[str, Column] = {}
     values = dict(records.values)
@@ -471,7 +477,7 @@ def prepared(records: Records) -> Records:
             name = f"{_TEXT}{number}"
             columns[name] = value.text().column
             key = None
-            if value.form is Form.VARIANT:
+            if value.form is ColumnForm.VARIANT:
                 columns[f"{_TYPED}{number}"] = value.keyed().column
                 key = F.col(f"{_TYPED}{number}")
             several = value.several()

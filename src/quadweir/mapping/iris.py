@@ -1,6 +1,6 @@
 r"""IRIs and blank node labels from untrusted values, as Spark column expressions.
 
-Whatever a value holds, what comes out is one term of N-Triples or NULL: percent-encoding leaves
+For every value the result is one term of N-Triples or NULL: percent-encoding leaves
 only unreserved characters, unsafe IRIs spell what N-Triples forbids as `\u` escapes, and blank
 node labels are hexadecimal where they are not plain.
 """
@@ -29,7 +29,7 @@ _SCHEME: Final = (
 )
 _ABSOLUTE: Final = f"{_SCHEME}{_IRI_CHARACTER}*+\\z"
 _ALLOWED: Final = f"^{_IRI_CHARACTER}*+\\z"
-# Escapes that stand for ASCII, and those of the C1 controls (C2 80 to C2 9F), stay escapes.
+# Escapes of ASCII characters and of C1 controls (C2 80 to C2 9F) stay escapes.
 _ASCII_ESCAPE: Final = r"%(?=[0-7])|%(?=C2%[89])|(?<=%C2)%(?=[89])"
 
 
@@ -38,8 +38,8 @@ def percent_encode(value: Column, *, ascii_only: bool) -> Column:
 
     Spec: https://kg-construct.github.io/rml-core/spec/docs/#dfn-iri-safe
     """
-    # `url_encode` writes forms, not paths: a space becomes +, * stays, ~ does not. It is quicker than
-    # a pattern that would tell which values need it, and looking for a byte is quicker than both.
+    # `url_encode` writes forms, not paths: a space becomes +, * stays, ~ does not. It is faster
+    # than a pattern that finds the values that need it, and looking for a byte is faster than both.
     form = F.url_encode(value)
     spaced = F.replace(form, F.lit("+"), F.lit("%20"))
     full = F.replace(F.replace(spaced, F.lit("*"), F.lit("%2A")), F.lit("%7E"), F.lit("~"))
@@ -55,19 +55,19 @@ def percent_encode(value: Column, *, ascii_only: bool) -> Column:
 
 
 def encode_beyond_ascii(value: Column) -> Column:
-    """Percent-encode the characters beyond ASCII and leave the others, as URIs ask."""
+    """Percent-encode only the characters beyond ASCII, as URIs require."""
     return F.when(F.length(value) == F.octet_length(value), value).otherwise(
         F.url_decode(F.regexp_replace(F.url_encode(value), "%(?=[89A-F])", "%25"))
     )
 
 
 def is_absolute(value: Column) -> Column:
-    """Tell whether a text begins with a scheme."""
+    """Whether a text begins with a scheme."""
     return value.rlike(_SCHEME)
 
 
 def checked_iri(value: Column, base: str | None) -> Column:
-    """The IRI without brackets, put after `base` if relative; NULL where it is none."""
+    """The IRI without brackets, resolved against `base` if relative; NULL if it is not valid."""
     relative = F.when(
         value.rlike(_ALLOWED) & ~is_absolute(value),
         F.concat(F.lit(base), value) if base is not None else F.lit(None),

@@ -1,4 +1,4 @@
-"""Both sides of a join of streams as one frame of records: keys, times, and the terms they bring."""
+"""Both sides of a stream join as one frame of records: keys, times, and terms."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quadweir.mapping.model import (
     Expression,
     FunctionExecution,
     JoinCondition,
-    JoinWindow,
+    JoinWindowMap,
     Reference,
     RefObjectMap,
 )
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 OBJECT: Final = "_quadweir_object"
-"""The column of the subject that a parent brings."""
+"""The column of a parent's subject."""
 REASONS: Final = "_quadweir_reasons"
-"""Why a record cannot be used, or not wholly; NULL if it can."""
+"""The reasons why a record cannot be used completely; NULL if it can."""
 SEVERAL: Final = "_several"
-"""How the names of columns end that hold all terms of records which have more than one."""
+"""The suffix of columns that hold all terms of records with more than one."""
 _BETWEEN: Final = "\x00"
 LETTER: Final = (REASONS, rows.SOURCE, rows.PLACE, rows.RECORD)
-"""What there is to tell of a record that cannot be used."""
+"""The columns that describe a record that cannot be used."""
 _PART: Final = "_quadweir_key"
 _ONLY_KEY: Final = "all records"
 
@@ -50,8 +50,8 @@ class Side:
     Attributes:
         frame: its records.
         keys: the texts that are compared, one for each condition.
-        time: event times; a record without one meets nothing.
-        carried: the columns that it brings into a pair.
+        time: event times; a record without one is never joined.
+        carried: the columns that it adds to a pair.
     """
 
     frame: DataFrame
@@ -63,10 +63,10 @@ class Side:
 def join_keys(
     condition: JoinCondition, item: RefObjectMap, child: Generator, parent: Generator
 ) -> tuple[Terms, Terms]:
-    """What both sides of a condition are compared by.
+    """The columns by which both sides of a condition are compared.
 
-    In a window values are equal if their types are too, where both sources have types; plain texts
-    otherwise, as in joins without a window.
+    In a window, equal values also have equal types, if both sources have types. Otherwise plain
+    texts are compared, as in joins without a window.
     """
     mine, theirs = condition.child, condition.parent
     if item.window is not None and isinstance(mine, Reference) and isinstance(theirs, Reference):
@@ -81,24 +81,24 @@ def join_keys(
 
 
 def operands_of(item: RefObjectMap) -> tuple[list[Expression], list[Expression]]:
-    """What the conditions of a join compare: the child's side, and the parent's."""
+    """The operands of a join's conditions: the child's side and the parent's."""
     return [one.child for one in item.conditions], [one.parent for one in item.conditions]
 
 
 def call_problems(maker: Generator, operands: Iterable[Expression]) -> Iterator[Column]:
-    """Why functions among the operands of a join cannot be computed."""
+    """The reasons why functions among the operands of a join cannot be computed."""
     for operand in operands:
         if isinstance(operand, FunctionExecution):
             yield from maker.texts(operand).problems
 
 
 def time_of(
-    records: Records, window: JoinWindow, known: StreamTime, *, is_parent: bool
+    records: Records, window: JoinWindowMap, known: StreamTime, *, is_parent: bool
 ) -> tuple[Column, Column | None]:
-    """The event time of each record, and why it has none that can be used, if that may be.
+    """The event time of each record, and the reason if it has no usable one.
 
     Raises:
-        MappingError: nothing says the time of records.
+        MappingError: the records have no time.
     """
     reference = time_reference(window, is_parent=is_parent) or known.reference
     found = record_time(records, reference, known)
@@ -111,7 +111,7 @@ def time_of(
     time, problem = found
     if known.ahead_ms is None:
         return found
-    # One record from the far future would make all others late until that time has come.
+    # One record from the far future would make all later records late.
     ahead = ahead_reason(time, known.ahead_ms)
     problem = ahead if problem is None else F.coalesce(problem, ahead)
     return F.when(ahead.isNull(), time), problem
@@ -132,8 +132,8 @@ def both(child: Side, parent: Side) -> DataFrame:
         for place, key in enumerate(side.keys):
             if key.many:
                 frame = frame.withColumn(f"{_PART}{place}", F.explode_outer(f"{_PART}{place}"))
-        # No record is left out here: Spark would move the filter below the parsing, and parse again
-        # for each column that it asks for.
+        # No record is filtered here: Spark would move the filter below the parsing, and parse again
+        # for each column of the filter.
         frame = frame.withColumn(KEY, _key(len(side.keys)))
         frames.append(frame.drop(*[f"{_PART}{place}" for place in range(len(side.keys))]))
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
@@ -142,24 +142,24 @@ def both(child: Side, parent: Side) -> DataFrame:
 def _letter(frame: DataFrame) -> list[Column]:
     if REASONS not in frame.columns:
         return []
-    # As one text: on the way to Python Spark asks after every row how large the batch is by now, and
-    # a column of arrays, most of them NULL, goes through all of its rows to tell.
+    # Arrays travel as one text: on the way to Python, Spark asks after every row for the size of
+    # the batch, and a column of arrays visits all its rows to answer.
     texts = F.transform(REASONS, lambda one: F.replace(one, F.lit(_BETWEEN), F.lit(" ")))
     return [as_text(texts).alias(REASONS), *(F.col(name) for name in LETTER[1:])]
 
 
 def as_text(texts: Column) -> Column:
-    """An array of texts as one text, for the way through a join; none at all is NULL."""
+    """An array of texts as one text, for the way through a join; an empty array becomes NULL."""
     return F.nullif(F.array_join(texts, _BETWEEN), F.lit(""))
 
 
 def as_array(text: Column) -> Column:
-    """What `as_text` made one text of."""
+    """The array of texts from which `as_text` made one text."""
     return F.split(text, _BETWEEN)
 
 
 def letter_reasons() -> Column:
-    """Why a record that came through a join cannot be used, as an array; NULL if it can."""
+    """The reasons why a record from a join cannot be used, as an array; NULL if it can."""
     return as_array(F.col(REASONS))
 
 
@@ -170,9 +170,9 @@ def _arrival(frame: DataFrame) -> Column:
 
 
 def _key(count: int) -> Column:
-    """One text of several, NULL if one of them is.
+    """One text from several; NULL if one of them is NULL.
 
-    Each is preceded by its length, so that no two lists of texts give the same.
+    Each is preceded by its length, so that different lists give different texts.
     """
     if not count:
         return F.lit(_ONLY_KEY)

@@ -1,10 +1,10 @@
-"""Joins of two streams: what a mapping says of their window, and both streams as one frame.
+"""Joins of two streams: the window of a mapping's join, and the interface of the join itself.
 
-The join itself needs state, which is not the mapping's to keep: whoever runs the mapping hands in a
-function that joins (`runtime.joins.frames.host_join`). Before it, each record has become the few columns
-that its triples need; after it, a pair is a row of terms like any other.
+The join needs state, which the mapping does not keep: the caller passes in a function that joins
+(`runtime.joins.frames.host_join`). Before the join, each record has become the few columns that its
+triples need. After it, a pair is a row of terms like any other.
 
-Over sources that have an end a window means nothing: all of both is there, and all of it is joined.
+Over bounded sources a window has no meaning: all records of both are joined.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from quadweir.errors import MappingError, PlanError
 from quadweir.kernel.streamjoin.policies import DEFAULT, Policy, configured, named
 from quadweir.kernel.streamjoin.windows import Dynamic, Interval, JoinTiming, Sliding, Tumbling
 from quadweir.kernel.streamjoin.windows import JoinWindow as Window
-from quadweir.mapping.model import JoinWindow, JoinWindowKind
+from quadweir.mapping.model import JoinWindowKind, JoinWindowMap
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,13 +26,13 @@ SIDE: Final = "side"
 KEY: Final = "key"
 
 ARRIVAL_DELAY_MS: Final = 1_000
-"""The allowed delay where times are those of arrival: partitions are not read at the same moment."""
+"""The allowed delay for arrival times: partitions are not read at the same moment."""
 DELAY_MS: Final = 10_000
-"""The allowed delay where records say their times (S4)."""
+"""The allowed delay for times inside records (S4)."""
 IDLE_MS: Final = 60_000
 """After how long a stream without records stops holding the other back."""
 
-# Our properties, and what they are called in a policy.
+# Our properties, and their names in a policy.
 _POLICY: Final = {
     "size": "size_ms",
     "minSize": "min_size_ms",
@@ -57,16 +57,17 @@ class JoinInput:
         frame: the records of both, with `SIDE` (0 is the child), `KEY` (a text, or NULL for a
             record that meets nothing), `rows.EVENT_TIME` (NULL likewise), `rows.ARRIVAL`, and what
             they carry.
-        window: which records may meet.
+        window: the window in which records are joined.
         timing: how late they may be.
-        child: the columns that a child brings into a pair.
-        parent: those that a parent brings.
-        passed: the columns of what is told about single records: why they cannot be used, and then
-            what they are. A record that says why comes out with these, besides being joined; so
-            does one that comes too late, with that as the reason, if it says what it is.
+        child: the columns that a child adds to a pair.
+        parent: the columns that a parent adds to a pair.
+        passed: the columns that report single records: the reason why a record cannot be used, then
+        its description. A record with a reason comes out with these columns, and is joined too. So
+        does a late record that has a description, with its lateness as the reason.
         is_keyed: whether there are different keys; if not, all records belong to one shard.
-        name: what tells this join from others of the mapping.
-        run: what tells this run from others of the mapping, such as its checkpoint.
+        name: a name that is unique among the mapping's joins.
+        run: a name that distinguishes this run from others of the mapping, for example its
+        checkpoint.
     """
 
     frame: DataFrame
@@ -81,20 +82,20 @@ class JoinInput:
 
 
 Host: TypeAlias = Callable[[JoinInput], "DataFrame"]
-"""Joins; gives a row for each pair, with what both bring and `rows.EVENT_TIME`."""
+"""Joins; returns a row for each pair, with the columns of both sides and `rows.EVENT_TIME`."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class StreamTime:
-    """Where a stream's records have their times, and what is known of their delay.
+    """Where a stream's records have their times, and how late they may be.
 
     Attributes:
-        reference: the reference that holds the time; None if the source itself says it.
-        delay_ms: how late they may be; None if nothing says so.
-        idle_ms: after how long without any the stream counts as idle; None if nothing says so.
-        is_told: whether the source itself says a time where no reference does; files do not.
-        is_arrival: whether that time is the one of arrival, though the source knows another.
+        reference: the reference that holds the time; None if the source itself has it.
+        delay_ms: how late they may be; None if unknown.
+        idle_ms: after how long without records the stream counts as idle; None if unknown.
+        is_told: whether the source itself has a time if no reference does; files have none.
+        is_arrival: whether that time is the arrival time, although the source knows another.
         ahead_ms: how far ahead of the clock records may be where they are joined (S4); None for any time.
     """
 
@@ -106,14 +107,14 @@ class StreamTime:
     ahead_ms: int | None = None
 
 
-def window_of(window: JoinWindow) -> Window:
-    """Give the window that a mapping describes, with defaults for what it leaves out.
+def window_of(window: JoinWindowMap) -> Window:
+    """The window that a mapping describes, with defaults for missing parameters.
 
-    >>> window_of(JoinWindow(kind=JoinWindowKind.TUMBLING, parameters=(("size", "500"),)))
+    >>> window_of(JoinWindowMap(kind=JoinWindowKind.TUMBLING, parameters=(("size", "500"),)))
     Tumbling(size_ms=500)
 
     Raises:
-        MappingError: the parameters do not go together, or name a policy that there is not.
+        MappingError: the parameters contradict each other, or name an unknown policy.
     """
     try:
         match window.kind:
@@ -131,10 +132,10 @@ def window_of(window: JoinWindow) -> Window:
         ) from None
 
 
-def timing_of(window: JoinWindow, child: StreamTime, parent: StreamTime) -> JoinTiming:
-    """Give how late the records of both sides may be.
+def timing_of(window: JoinWindowMap, child: StreamTime, parent: StreamTime) -> JoinTiming:
+    """How late the records of both sides may be.
 
-    >>> timing_of(JoinWindow(kind=JoinWindowKind.TUMBLING), StreamTime(), StreamTime("t"))
+    >>> timing_of(JoinWindowMap(kind=JoinWindowKind.TUMBLING), StreamTime(), StreamTime("t"))
     JoinTiming(delay_ms=(1000, 10000), idle_ms=60000)
     """
     given = window.parameter("delay")
@@ -149,8 +150,8 @@ def timing_of(window: JoinWindow, child: StreamTime, parent: StreamTime) -> Join
     )
 
 
-def time_reference(window: JoinWindow, *, is_parent: bool) -> str | None:
-    """The reference that a window says holds the time of one side's records.
+def time_reference(window: JoinWindowMap, *, is_parent: bool) -> str | None:
+    """The reference that holds the time of one side's records, by the window.
 
     `qw:timestamp` counts for both, unless `qw:parentTimestamp` says otherwise for the parent.
     """
@@ -158,7 +159,7 @@ def time_reference(window: JoinWindow, *, is_parent: bool) -> str | None:
     return own if own is not None else window.parameter("timestamp")
 
 
-def _delay(window: JoinWindow, stream: StreamTime, *, is_parent: bool) -> int:
+def _delay(window: JoinWindowMap, stream: StreamTime, *, is_parent: bool) -> int:
     if stream.delay_ms is not None:
         return stream.delay_ms
     reference = time_reference(window, is_parent=is_parent) or stream.reference
@@ -166,7 +167,7 @@ def _delay(window: JoinWindow, stream: StreamTime, *, is_parent: bool) -> int:
 
 
 def shown_key(key: str) -> str:
-    """Spell a key for people: its values, without what tells them and their types apart.
+    """The values of a key for display, without lengths and types.
 
     >>> shown_key('2:=74:"A12')
     '7, A12'
@@ -181,12 +182,12 @@ def shown_key(key: str) -> str:
     return ", ".join(found)
 
 
-def _lengths(window: JoinWindow, **names: str) -> dict[str, int]:
+def _lengths(window: JoinWindowMap, **names: str) -> dict[str, int]:
     found = {field: window.parameter(name) for name, field in names.items()}
     return {field: int(text) for field, text in found.items() if text is not None}
 
 
-def _policy(window: JoinWindow) -> Policy:
+def _policy(window: JoinWindowMap) -> Policy:
     count, variant = window.parameter("count"), window.parameter("variant")
     if variant is not None and variant not in _VARIANTS:
         raise PlanError(

@@ -1,8 +1,8 @@
-"""Simple JSONPaths as Spark expressions: one parse for a record, whatever is asked of it.
+"""Simple JSONPaths as Spark expressions, with one parse for each record.
 
-The members that references begin with are parsed and no others. A member that is only put into
-templates becomes a string; one whose type matters becomes a variant, into which longer paths go
-on. Variants take any shape, so a record of an unexpected one loses nothing but what is not there.
+Only the first members of references are parsed. A member that is only used in templates becomes a
+string; one whose type matters becomes a variant, and longer paths continue inside it. Variants take
+any shape, so a record of an unexpected shape loses nothing.
 
 Measured on records of eight members (`quadweir bench mapping`): `from_json` with a schema costs
 half of `get_json_object` per member, and a variant costs no more than a string.
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
-from quadweir.mapping.jsonpath import Every, Member, Position, Step, simple_steps
-from quadweir.mapping.values import Form, Value
+from quadweir.mapping.jsonpath import Every, ObjectMember, Position, Step, simple_steps
+from quadweir.mapping.values import ColumnForm, Value
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -26,7 +26,7 @@ BROKEN: Final = "_quadweir_broken"
 _ITEM: Final = "_quadweir_item"
 _PARTS: Final = "_quadweir_parts"
 POSITION: Final = "_quadweir_position"
-"""Where a record stands among those of its text, if there can be several."""
+"""The number of a record within its text, if there can be several."""
 NOT_JSON: Final = "not valid JSON"
 TRAILING: Final = "trailing content after the JSON value"
 _BLANK: Final = "^\\s*\\z"
@@ -35,26 +35,26 @@ _TOO_LONG: Final = f"longer than {_MOST_BYTES} bytes, more than Spark parses as 
 
 
 def spells(steps: Sequence[Step]) -> bool:
-    """Tell whether Spark's own path language can name every member."""
+    """Whether Spark's own path language can name every member."""
     return not any(
-        isinstance(step, Member) and "'" in step.name and '"' in step.name for step in steps
+        isinstance(step, ObjectMember) and "'" in step.name and '"' in step.name for step in steps
     )
 
 
 def is_blank(text: Column) -> Column:
-    """Tell whether a text holds nothing; most texts show by their first byte that they do."""
+    """Whether a text is blank; for most texts the first byte is enough."""
     return F.when(text.startswith("{"), False).otherwise(text.rlike(_BLANK))
 
 
 def flat_schema(references: Mapping[str, bool]) -> StructType | None:
-    """The members of flat objects as fields; None if some reference asks for anything else."""
+    """The members of flat objects as fields; None if some reference needs more."""
     paths = [simple_steps(reference) or () for reference in references]
-    if not paths or any(len(path) != 1 or not isinstance(path[0], Member) for path in paths):
+    if not paths or any(len(path) != 1 or not isinstance(path[0], ObjectMember) for path in paths):
         return None
     fields: dict[str, bool] = {}
     for path, is_typed in zip(paths, references.values(), strict=True):
         head = path[0]
-        assert isinstance(head, Member)
+        assert isinstance(head, ObjectMember)
         fields[head.name] = fields.get(head.name, False) or is_typed
     if len({name.lower() for name in fields}) < len(fields):
         return None
@@ -64,7 +64,7 @@ def flat_schema(references: Mapping[str, bool]) -> StructType | None:
 def read_flat(
     frame: DataFrame, references: Mapping[str, bool], nulls: tuple[str, ...], is_clean: bool
 ) -> tuple[dict[str, Value], Column, Column]:
-    """Take the values out of rows that Spark's own reader made of flat objects.
+    """The values in rows that Spark's own reader made from flat objects.
 
     Returns:
         The value of each reference; the text of a record as far as it is known; the reason why it
@@ -74,15 +74,15 @@ def read_flat(
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     for reference in references:
         (head,) = simple_steps(reference) or ()
-        assert isinstance(head, Member)
-        form = Form.VARIANT if isinstance(kinds[head.name], VariantType) else Form.TEXT
+        assert isinstance(head, ObjectMember)
+        form = ColumnForm.VARIANT if isinstance(kinds[head.name], VariantType) else ColumnForm.TEXT
         values[reference] = Value(
             _quoted(head.name), form, nulls, is_clean=is_clean, is_scalar=True
         )
     broken = F.col(BROKEN)
     members = F.to_json(F.struct(*[_quoted(name) for name in kinds if name != BROKEN]))
-    # Spark refuses to read a file for its broken records alone, which a count of the good ones may
-    # come down to: so the members have a part in the reason, if only in name.
+    # Spark refuses to read a file only for its broken records, and a count of the good ones may
+    # become just that. So the reason refers to the members.
     text = F.coalesce(broken, members)
     reason = F.when(broken.isNotNull(), F.when(F.try_parse_json(text).isNull(), _fault(broken)))
     return values, text, reason
@@ -114,11 +114,11 @@ def read_json(
     """
     steps = simple_steps(iterator or "$") or ()
     paths = {reference: simple_steps(reference) or () for reference in references}
-    heads = {path[0].name for path in paths.values() if path and isinstance(path[0], Member)}
+    heads = {path[0].name for path in paths.values() if path and isinstance(path[0], ObjectMember)}
     # Spark compares the names of fields without case, so two that differ only in it cannot both
     # be fields.
     by_fields = len({name.lower() for name in heads}) == len(heads) and all(
-        path and isinstance(path[0], Member) for path in paths.values()
+        path and isinstance(path[0], ObjectMember) for path in paths.values()
     )
     raw = F.col(text)
     if not steps and by_fields:
@@ -127,9 +127,9 @@ def read_json(
     if steps:
         frame = frame.withColumn(_PARTS, parsed)
         broken = _reason(F.col(_PARTS), raw)
-        items = _follow(F.col(_PARTS), Form.VARIANT, steps)
-        many = items[0] if items[1] is Form.VARIANTS else F.array(items[0])
-        # An unusable text keeps its row, so that it can be told.
+        items = _follow(F.col(_PARTS), ColumnForm.VARIANT, steps)
+        many = items[0] if items[1] is ColumnForm.VARIANTS else F.array(items[0])
+        # An unusable text keeps its row, so that it can be reported.
         frame = frame.select("*", F.posexplode_outer(many).alias(POSITION, _ITEM))
         reason = broken
     else:
@@ -137,7 +137,7 @@ def read_json(
         reason = _reason(F.col(_ITEM), raw)
     values = {}
     for reference, path in paths.items():
-        column, form = _follow(F.col(_ITEM), Form.VARIANT, path)
+        column, form = _follow(F.col(_ITEM), ColumnForm.VARIANT, path)
         values[reference] = Value(column, form, nulls)
     return frame, values, reason
 
@@ -152,7 +152,7 @@ def _by_fields(
     variants: dict[str, bool] = {}
     for reference, path in paths.items():
         head = path[0]
-        assert isinstance(head, Member)
+        assert isinstance(head, ObjectMember)
         variants[head.name] = (
             variants.get(head.name, False) or references[reference] or len(path) > 1
         )
@@ -167,10 +167,10 @@ def _by_fields(
     values = {}
     for reference, path in paths.items():
         head = path[0]
-        assert isinstance(head, Member)
+        assert isinstance(head, ObjectMember)
         column = parts.getField(head.name)
         if variants[head.name]:
-            column, form = _follow(column, Form.VARIANT, path[1:])
+            column, form = _follow(column, ColumnForm.VARIANT, path[1:])
             values[reference] = Value(column, form, nulls)
         else:
             # Only the text of an array or object can begin so, or a string that happens to.
@@ -187,7 +187,7 @@ def _by_fields(
                 column.startswith("["),
                 F.try_variant_get(F.try_parse_json(raw), _spell([head]), "array<variant>"),
             )
-            values[reference] = Value(plain, Form.TEXT, nulls, nested, elements=elements)
+            values[reference] = Value(plain, ColumnForm.TEXT, nulls, nested, elements=elements)
     reason = F.when(
         parts.getField(BROKEN).isNotNull(), F.when(F.try_parse_json(raw).isNull(), _fault(raw))
     ).when(
@@ -212,7 +212,7 @@ def _reason(parsed: Column, raw: Column) -> Column:
 
 
 def _trailing(raw: Column) -> Column:
-    """Tell whether a text that Spark could parse goes on after its first value.
+    """Whether a text that Spark could parse continues after its first value.
 
     Spark reads one value and leaves the rest unread. In brackets, a second value is a second
     element or an error. Where the first brace is the last byte, there is no second value: bytes,
@@ -228,8 +228,8 @@ def _fault(raw: Column) -> Column:
     return F.when(F.octet_length(raw) > _MOST_BYTES, F.lit(_TOO_LONG)).otherwise(F.lit(NOT_JSON))
 
 
-def _follow(column: Column, form: Form, steps: Sequence[Step]) -> tuple[Column, Form]:
-    """Go on from a variant, or an array of variants, by some steps."""
+def _follow(column: Column, form: ColumnForm, steps: Sequence[Step]) -> tuple[Column, ColumnForm]:
+    """Follow steps from a variant, or from an array of variants."""
     run: list[Step] = []
     for step in steps:
         if not isinstance(step, Every):
@@ -240,19 +240,19 @@ def _follow(column: Column, form: Form, steps: Sequence[Step]) -> tuple[Column, 
     if not run:
         return column, form
     path = _spell(run)
-    if form is Form.VARIANTS:
+    if form is ColumnForm.VARIANTS:
         return F.transform(column, lambda one: F.try_variant_get(one, path, "variant")), form
     return F.try_variant_get(column, path, "variant"), form
 
 
-def _children(column: Column, form: Form, run: Sequence[Step]) -> tuple[Column, Form]:
+def _children(column: Column, form: ColumnForm, run: Sequence[Step]) -> tuple[Column, ColumnForm]:
     path = _spell(run)
-    if form is Form.VARIANTS:
+    if form is ColumnForm.VARIANTS:
         return (
             F.flatten(F.array_compact(F.transform(column, lambda one: _every(one, path)))),
-            Form.VARIANTS,
+            ColumnForm.VARIANTS,
         )
-    return _every(column, path), Form.VARIANTS
+    return _every(column, path), ColumnForm.VARIANTS
 
 
 def _every(column: Column, path: str) -> Column:
@@ -266,7 +266,7 @@ def _spell(steps: Sequence[Step]) -> str:
     path = "$"
     for step in steps:
         match step:
-            case Member(name=name):
+            case ObjectMember(name=name):
                 path += f'["{name}"]' if "'" in name else f"['{name}']"
             case Position(index=index):
                 path += f"[{index}]"

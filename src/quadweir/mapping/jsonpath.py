@@ -1,6 +1,6 @@
-"""Paths into JSON: the simple ones as steps that Spark can take, the others told apart.
+"""Paths into JSON: simple ones as steps for Spark, and a test for the others.
 
-Simple is what selects by name, position and wildcard only. Filters, slices, negative positions,
+A simple path selects by name, position and wildcard only. Filters, slices, negative positions,
 unions and descent (`..`) are evaluated in Python by `python-jsonpath`.
 
 Two spellings that RFC 9535 does not have are common in mappings and are read as other engines read
@@ -34,13 +34,13 @@ _BRACKET: Final = re.compile(
 # Some engines take ^ for "the parent of"; quoted, it is a character like any other.
 _UPWARD: Final = re.compile(r"""^(?:[^'"^]|'[^']*'|"[^"]*")*\^""")
 _NAME: Final = re.compile(r"[^.\[]+")
-# What may stand in a dotted name besides the characters of a plain one.
+# Characters allowed in a dotted name, in addition to those of a plain one.
 _LOOSE: Final = re.compile(r"[^.\[\]'\"()*?@:\\$^]*[\s,][^.\[\]'\"()*?@:\\$^]*")
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Member:
+class ObjectMember:
     """The member of an object with this name."""
 
     name: str
@@ -60,12 +60,12 @@ class Every:
     """All elements of an array or all members of an object."""
 
 
-Step: TypeAlias = Member | Position | Every
+Step: TypeAlias = ObjectMember | Position | Every
 
 
 @lru_cache(maxsize=4096)
 def normal_path(path: str) -> str:
-    """Put in the root that references may leave out, and brackets around names that need them.
+    """Add the root that references may leave out, and brackets around names that need them.
 
     >>> normal_path("name"), normal_path("$.name"), normal_path("['a b']")
     ('$.name', '$.name', "$['a b']")
@@ -84,7 +84,7 @@ def normal_path(path: str) -> str:
         position += dots
         if path.startswith("[", position):
             match = _BRACKET.match(path, position)
-            # One dot before a bracket says nothing; two descend.
+            # One dot before a bracket has no meaning; two dots descend.
             pieces.append("." * (dots if dots > 1 else 0))
         else:
             match = _NAME.match(path, position)
@@ -103,10 +103,10 @@ def normal_path(path: str) -> str:
 
 @lru_cache(maxsize=4096)
 def simple_steps(path: str) -> tuple[Step, ...] | None:
-    """Read a path that selects by name, position and wildcard only; None if it does more.
+    """The steps of a simple path; None if the path is not simple.
 
     >>> simple_steps("$.a[0]['b c'][*]")
-    (Member(name='a'), Position(index=0), Member(name='b c'), Every())
+    (ObjectMember(name='a'), Position(index=0), ObjectMember(name='b c'), Every())
     >>> simple_steps("$..a") is None
     True
     """
@@ -124,12 +124,12 @@ def simple_steps(path: str) -> tuple[Step, ...] | None:
             steps.append(Position(int(match["index"])))
         else:
             names = (match["name"], match["single"], match["double"])
-            steps.append(Member(next(name for name in names if name is not None)))
+            steps.append(ObjectMember(next(name for name in names if name is not None)))
     return tuple(steps)
 
 
 def why_not_simple(path: str) -> str:
-    """Say what in a path Spark cannot evaluate.
+    """The part of a path that Spark cannot evaluate, in words.
 
     >>> why_not_simple("$..a")
     'descends with ..'
@@ -146,7 +146,7 @@ def why_not_simple(path: str) -> str:
 
 
 def check_path(path: str, what: str) -> None:
-    """Raise a MappingError unless the path is one that some evaluator takes."""
+    """Raise a MappingError unless some evaluator accepts the path."""
     if _UPWARD.search(path):
         raise MappingError(
             f"{what} goes up to a parent with ^, which JSONPath cannot: {path}",
@@ -188,7 +188,7 @@ def select(document: Any, path: str) -> list[Any]:
     found = [document]
     for step in steps:
         match step:
-            case Member(name=name):
+            case ObjectMember(name=name):
                 found = [one[name] for one in found if isinstance(one, dict) and name in one]
             case Position(index=index):
                 found = [one[index] for one in found if isinstance(one, list) and index < len(one)]

@@ -1,8 +1,7 @@
 """JSONPath by `python-jsonpath`, with regular expressions in linear time and limited work.
 
-The library matches with Python's `re`, which backtracks, and each `..` in a path goes through the
-document again from every node that was found. Here RE2 matches, and the nodes that a path looks at
-are counted.
+The library matches with Python's `re`, which backtracks, and each `..` in a path visits the
+document again from every node found so far. Here RE2 matches, and the visited nodes are counted.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from quadweir.errors import LimitError
 from quadweir.mapping.functions.patterns import compiled
 
 MOST_NODES: Final = 1_000_000
-"""How many nodes a path may look at in any document."""
+"""The most nodes that a path may visit in any document."""
 FOR_EACH: Final = 20
-"""How often a path may look at each node of a document that is larger."""
+"""How often a path may visit each node of a larger document."""
 
 
 @final
@@ -63,7 +62,7 @@ class _DescentSegment(JSONPathRecursiveDescentSegment):
 
 
 class _Matching(FilterFunction):
-    """`match` or `search`; false where the pattern is none, as RFC 9535 has it."""
+    """`match` or `search`; false for an invalid pattern, as RFC 9535 requires."""
 
     arg_types: ClassVar = [ExpressionType.VALUE, ExpressionType.VALUE]
     return_type = ExpressionType.LOGICAL
@@ -114,7 +113,7 @@ def compile_limited(path: str) -> Any:
 
 
 def _limit(path: Any) -> None:
-    """Have the segments of a path, and of the paths in its filters, count what they look at."""
+    """Make the segments of a path, and of the paths in its filters, count the nodes they visit."""
     segments = []
     for segment in path.segments:
         for selector in segment.selectors:
@@ -148,7 +147,7 @@ def find_all(prepared: Any, document: Any, path: str) -> list[Any]:
     except _TooMuchError:
         raise LimitError(
             f"the JSONPath {path[:200]} looks at more than {most:,} nodes of a document",
-            detail="Each .. goes through all that is below each node found before it.",
+            detail="Each .. visits everything below each node found before it.",
             hint="Name the members that lead there instead.",
         ) from None
 

@@ -1,4 +1,4 @@
-"""Language tags: which texts are some, and which of these nobody has registered.
+"""Language tags: which texts are well-formed tags, and which of these are registered.
 
 Spec: https://www.rfc-editor.org/rfc/rfc5646
 """
@@ -18,7 +18,7 @@ _BARE_TAG: Final = re.compile(r"[xXiI]")
 
 
 def is_language_tag(text: str) -> bool:
-    """Tell whether a text is a well-formed language tag (registered or not).
+    """Whether a text is a well-formed language tag (registered or not).
 
     >>> is_language_tag("nl-BE"), is_language_tag("a-english")
     (True, False)
@@ -27,7 +27,7 @@ def is_language_tag(text: str) -> bool:
 
 
 def unregistered_tag(text: str, triples_map: str | None, span: Span | None) -> Iterator[Finding]:
-    """Remark on a well-formed language tag with a part that the registry does not have.
+    """A remark on a well-formed language tag with an unregistered part.
 
     >>> [finding.message for finding in unregistered_tag("english", None, None)]
     ["the language tag 'english' is not registered"]

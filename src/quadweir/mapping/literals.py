@@ -1,9 +1,8 @@
 """Literals from plain text, as Spark column expressions that stay small.
 
-A plan holds one of these for each literal that a mapping makes, so the thorough way, for texts
-that need escapes, must not be a large tree: Spark would spend more time on reading the plan of a
-small file than on the file. It is borrowed from Spark's own JSON writer, whose escapes are those of
-canonical N-Triples.
+A plan holds one of these expressions for each literal of a mapping. So the expression for texts
+that need escapes must be small: otherwise Spark would spend more time on the plan of a small file
+than on the file. It uses Spark's own JSON writer, whose escapes are those of canonical N-Triples.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ def literal(
 
 
 def after(datatype: str | None, language: str | None) -> str:
-    """What follows the text of a literal.
+    """The suffix of a literal: its datatype or language.
 
     >>> after(None, "NL")
     '"@nl'

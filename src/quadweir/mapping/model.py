@@ -1,7 +1,7 @@
-"""RML as dataclasses: what both vocabularies and YARRRML are read into, and all that runs see.
+"""RML as dataclasses, the common model of both vocabularies and YARRRML.
 
-Every node checks itself when it is made, so a mapping that exists can be compiled. Places in the
-mapping text ride along in `span` fields, which take no part in equality.
+Every node checks itself when it is made, so a mapping that exists can be compiled. The `span`
+fields hold places in the mapping text; equality ignores them.
 
 Spec: https://kg-construct.github.io/rml-core/spec/docs/
 """
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 DEFAULT_GRAPH: Final = IRI("http://w3id.org/rml/defaultGraph")
-"""The graph name that stands for the default graph, whichever vocabulary spelt it."""
+"""The graph name of the default graph, in all vocabularies."""
 
 
 class TermType(StrEnum):
-    """What kind of term a term map makes.
+    """The kind of term that a term map makes.
 
-    The unsafe kinds put values into a template as they are; the safe ones percent-encode them.
+    The unsafe kinds put values into a template unchanged; the safe ones percent-encode them.
     URI kinds are IRIs whose non-ASCII characters are percent-encoded as well.
     """
 
@@ -51,13 +51,13 @@ class TermType(StrEnum):
 
     @property
     def is_iri(self) -> bool:
-        """Tell whether the term is an IRI of some kind."""
+        """Whether the term is an IRI of some kind."""
         return self not in (TermType.BLANK_NODE, TermType.LITERAL)
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Constant:
+class ConstantTerm:
     """Always the same term."""
 
     term: Term
@@ -95,7 +95,7 @@ class Template:
 
     @property
     def references(self) -> tuple[str, ...]:
-        """The references in the order they stand, repeated ones included."""
+        """The references in order, with repetitions."""
         return tuple(part.reference for part in self.parts if isinstance(part, ReferencePart))
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class Template:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PerRecord:
-    """Nothing but a blank node of its own for each record (a term map with only a term type)."""
+    """A new blank node for each record (a term map with only a term type)."""
 
 
 @final
@@ -120,7 +120,7 @@ class FunctionInput:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionExecution:
-    """A function applied to values from the record, of which `returns` picks an output.
+    """A function applied to values from the record; `returns` selects an output.
 
     `returns=None` takes the first output. Old-vocabulary function values (`fnml:functionValue`)
     are read into this form too.
@@ -134,7 +134,7 @@ class FunctionExecution:
     span: Span | None = field(default=None, compare=False)
 
 
-Expression: TypeAlias = Constant | Reference | Template | FunctionExecution | PerRecord
+Expression: TypeAlias = ConstantTerm | Reference | Template | FunctionExecution | PerRecord
 
 
 @final
@@ -175,7 +175,7 @@ class TermMap:
                 hint="Give it one of them; only a blank node can do without.",
                 span=self.span,
             )
-        if isinstance(self.expression, Constant):
+        if isinstance(self.expression, ConstantTerm):
             self._check_constant(self.expression.term)
 
     def _check_constant(self, term: Term) -> None:
@@ -198,12 +198,12 @@ class TermMap:
 
     @property
     def is_default_graph(self) -> bool:
-        """Tell whether this graph map names the default graph."""
-        return self.expression == Constant(term=DEFAULT_GRAPH)
+        """Whether this graph map names the default graph."""
+        return self.expression == ConstantTerm(term=DEFAULT_GRAPH)
 
 
 def constant(term: Term, *, span: Span | None = None) -> TermMap:
-    """Make the term map that always yields `term`.
+    """The term map that always yields `term`.
 
     >>> constant(IRI("urn:a")).term_type
     <TermType.IRI: 'IRI'>
@@ -215,7 +215,7 @@ def constant(term: Term, *, span: Span | None = None) -> TermMap:
             kind = TermType.BLANK_NODE
         case Literal():
             kind = TermType.LITERAL
-    return TermMap(expression=Constant(term=term), term_type=kind, span=span)
+    return TermMap(expression=ConstantTerm(term=term), term_type=kind, span=span)
 
 
 @final
@@ -233,7 +233,7 @@ class JoinCondition:
 
 
 class JoinWindowKind(StrEnum):
-    """How two streams are cut into pieces that are joined; see `docs/reference/rml.md`."""
+    """The kinds of windows for stream joins; see `docs/reference/rml.md`."""
 
     TUMBLING = "tumbling"
     SLIDING = "sliding"
@@ -245,11 +245,12 @@ class JoinWindowKind(StrEnum):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JoinWindow:
-    """A window for a join of two streams; what `parameters` leaves out takes the kind's default.
+class JoinWindowMap:
+    """A window for a join of two streams; parameters that are not in `parameters` have the kind's
+    default.
 
-    `parameters` holds what is set in our own namespace, sorted by name, as lexical forms with
-    durations in milliseconds; `mapping.joins` knows their meaning.
+    `parameters` holds the properties in our own namespace, sorted by name, as lexical forms with
+    durations in milliseconds; `mapping.joins` interprets them.
     """
 
     kind: JoinWindowKind
@@ -268,13 +269,13 @@ class JoinWindow:
 class RefObjectMap:
     """Objects that are the subjects of another triples map.
 
-    Without conditions they come from the same record (or, over another source, from every one).
+    Without conditions they come from the same record (or, over another source, from every record).
     """
 
     parent: str
     """The name of the parent `TriplesMap`."""
     conditions: tuple[JoinCondition, ...] = ()
-    window: JoinWindow | None = None
+    window: JoinWindowMap | None = None
     condition: FunctionExecution | None = None
     targets: tuple[LogicalTarget, ...] = ()
     span: Span | None = field(default=None, compare=False)
@@ -340,7 +341,9 @@ class PredicateObjectMap:
 
 def _refuse_string(term: TermMap, what: str, span: Span | None) -> None:
     """Refuse a constant that is an IRI in quotes."""
-    if not isinstance(term.expression, Constant) or not isinstance(term.expression.term, Literal):
+    if not isinstance(term.expression, ConstantTerm) or not isinstance(
+        term.expression.term, Literal
+    ):
         return
     text = term.expression.term.lexical
     written = f"<{text}>" if "//" in text or text.startswith("urn:") else text
@@ -379,7 +382,7 @@ class TriplesMap:
     span: Span | None = field(default=None, compare=False)
 
     def term_maps(self) -> Iterator[TermMap]:
-        """Give every term map in it, language, datatype and function inputs included."""
+        """Every term map in it, including language, datatype and function inputs."""
         yield from walk_term(self.subject.term)
         for graph in self.subject.graphs:
             yield from walk_term(graph)
@@ -393,14 +396,14 @@ class TriplesMap:
                     yield from walk_expression(item.condition)
 
     def ref_object_maps(self) -> Iterator[RefObjectMap]:
-        """Give its referencing object maps."""
+        """Its referencing object maps."""
         for pair in self.predicate_objects:
             for item in pair.objects:
                 if isinstance(item, RefObjectMap):
                     yield item
 
     def references(self) -> frozenset[str]:
-        """Give every reference that it reads from its own source, join children included."""
+        """Every reference that it reads from its own source, including join children."""
         found = {r for term in self.term_maps() for r in expression_references(term.expression)}
         for item in self.ref_object_maps():
             for condition in item.conditions:
@@ -409,7 +412,7 @@ class TriplesMap:
 
 
 def walk_term(term: TermMap) -> Iterator[TermMap]:
-    """Give a term map and those inside it."""
+    """A term map and those inside it."""
     yield term
     yield from walk_expression(term.expression)
     if term.language is not None:
@@ -421,14 +424,14 @@ def walk_term(term: TermMap) -> Iterator[TermMap]:
 
 
 def walk_expression(expression: Expression) -> Iterator[TermMap]:
-    """Give the term maps that an expression holds: the inputs of its functions."""
+    """The term maps in an expression: the inputs of its functions."""
     if isinstance(expression, FunctionExecution):
         for item in expression.inputs:
             yield from walk_term(item.value)
 
 
 def expression_references(expression: Expression) -> frozenset[str]:
-    """Give the references that an expression reads, those of nested functions included.
+    """The references that an expression reads, including those of nested functions.
 
     >>> sorted(expression_references(Template.parse("{a}-{b}")))
     ['a', 'b']
@@ -446,7 +449,7 @@ def expression_references(expression: Expression) -> frozenset[str]:
                 if not isinstance(term.expression, FunctionExecution)
                 for r in expression_references(term.expression)
             )
-        case Constant() | PerRecord():
+        case ConstantTerm() | PerRecord():
             return frozenset()
 
 
@@ -457,11 +460,11 @@ class Mapping:
 
     triples_maps: tuple[TriplesMap, ...]
     base_iri: str | None = None
-    """What relative IRIs are resolved against, unless the run or a triples map says otherwise."""
+    """The base of relative IRIs, unless the run or a triples map has its own."""
     path: Path | None = field(default=None, compare=False)
     """The file it was read from; its folder is the root of relative paths."""
     findings: tuple[Finding, ...] = field(default=(), compare=False)
-    """What reading it brought up, for `check.lint`."""
+    """The findings from reading it, for `check.lint`."""
 
     def __post_init__(self) -> None:
         names: set[str] = set()
@@ -496,7 +499,7 @@ class Mapping:
         return mapping if rules is None else mapping.with_rules(ValueRules(rules))
 
     def with_rules(self, rules: ValueRules) -> Mapping:
-        """Give the same mapping with other rules for the values of all of its sources."""
+        """The same mapping with other rules for the values of all its sources."""
         return replace(
             self,
             triples_maps=tuple(
@@ -527,7 +530,7 @@ class Mapping:
         raise MappingError(f"the mapping has no triples map named {name}")
 
     def targets(self) -> tuple[LogicalTarget, ...]:
-        """Give every logical target once, in the order of first use."""
+        """Every logical target once, in the order of first use."""
         found: dict[LogicalTarget, None] = {}
         for triples_map in self.triples_maps:
             for term in triples_map.term_maps():
@@ -539,12 +542,12 @@ class Mapping:
 
 __all__ = [
     "DEFAULT_GRAPH",
-    "Constant",
+    "ConstantTerm",
     "Expression",
     "FunctionExecution",
     "FunctionInput",
     "JoinCondition",
-    "JoinWindow",
+    "JoinWindowMap",
     "JoinWindowKind",
     "Mapping",
     "ObjectMap",

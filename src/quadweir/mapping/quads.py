@@ -1,4 +1,4 @@
-"""Terms of a record put together to quads: one generator for all of them.
+"""Builds quads from the terms of a record, with one generator for all of them.
 
 Spec: https://kg-construct.github.io/rml-core/spec/docs/#generated-rdf-dataset
 """
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 Parts: TypeAlias = tuple[Terms, Terms, Terms, Terms | None]
 Piece: TypeAlias = "str | Column"
-"""A fixed text or a column, of which a line is put together."""
+"""A piece of a line: a fixed text or a column."""
 TARGET: Final = "target"
 """The column that numbers a quad's logical target; NULL for the run's own output."""
 _END: Final = "_quadweir_end"
 _OFTEN: Final = 3
-"""How many lines must end alike for their end to be put together apart."""
+"""How many lines must have a common end for it to be built separately."""
 
 
 @final
@@ -48,7 +48,7 @@ class Entry:
 
     @property
     def terms(self) -> tuple[Terms, ...]:
-        """The terms that there are."""
+        """The terms, without a missing graph."""
         return tuple(part for part in self.parts if part is not None)
 
 
@@ -67,7 +67,7 @@ def explode(
 
 
 def _is_one(entries: Sequence[Entry], with_target: bool) -> bool:
-    """Tell whether every row of terms makes one quad at most, so that nothing need be exploded."""
+    """Whether every row of terms makes at most one quad, so that no explode is needed."""
     return (
         not with_target
         and len(entries) == 1
@@ -80,7 +80,7 @@ def explode_lines(
 ) -> DataFrame:
     """Turn a row of terms into a row for each of its quads, spelt as a line of N-Quads.
 
-    A line is put together once. Rows of four terms would be copied apart and together again.
+    A line is built once. Rows of four terms would be split and joined again.
     """
     if with_target:
         found = _array(entries, with_target, _targeted_line)
@@ -111,7 +111,8 @@ def join_lines(
     columns = {id(one): one for line in lines for one in line if not isinstance(one, str)}
     conditions = [one.isNotNull() for one in columns.values()]
     text = _concat([piece for line in lines for piece in ("\n", *line)][1:])
-    # A record with several terms in a place has no single one there: its lines come in addition.
+    # A record with several terms in a place has no single term there; its lines are added
+    # separately.
     more = [one for one in map(_several_lines, entries) if one is not None]
     if is_usable is not None:
         conditions.append(is_usable)
@@ -134,7 +135,7 @@ def _several_lines(entry: Entry) -> Column | None:
     if is_several is None:
         return None
     subject, predicate, obj, graph = entry.parts
-    # The columns of terms that have pieces are not there; their pieces are.
+    # Terms with pieces have no column of their own, only columns for the pieces.
     parts = _of_pieces(subject), _of_pieces(predicate), _of_pieces(obj)
     graph = _of_pieces(graph) if graph is not None else None
     lines = F.array_join(F.array_compact(_product((*parts, graph), None, _line)), "\n")
@@ -146,16 +147,16 @@ def _of_pieces(terms: Terms) -> Terms:
 
 
 def made_once(column: Column) -> Column:
-    """Keep filters on a column above what makes it.
+    """Keep filters on a column above the expression that computes it.
 
-    Spark would move them below, even those that it adds itself, and make the column twice. The
-    condition is never true, but not in the optimizer's eyes.
+    Spark would move filters below it, even its own, and compute the column twice. The condition is
+    never true, but the optimizer does not know that.
     """
     return F.when(F.spark_partition_id() < 0, F.lit(None)).otherwise(column)
 
 
 def _pieces(entry: Entry) -> tuple[list[Piece], list[Piece]]:
-    """What the line of a quad is put together of: its subject, and the rest."""
+    """The pieces of a quad's line: its subject, and the rest."""
     rest: list[Piece] = []
     for part in entry.terms[1:]:
         rest += [" ", *part.pieces]
@@ -165,10 +166,10 @@ def _pieces(entry: Entry) -> tuple[list[Piece], list[Piece]]:
 def _share_ends(
     lines: Sequence[tuple[list[Piece], list[Piece]]],
 ) -> tuple[list[list[Piece]], dict[str, Column]]:
-    """Put together once what several lines end with; give the shorter lines, and those ends.
+    """Build the common ends of lines once; return the shorter lines, and those ends.
 
-    Triples maps over one source often differ in no more than how their subjects begin, and of a
-    long text that is put together, every piece costs about as much as a hundred of its bytes.
+    Triples maps over one source often differ only in the start of their subjects. In a long
+    concatenation, every piece costs about as much as a hundred bytes.
     """
     found: Counter[tuple[object, ...]] = Counter()
     for subject, rest in lines:
@@ -188,7 +189,7 @@ def _share_ends(
 
 
 def _cuts(subject: list[Piece], rest: list[Piece]) -> Iterator[tuple[list[Piece], list[Piece]]]:
-    """The two ways to cut a line: before its first column, and after its subject."""
+    """The two ways to split a line: before its first column, and after its subject."""
     line = _merged([*subject, *rest])
     first = 0 if line and not isinstance(line[0], str) else 1
     yield line[:first], line[first:]
@@ -204,7 +205,7 @@ def _concat(pieces: Sequence[Piece]) -> Column:
 
 
 def _merged(pieces: Sequence[Piece]) -> list[Piece]:
-    """Make one of fixed texts in a row."""
+    """Merge adjacent fixed texts."""
     merged: list[Piece] = []
     for piece in pieces:
         if isinstance(piece, str) and merged and isinstance(merged[-1], str):
@@ -215,7 +216,7 @@ def _merged(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def is_whole(quad: Column | None = None) -> Column:
-    """Tell a quad from an entry that lacks a term; without an argument, of rows."""
+    """Whether an entry is a quad and lacks no term; without an argument, for rows."""
     needed = rows.TERMS[:3]
     terms = [F.col(name) if quad is None else quad[name] for name in needed]
     return reduce(and_, [one.isNotNull() for one in terms])
@@ -237,7 +238,7 @@ def quad_array(
 def _array(
     entries: Sequence[Entry], with_target: bool, build: Callable[[Parts, int | None], Column]
 ) -> Column:
-    """What `build` makes of each combination of an entry's terms, as one array."""
+    """The results of `build` for each combination of an entry's terms, as one array."""
     single: list[Column] = []
     several: list[Column] = []
     for entry in entries:
@@ -287,7 +288,8 @@ def _quad(parts: Parts, target: int | None, with_target: bool, tagged: bool) -> 
 def _terms(parts: Parts) -> list[Column]:
     """The four columns of a quad."""
     subject, graph = parts[0].column, parts[3]
-    # A quad whose graph is missing is none; its subject says so, since a NULL graph is a graph.
+    # If the graph's term is missing, the quad is dropped: its subject becomes NULL, because a NULL
+    # graph means the default graph.
     fields = [
         (subject if graph is None else F.when(graph.column.isNotNull(), subject)),
         parts[1].column,
@@ -300,7 +302,9 @@ def _terms(parts: Parts) -> list[Column]:
 def _product(
     parts: Parts, target: int | None, build: Callable[[Parts, int | None], Column]
 ) -> Column:
-    """What `build` makes of every combination of several terms, as an array that is never NULL."""
+    """The results of `build` for every combination of several terms, as an array that is never
+    NULL.
+    """
     subject, predicate, obj, graph = parts
     graph = graph.as_many() if graph is not None else None
     parts = (subject.as_many(), predicate.as_many(), obj.as_many(), graph)
@@ -323,8 +327,10 @@ def _product(
     return level(0, list(parts))
 
 
-def told(reason: str, problems: Sequence[str]) -> Column:
-    """Why a record cannot be used (a column), or not wholly (several), as an array."""
+def all_reasons(reason: str, problems: Sequence[str]) -> Column:
+    """The reasons why a record cannot be used (a column), or not completely (several), as an
+    array.
+    """
     return F.when(F.col(reason).isNotNull(), F.array(F.col(reason))).otherwise(
         F.array_distinct(F.array_compact(F.array(*problems).cast("array<string>")))
     )
@@ -342,13 +348,13 @@ def flatten(
     """Turn rows of terms into rows of quads and dead letters, in one pass.
 
     Args:
-        frame: the terms, and of records that cannot be used their places and texts.
-        reasons: an array of why they cannot.
+        frame: the terms, and the places and texts of records that cannot be used.
+        reasons: the array of reasons.
         usable: whether a row has quads at all.
         entries: the quads.
         with_target: whether they have targets.
-        source: what the source of a dead letter is called.
-        element: the columns that say of which element quads are; without a time there are none.
+        source: the name of the source in dead letters.
+        element: the columns that identify a quad's element; a row without a time makes no quads.
     """
     if element:
         usable = usable & F.col(rows.EVENT_TIME).isNotNull()
@@ -385,7 +391,7 @@ def flatten_elements(
             F.filter(quads, is_whole),
             lambda one: F.concat_ws(" ", time, *[one[name] for name in rows.TERMS], F.lit(".")),
         )
-        # No time, no line: `concat_ws` leaves out what is NULL.
+        # Without a time there is no line: `concat_ws` leaves out NULLs.
         text = F.when(usable & time.isNotNull(), F.array_join(F.array_distinct(lines), "\n"))
     nothing = F.lit(None).cast("string")
     element = F.struct(F.nullif(text, F.lit("")).alias(rows.LINE), nothing.alias(rows.REASON))

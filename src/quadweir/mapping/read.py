@@ -15,7 +15,7 @@ from quadweir.mapping.graph import MappingGraph, Node, Statement, Value, read_te
 from quadweir.mapping.model import (
     Expression,
     JoinCondition,
-    JoinWindow,
+    JoinWindowMap,
     Mapping,
     ObjectMap,
     PredicateObjectMap,
@@ -94,7 +94,7 @@ class _Reader:
     def _find_triples_maps(self) -> list[Node]:
         graph = self._graph
         subjects = list(graph.subjects())
-        # A function value of the older vocabulary looks like a triples map, but is none.
+        # A function value of the older vocabulary looks like a triples map, but is not one.
         functions: set[Value] = {
             s.value
             for node in subjects
@@ -251,7 +251,7 @@ class _Reader:
         self,
         statement: Statement,
         source: LogicalSource,
-        window: JoinWindow | None,
+        window: JoinWindowMap | None,
         other: Node,
     ) -> list[JoinCondition]:
         node = statement.value
@@ -291,7 +291,7 @@ class _Reader:
         return self._terms.expression(found, "join operand")
 
     def _remark_on_the_rest(self) -> None:
-        """Remark on nodes with mapping properties that no triples map leads to."""
+        """Add remarks on nodes with mapping properties that no triples map uses."""
         for node in self._graph.subjects():
             if node in self._terms.visited:
                 continue

@@ -7,7 +7,7 @@ from typing import Final
 
 from quadweir.errors import MappingError
 from quadweir.mapping.graph import MappingGraph, Statement, Value
-from quadweir.mapping.model import JoinWindow, JoinWindowKind
+from quadweir.mapping.model import JoinWindowKind, JoinWindowMap
 from quadweir.mapping.read_terms import TermReader
 from quadweir.mapping.vocabulary import (
     DURATION_PARAMETERS,
@@ -38,7 +38,7 @@ _KINDS: Final = {
     "qw:Dynamic": JoinWindowKind.DYNAMIC,
     "qw:Interval": JoinWindowKind.INTERVAL,
 }
-# What can be said of each kind of window, besides the times of records.
+# The parameters of each kind of window, except the times of records.
 _OF_ALL: Final = frozenset(("timestamp", "parentTimestamp", "delay", "idle"))
 _OF_KIND: Final = {
     JoinWindowKind.TUMBLING: frozenset(("size",)),
@@ -68,8 +68,10 @@ _UNITS: Final = {
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
-def read_window(graph: MappingGraph, terms: TermReader, statement: Statement) -> JoinWindow | None:
-    """Read the window of a referencing object map, if it says anything about one."""
+def read_window(
+    graph: MappingGraph, terms: TermReader, statement: Statement
+) -> JoinWindowMap | None:
+    """The window of a referencing object map, or None."""
     node = statement.value
     span = statement.value_span or statement.property_span
     configured = graph.one(node, "rmls:joinConfig")
@@ -107,7 +109,7 @@ def read_window(graph: MappingGraph, terms: TermReader, statement: Statement) ->
                 hint="It can have " + ", ".join(f"qw:{each}" for each in sorted(known)) + ".",
                 span=places[name],
             )
-    return JoinWindow(
+    return JoinWindowMap(
         kind=kind, parameters=tuple(sorted(parameters.items())), policy=policy, span=span
     )
 

@@ -17,7 +17,6 @@ from quadweir.mapping.sources import (
     CsvDialect,
     DatabaseSource,
     DeclaredStream,
-    FileSource,
     FileStream,
     Formulation,
     FormulationKind,
@@ -25,6 +24,7 @@ from quadweir.mapping.sources import (
     KafkaStream,
     LogicalSource,
     LogicalTarget,
+    MappedFile,
     MqttStream,
     PathRoot,
     Source,
@@ -87,7 +87,7 @@ class SourceReader:
         self._targets: dict[Value, LogicalTarget] = {}
 
     def attach(self, terms: TermReader) -> None:
-        """Say who keeps the book of visited nodes."""
+        """Set the term reader, which records the visited nodes."""
         self._terms = terms
 
     def _visit(self, node: Value, kind: str, span: Span | None) -> None:
@@ -268,12 +268,12 @@ class SourceReader:
         nodes: tuple[Value, ...],
         span: Span | None,
         dialect: CsvDialect | None = None,
-    ) -> FileSource:
+    ) -> MappedFile:
         if not path:
             raise MappingError("a file's path is empty", span=span)
         if dialect is None and path.lower().split(".")[1:2] == ["tsv"]:
             dialect = CsvDialect(delimiter="\t")
-        return FileSource(
+        return MappedFile(
             path=path,
             root=root,
             encoding=self._encoding(*nodes),
@@ -281,7 +281,7 @@ class SourceReader:
             dialect=dialect,
         )
 
-    def _file_url(self, statement: Statement, nodes: tuple[Value, ...]) -> FileSource:
+    def _file_url(self, statement: Statement, nodes: tuple[Value, ...]) -> MappedFile:
         span = statement.value_span or statement.property_span
         url = _url(statement.value.value, span)
         if url.scheme != "file":
@@ -294,7 +294,7 @@ class SourceReader:
         path = _path_of(statement.value.value)
         return self._file(path, PathRoot.MAPPING_DIRECTORY, nodes, span)
 
-    def _csvw(self, node: Value, owner: Value, span: Span | None) -> FileSource:
+    def _csvw(self, node: Value, owner: Value, span: Span | None) -> MappedFile:
         graph = self._graph
         url = self._needed(node, "csvw:url", "a CSVW table", span)
         found = graph.one(node, "csvw:dialect")
@@ -453,7 +453,7 @@ class SourceReader:
         return members
 
     def _any(self, node: Value, *locals_: str) -> str | None:
-        """Find a property by its local name in whatever namespace it has."""
+        """Find a property by its local name in any namespace."""
         for statement in self._graph.about(node):
             if _local(statement.name) in locals_:
                 return statement.value.value
@@ -550,7 +550,7 @@ class SourceReader:
                 continue
             name = found.value.value.rsplit("/", 1)[-1].rsplit("#", 1)[-1]
             try:
-                # The lookup takes codecs that are not text encodings; these are none.
+                # The lookup also finds codecs that are not text encodings; they are refused.
                 if not codecs.lookup(name)._is_text_encoding:
                     raise LookupError
             except LookupError:
@@ -600,7 +600,7 @@ def _local(name: str) -> str:
 
 
 def _path_of(url: str) -> str:
-    """Take the path out of a file: URL; one beside the document stays relative."""
+    """The path of a file: URL; a path in the document's folder stays relative."""
     if url.startswith(FALLBACK_FOLDER):
         return unquote(url.removeprefix(FALLBACK_FOLDER))
     return unquote(_url(url).path)

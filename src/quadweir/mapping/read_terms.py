@@ -13,7 +13,7 @@ from quadweir.mapping.graph import FALLBACK_FOLDER, MappingGraph, Statement, Val
 from quadweir.mapping.languages import is_language_tag, unregistered_tag
 from quadweir.mapping.model import (
     DEFAULT_GRAPH,
-    Constant,
+    ConstantTerm,
     Expression,
     FunctionExecution,
     FunctionInput,
@@ -44,7 +44,7 @@ _TERM_TYPES: Final = {kind.value: kind for kind in TermType}
 
 
 class TermReader:
-    """Reads the term maps of one mapping graph, and notes which nodes it came by."""
+    """Reads the term maps of one mapping graph, and records the visited nodes."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class TermReader:
     # -- bookkeeping -------------------------------------------------------------------------
 
     def visit(self, node: Value, kind: str, span: Span | None) -> None:
-        """Note a node's kind; remark on properties that nodes of the kind do not have."""
+        """Record a node's kind, and add remarks on unknown properties."""
         if node in self.visited:
             return
         self.visited.add(node)
@@ -112,7 +112,7 @@ class TermReader:
         )
 
     def guess(self, node: Value) -> str | None:
-        """Say what a node's misspelt property may have meant, for an error about its absence."""
+        """A hint on a misspelt property of a node, for an error about a missing one."""
         for finding in reversed(self.findings):
             if finding.code == "unknown-property" and finding.span is not None:
                 for statement in self.graph.about(node):
@@ -137,8 +137,8 @@ class TermReader:
         Args:
             statement: the statement whose value is the term map's node.
             kind: the kind of node, a key of `vocabulary.ALLOWED`.
-            default: the term type that references have there; a template makes IRIs, except where
-                literals are all there is (languages, function inputs).
+            default: the term type of references there; a template makes IRIs, except where only
+            literals are allowed (languages, function inputs).
         """
         node = statement.value
         span = statement.value_span or statement.property_span or self.graph.span(node)
@@ -167,7 +167,7 @@ class TermReader:
         if term_type is None:
             if language is not None or datatype is not None:
                 term_type = TermType.LITERAL
-            elif isinstance(expression, Constant):
+            elif isinstance(expression, ConstantTerm):
                 term_type = _type_of(expression.term)
             elif isinstance(expression, Template) and kind not in (
                 "language map",
@@ -177,7 +177,7 @@ class TermReader:
             else:
                 term_type = default
         if (
-            isinstance(expression, Constant)
+            isinstance(expression, ConstantTerm)
             and isinstance(expression.term, Literal)
             and term_type.is_iri
             and IRI(expression.term.lexical).is_valid()
@@ -190,8 +190,8 @@ class TermReader:
                 hint=f"Write <{expression.term.lexical}> instead.",
                 span=span,
             )
-            expression = Constant(term=IRI(expression.term.lexical))
-        if isinstance(expression, Constant) and isinstance(expression.term, Literal):
+            expression = ConstantTerm(term=IRI(expression.term.lexical))
+        if isinstance(expression, ConstantTerm) and isinstance(expression.term, Literal):
             expression = _retype(expression.term, language, datatype)
         condition = graph.one(node, "condition")
         term = TermMap(
@@ -215,7 +215,7 @@ class TermReader:
         return tuple(self._read_target(s) for s in self.graph.values(node, "logicalTarget"))
 
     def expression(self, statement: Statement, kind: str) -> Expression:
-        """Read an expression map: a term map of which only the value counts."""
+        """Read an expression map: a term map that is used only for its value."""
         node = statement.value
         span = statement.value_span or statement.property_span
         self.visit(node, kind, span)
@@ -268,7 +268,7 @@ class TermReader:
         where = statement.value_span or statement.property_span or span
         match statement.name:
             case "constant":
-                return Constant(term=self.term(statement.value, where))
+                return ConstantTerm(term=self.term(statement.value, where))
             case "reference":
                 return Reference(reference=self._text(statement))
             case "template":
@@ -293,10 +293,10 @@ class TermReader:
 
     def _constant(self, value: Value, span: Span | None) -> TermMap:
         term = self.term(value, span)
-        return TermMap(expression=Constant(term=term), term_type=_type_of(term), span=span)
+        return TermMap(expression=ConstantTerm(term=term), term_type=_type_of(term), span=span)
 
     def term(self, value: Value, span: Span | None) -> Term:
-        """Take a term of the document as one of the output."""
+        """A term of the document as a term of the output."""
         term = to_term(value)
         if isinstance(term, IRI) and term.value.startswith(FALLBACK_FOLDER):
             raise MappingError(
@@ -317,7 +317,7 @@ class TermReader:
         else:
             term = self.shortcut(found)
         span = term.span or found.property_span
-        if isinstance(term.expression, Constant):
+        if isinstance(term.expression, ConstantTerm):
             tag = term.expression.term
             if not isinstance(tag, Literal) or not is_language_tag(tag.lexical):
                 raise MappingError(
@@ -533,20 +533,20 @@ def _type_of(term: Term) -> TermType:
             )
 
 
-def _retype(term: Literal, language: TermMap | None, datatype: TermMap | None) -> Constant:
-    """Drop what a constant literal says of its own type where the term map says it again."""
-    return Constant(term=Literal(term.lexical) if language or datatype else term)
+def _retype(term: Literal, language: TermMap | None, datatype: TermMap | None) -> ConstantTerm:
+    """Drop the type of a constant literal if the term map repeats it."""
+    return ConstantTerm(term=Literal(term.lexical) if language or datatype else term)
 
 
 def _fold_default_graph(term: TermMap) -> TermMap:
     expression = term.expression
     if (
-        isinstance(expression, Constant)
+        isinstance(expression, ConstantTerm)
         and isinstance(expression.term, IRI)
         and short_name(expression.term.value) == "defaultGraph"
     ):
         return TermMap(
-            expression=Constant(term=DEFAULT_GRAPH),
+            expression=ConstantTerm(term=DEFAULT_GRAPH),
             term_type=TermType.IRI,
             targets=term.targets,
             condition=term.condition,

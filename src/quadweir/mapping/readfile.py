@@ -1,6 +1,6 @@
-"""A file becomes records.
+"""Reads a file into records.
 
-Where the work is done depends on what is asked, and `how` says so for `explain`:
+The file and the references decide where the work is done; `how` describes it for `explain`:
 
 - small files are read in the driver, which saves starting a job;
 - large JSON Lines and CSV files, and plain XML, are read by Spark itself, in parallel
@@ -21,7 +21,7 @@ from quadweir.errors import UnsupportedError
 from quadweir.fileformats import Compression
 from quadweir.mapping.files import BROKEN as UNREADABLE
 from quadweir.mapping.files import Folders, missing, open_members, open_text
-from quadweir.mapping.formats.filejob import FileJob, Reading
+from quadweir.mapping.formats.filejob import FileJob, FileReading
 from quadweir.mapping.jsoncolumns import (
     read_json,
 )
@@ -35,12 +35,12 @@ from quadweir.mapping.records import (
 )
 from quadweir.mapping.sources import (
     CsvDialect,
-    FileSource,
     FormulationKind,
     LogicalSource,
+    MappedFile,
 )
 from quadweir.mapping.sparkfiles import read_by_spark
-from quadweir.mapping.values import TYPED, Form, Value
+from quadweir.mapping.values import TYPED, ColumnForm, Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ DRIVER_CHARACTERS: Final = 4 * 2**20
 """Files up to this size are read in the driver."""
 
 
-def find_file(logical: LogicalSource, source: FileSource, folders: Folders) -> Path:
+def find_file(logical: LogicalSource, source: MappedFile, folders: Folders) -> Path:
     """Find the file that a mapping names.
 
     Raises:
@@ -79,10 +79,10 @@ def read_file(
         logical: the source; its `source` is a file.
         references: each reference that is wanted, and whether the type of its value matters.
         folders: which files may be read.
-        driver_characters: how much is read in the driver before a worker is asked.
+        driver_characters: how much the driver reads before it passes the file to a worker.
     """
     source = logical.source
-    assert isinstance(source, FileSource)
+    assert isinstance(source, MappedFile)
     path = find_file(logical, source, folders)
     job = FileJob(
         path=path,
@@ -96,7 +96,7 @@ def read_file(
         empty_is_missing=logical.empty_is_missing,
     )
     check_references(logical, references)
-    if job.reading is Reading.CSV:
+    if job.reading is FileReading.CSV:
         _check_columns(job, logical)
     batches = _read_here(job, driver_characters)
     if batches is not None:
@@ -107,16 +107,20 @@ def read_file(
     return _read_in_worker(spark, job, logical, references, why=native)
 
 
-def _reading(logical: LogicalSource, references: Mapping[str, bool]) -> Reading:
+def _reading(logical: LogicalSource, references: Mapping[str, bool]) -> FileReading:
     match logical.formulation.kind:
         case FormulationKind.CSV:
-            return Reading.CSV
+            return FileReading.CSV
         case FormulationKind.JSONPATH:
-            return Reading.JSON_VALUES if why_python(logical, references) else Reading.JSON_TEXTS
+            return (
+                FileReading.JSON_VALUES
+                if why_python(logical, references)
+                else FileReading.JSON_TEXTS
+            )
         case FormulationKind.XPATH:
-            return Reading.XML
+            return FileReading.XML
         case FormulationKind.SPARQL_CSV:
-            return Reading.SPARQL
+            return FileReading.SPARQL
         case FormulationKind.SQL_TABLE | FormulationKind.SQL_QUERY:
             raise UnsupportedError(
                 "the mapping reads a relational database, which Quadweir does not",
@@ -136,19 +140,19 @@ def _check_columns(job: FileJob, logical: LogicalSource) -> None:
                     names = header_of(text, job.dialect)
                 break
     except UNREADABLE:
-        return  # Told as a dead letter when the rows are read.
+        return  # Reported as a dead letter when the rows are read.
     for reference in job.references:
         if reference not in names:
             raise no_such_column(reference, names, describe(logical), logical)
 
 
 def _read_here(job: FileJob, limit: int) -> list[pa.RecordBatch] | None:
-    """Read a file in the driver, or give up if it is larger than `limit`."""
+    """Read a file in the driver; None if it is larger than `limit`."""
     if job.compression is Compression.NONE and job.path.stat().st_size > limit:
         return None
     batches: list[pa.RecordBatch] = []
     size = 0
-    # Small rows at first, so that a packed file that grows large is left early.
+    # Small batches at first, so that a large packed file is noticed early.
     for batch in job.batches():
         batches.append(batch)
         size += batch.nbytes
@@ -190,11 +194,11 @@ def _read_in_worker(
 
 def _ddl(job: FileJob) -> str:
     kind = {
-        Reading.CSV: "string",
-        Reading.JSON_TEXTS: "string",
-        Reading.JSON_VALUES: TYPED,
-        Reading.XML: "array<string>",
-        Reading.SPARQL: TYPED,
+        FileReading.CSV: "string",
+        FileReading.JSON_TEXTS: "string",
+        FileReading.JSON_VALUES: TYPED,
+        FileReading.XML: "array<string>",
+        FileReading.SPARQL: TYPED,
     }[job.reading]
     return ", ".join(
         ["place string", "reason string", "record string"]
@@ -214,16 +218,16 @@ def _finish(
     reason: Column = F.col("reason")
     how = [f"{describe(logical)}: read {where}"]
     record: Column = F.col("record")
-    if job.reading is Reading.JSON_TEXTS:
+    if job.reading is FileReading.JSON_TEXTS:
         frame, values, problem = read_json(frame, "value", None, references, nulls)
         reason = F.coalesce(reason, F.when(F.col("value").isNotNull(), problem))
         record = F.coalesce(record, F.col("value"))
         how.append("JSONPaths are Spark expressions")
     else:
         form = {
-            Reading.CSV: Form.TEXT,
-            Reading.XML: Form.TEXTS,
-        }.get(job.reading, Form.TYPED)
+            FileReading.CSV: ColumnForm.TEXT,
+            FileReading.XML: ColumnForm.TEXTS,
+        }.get(job.reading, ColumnForm.TYPED)
         values = {
             reference: Value(F.col(name), form, nulls)
             for reference, name in zip(references, job.columns(), strict=True)
@@ -244,9 +248,9 @@ def _why(
     job: FileJob, logical: LogicalSource, references: Mapping[str, bool], why: str | None
 ) -> list[str]:
     match job.reading:
-        case Reading.JSON_VALUES:
+        case FileReading.JSON_VALUES:
             return [f"JSONPaths run in Python: {why_python(logical, references)}"]
-        case Reading.XML:
+        case FileReading.XML:
             whole = xml_plan(logical, references).why_whole()
             small = "the file is small, packed or not UTF-8"
             return [

@@ -1,7 +1,6 @@
 """The records of a mapping's logical source: one row each, with a value for each reference.
 
-What they are read from is a matter of other modules: `readfile` for files, `live` for streams and
-`frames` for DataFrames.
+Other modules read them: `readfile` from files, `live` from streams and `frames` from DataFrames.
 """
 
 from __future__ import annotations
@@ -42,29 +41,29 @@ class Records:
     frame: DataFrame
     values: Mapping[str, Value]
     shown: str
-    """What the source is called in dead letters."""
+    """The name of the source in dead letters."""
     place: Column
     is_placed: bool = True
-    """Whether `place` tells every record from the others, whenever it is computed."""
+    """Whether `place` is unique for each record, and the same whenever it is computed."""
     text: Column
-    """The record as it was, as far as it is known."""
+    """The original text of the record, if known."""
     reason: Column | None
-    """Why a record is unusable, NULL if it is not; None if all can be used."""
+    """The reason why a record is unusable, NULL if it is usable; None if all can be used."""
     how: tuple[str, ...] = ()
     is_small: bool = False
     """Whether the records were read into the driver."""
     uses_python: bool = False
     """Whether Python workers take part."""
     count: int | None = None
-    """How many there are, where that is known already, and that all can be used."""
+    """The number of records, if it is known and all can be used."""
 
 
 def describe(logical: LogicalSource) -> str:
     """Name a source in a few words.
 
-    >>> from quadweir.mapping.sources import FileSource, Formulation, FormulationKind, LogicalSource
+    >>> from quadweir.mapping.sources import MappedFile, Formulation, FormulationKind, LogicalSource
     >>> describe(LogicalSource(
-    ...     source=FileSource(path="a.csv"), formulation=Formulation(kind=FormulationKind.CSV)))
+    ...     source=MappedFile(path="a.csv"), formulation=Formulation(kind=FormulationKind.CSV)))
     'a.csv'
     """
     source = logical.source
@@ -75,7 +74,7 @@ def describe(logical: LogicalSource) -> str:
 
 
 def check_references(logical: LogicalSource, references: Mapping[str, bool]) -> None:
-    """Raise a MappingError for a path that is none."""
+    """Raise a MappingError for an invalid path."""
     try:
         match logical.formulation.kind:
             case FormulationKind.JSONPATH:
@@ -101,7 +100,9 @@ def xml_plan(logical: LogicalSource, references: Iterable[str]) -> XmlPlan:
 
 
 def why_python(logical: LogicalSource, references: Mapping[str, bool]) -> str | None:
-    """Say why the JSONPaths of a source are evaluated in Python; None if Spark can do it."""
+    """The reason why the JSONPaths of a source are evaluated in Python; None if Spark evaluates
+    them.
+    """
     for path in (logical.iterator or "$", *references):
         steps = simple_steps(path)
         if steps is None:
@@ -152,7 +153,7 @@ def _shown(name: str) -> str:
 
 
 def _other_delimiter(reference: str, names: list[str]) -> str | None:
-    """Find what the columns of a file are delimited by, if its header was taken for one name."""
+    """The likely delimiter of a file whose header was read as one name."""
     if len(names) != 1:
         return None
     for delimiter in ";\t|,":
@@ -162,7 +163,7 @@ def _other_delimiter(reference: str, names: list[str]) -> str | None:
 
 
 def with_position(frame: DataFrame, place: Column) -> Column:
-    """Add to a place where in its text a record stands, if a text can hold several."""
+    """Add the number of a record within its text to its place, if a text can hold several."""
     if POSITION not in frame.columns:
         return place
     return F.concat_ws(".", place, F.col(POSITION).cast("string"))

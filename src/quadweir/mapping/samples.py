@@ -1,4 +1,4 @@
-"""What the references of a mapping find in the first records of its files, without Spark."""
+"""Which references of a mapping match in the first records of its files, without Spark."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 
 from quadweir.errors import QuadweirError
 from quadweir.mapping.files import BROKEN, Folders, open_members, open_text
-from quadweir.mapping.formats.filejob import FileJob, Reading
+from quadweir.mapping.formats.filejob import FileJob, FileReading
 from quadweir.mapping.model import Mapping, expression_references
-from quadweir.mapping.sources import CsvDialect, FileSource, FormulationKind, LogicalSource
+from quadweir.mapping.sources import CsvDialect, FormulationKind, LogicalSource, MappedFile
 
 RECORDS: Final = 200
 _READINGS: Final = {
-    FormulationKind.JSONPATH: Reading.JSON_VALUES,
-    FormulationKind.XPATH: Reading.XML,
+    FormulationKind.JSONPATH: FileReading.JSON_VALUES,
+    FormulationKind.XPATH: FileReading.XML,
 }
 
 
@@ -22,12 +22,12 @@ def sample_matches(mapping: Mapping, folders: Folders) -> dict[LogicalSource, li
     """For each file that can be read, the references (for CSV, the columns) that match something."""
     found: dict[LogicalSource, list[str]] = {}
     for logical, references in _references(mapping).items():
-        if not isinstance(logical.source, FileSource):
+        if not isinstance(logical.source, MappedFile):
             continue
         try:
             matched = _matched(logical, logical.source, sorted(references), folders)
         except (QuadweirError, *BROKEN):
-            continue  # Whoever reads it to the end will say what is wrong with it.
+            continue  # The full run will report what is wrong with the file.
         if matched is not None:
             found[logical] = matched
     return found
@@ -47,7 +47,7 @@ def _references(mapping: Mapping) -> dict[LogicalSource, set[str]]:
 
 
 def _matched(
-    logical: LogicalSource, source: FileSource, references: list[str], folders: Folders
+    logical: LogicalSource, source: MappedFile, references: list[str], folders: Folders
 ) -> list[str] | None:
     path = folders.resolve(source.path, source.root)
     dialect = source.dialect or CsvDialect()

@@ -1,7 +1,7 @@
 """Where a mapping's records come from and where its triples go, as dataclasses.
 
-A `LogicalSource` compares by what it reads, not by where it was written down, so triples maps that
-read the same thing can share one pass over it.
+Two `LogicalSource`s are equal if they read the same records, wherever the mapping defines them. So
+triples maps over the same records share one pass.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from quadweir.spans import Span
 
 
 class FormulationKind(StrEnum):
-    """How references and iterators of a source are to be read."""
+    """The languages of references and iterators."""
 
     CSV = "CSV"
     JSONPATH = "JSONPath"
@@ -41,7 +41,7 @@ class Formulation:
 
 
 class PathRoot(StrEnum):
-    """What a relative path starts from."""
+    """The start of a relative path."""
 
     MAPPING_DIRECTORY = "MappingDirectory"
     WORKING_DIRECTORY = "CurrentWorkingDirectory"
@@ -81,10 +81,10 @@ class CsvDialect:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileSource:
-    """A file; `path` is as written, `root` what it is relative to (a name or another folder).
+class MappedFile:
+    """A file; `path` is unchanged from the mapping, and `root` is the start of a relative path.
 
-    `dialect=None` leaves comma-separated values as they usually are.
+    `dialect=None` means the usual form of CSV.
     """
 
     path: str
@@ -108,7 +108,7 @@ class FileStream:
 class KafkaStream:
     """A Kafka topic; `offset` is `earliest`, `latest` or None for the run's own choice.
 
-    `brokers` become the addresses that were read (`quadweir.addresses`).
+    `brokers` are normalised addresses (`quadweir.addresses`).
     """
 
     brokers: str
@@ -178,13 +178,15 @@ class FrameSource:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseSource:
-    """A relational database; read into the model so that its error can say where it stands."""
+    """A relational database, which is not supported; the model keeps it so that the error can name
+    its place.
+    """
 
     dsn: str
 
 
 Source: TypeAlias = (
-    FileSource
+    MappedFile
     | FileStream
     | KafkaStream
     | TcpStream
@@ -207,11 +209,11 @@ STREAM_SOURCES: Final = (
 class ValueRules(StrEnum):
     """How the values of a source become terms, where the vocabularies of mappings differ.
 
-    The source's vocabulary decides, unless the run says otherwise; see `docs/reference/rml.md`.
+    The source's vocabulary decides, unless the run sets the rules; see `docs/reference/rml.md`.
     """
 
     CURRENT = "current"
-    """As RML-Core and RML-IO have it."""
+    """The rules of RML-Core and RML-IO."""
     OLDER = "older"
     """As engines read the older vocabulary and YARRRML: JSON values without a datatype are plain
     strings, an array stands for its elements, and an empty CSV cell without quotes is missing."""
@@ -229,31 +231,32 @@ class LogicalSource:
     formulation: Formulation
     iterator: str | None = None
     nulls: tuple[str, ...] | None = None
-    """Values that count as missing; None leaves it to the format (CSV: none, see the docs)."""
+    """Values that count as missing; None means the default of the format (CSV: none, see the
+    docs)."""
     rules: ValueRules = ValueRules.CURRENT
     span: Span | None = field(default=None, compare=False)
 
     @property
     def is_stream(self) -> bool:
-        """Tell whether the source has no end of its own."""
+        """Whether the source is unbounded."""
         return isinstance(self.source, STREAM_SOURCES)
 
     @property
     def has_plain_values(self) -> bool:
-        """Tell whether values of JSON have no types, and arrays stand for their elements."""
+        """Whether values of JSON have no types, and arrays stand for their elements."""
         is_json = self.formulation.kind is FormulationKind.JSONPATH
         return is_json and self.rules is ValueRules.OLDER
 
     @property
     def empty_is_missing(self) -> bool:
-        """Tell whether an empty cell without quotes is no value."""
+        """Whether an empty cell without quotes is a missing value."""
         return self.formulation.kind is FormulationKind.CSV and self.rules is ValueRules.OLDER
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogicalTarget:
-    """Where triples go besides or instead of the run's own output.
+    """A target of triples, in addition to the run's own output or instead of it.
 
     Spec: https://kg-construct.github.io/rml-io/spec/docs/#logical-target
     """

@@ -1,6 +1,6 @@
-"""Large files that Spark reads by itself, in parallel: JSON Lines, CSV and plain XML.
+"""Large files that Spark reads in parallel: JSON Lines, CSV and plain XML.
 
-One compiled look at a file tells which way it can be cut, and whether its texts need escapes.
+One compiled scan of a file finds how to split it, and whether its texts need escapes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 from quadweir.fileformats import Compression
 from quadweir.mapping.files import open_text
-from quadweir.mapping.formats.filejob import FileJob, Reading
+from quadweir.mapping.formats.filejob import FileJob, FileReading
 from quadweir.mapping.formats.prescan import CsvShape, Look, first_line, look_at_csv, look_at_json
 from quadweir.mapping.jsoncolumns import (
     BROKEN,
@@ -27,7 +27,7 @@ from quadweir.mapping.sources import (
     CsvDialect,
     LogicalSource,
 )
-from quadweir.mapping.values import Form, Value
+from quadweir.mapping.values import ColumnForm, Value
 from quadweir.paths import spark_path
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ _EMPTY: Final = "\x00empty"
 def read_by_spark(
     spark: SparkSession, job: FileJob, logical: LogicalSource, references: Mapping[str, bool]
 ) -> Records | str | None:
-    """Read a file by Spark; give nothing where it cannot, or why not."""
+    """The records of a file that Spark reads; None, or the reason, if it cannot."""
     path = spark_path(job.path)
     is_plain = job.compression is Compression.NONE and job.encoding.upper() in ("UTF-8", "UTF8")
     if path is None or not is_plain:
         return None
-    if job.reading is Reading.JSON_TEXTS and _is_json_lines(job.path):
+    if job.reading is FileReading.JSON_TEXTS and _is_json_lines(job.path):
         return _json_lines(spark, path, job, logical, references)
-    if job.reading is Reading.CSV and _is_plain(job.dialect):
+    if job.reading is FileReading.CSV and _is_plain(job.dialect):
         look = look_at_csv(job.path, job.dialect.quote, job.dialect.delimiter)
         match look.shape:
             case CsvShape.PLAIN:
@@ -61,7 +61,7 @@ def read_by_spark(
                 return _plain_csv(spark, path, job, logical)
             case CsvShape.ANY:
                 return None
-    if job.reading is Reading.XML:
+    if job.reading is FileReading.XML:
         return _plain_xml(spark, path, job, logical, references)
     return None
 
@@ -73,8 +73,8 @@ def _plain_xml(
     logical: LogicalSource,
     references: Mapping[str, bool],
 ) -> Records | str:
-    """Cut the records of a file that is no more than a list of them; else say why it is more."""
-    # Compiled code is loaded only for a file that is worth it.
+    """The records of a file that is a plain list of records; otherwise the reason why it is not."""
+    # Compiled code is loaded only if the file is large enough.
     from quadweir.mapping.formats.xmlscan import PlainXml, look_at_xml
     from quadweir.mapping.xmlcolumns import plain_values, read_plain
 
@@ -136,7 +136,7 @@ def _flat_json(
     schema: StructType,
     is_clean: bool,
 ) -> Records:
-    # Spark parses the bytes of a file in half of the time that its parsing of a column takes.
+    # Spark parses the bytes of a file twice as fast as a column of texts.
     frame = spark.read.json(
         path, schema=schema, mode="PERMISSIVE", columnNameOfCorruptRecord=BROKEN
     )
@@ -156,7 +156,7 @@ def _flat_json(
 
 
 def _is_json_lines(path: Path) -> bool:
-    """Tell whether the first two lines are a JSON value each."""
+    """Whether each of the first two lines is a JSON value."""
     import json
 
     with path.open("rb") as file:
@@ -208,7 +208,7 @@ def _split_csv(
     values = {
         reference: Value(
             _cell(F.get(cells, names.index(reference)), logical),
-            Form.TEXT,
+            ColumnForm.TEXT,
             logical.nulls or (),
             is_clean=look.is_clean,
         )
@@ -220,7 +220,7 @@ def _split_csv(
         shown=describe(logical),
         place=_numbered_place(),
         text=line,
-        # Where all rows are as wide as the header, no row has to be asked.
+        # If all rows are as wide as the header, no row needs a check.
         reason=F.when(F.size(cells) != len(names), F.lit(_other_width(names)))
         if look.records is None
         else None,
@@ -236,7 +236,7 @@ def _cell(cell: Column, logical: LogicalSource) -> Column:
 def _field(field: Column, logical: LogicalSource) -> Column:
     if not logical.empty_is_missing:
         return F.coalesce(field, F.lit(""))
-    # Spark gives NULL for an empty cell, unless what stands for one with quotes is not empty.
+    # Spark reads an empty cell as NULL, unless the marker for a quoted empty cell is not empty.
     return F.when(field == _EMPTY, F.lit("")).otherwise(field)
 
 
@@ -253,7 +253,7 @@ def _plain_csv(spark: SparkSession, path: str, job: FileJob, logical: LogicalSou
         [StructField(f"c{number}", StringType()) for number in range(len(names))]
         + [StructField(broken, StringType())]
     )
-    # Pruned, Spark would count only the columns that are asked for, and take a short row for whole.
+    # With column pruning, Spark would count only the requested columns, and accept a short row.
     frame = spark.read.option("columnPruning", "false").csv(
         path,
         schema=schema,
@@ -271,10 +271,12 @@ def _plain_csv(spark: SparkSession, path: str, job: FileJob, logical: LogicalSou
     )
     nulls = logical.nulls or ()
     values = {
-        reference: Value(_field(F.col(f"c{names.index(reference)}"), logical), Form.TEXT, nulls)
+        reference: Value(
+            _field(F.col(f"c{names.index(reference)}"), logical), ColumnForm.TEXT, nulls
+        )
         for reference in job.references
     }
-    # It names the first field also because Spark refuses to read nothing but the broken rows.
+    # The reason names the first field, also because Spark refuses to read only the broken rows.
     reason = F.when(
         F.col(broken).isNotNull(),
         F.concat(

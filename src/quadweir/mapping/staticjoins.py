@@ -1,4 +1,4 @@
-"""Joins of which at least one side ends, among a mapping's frames: Spark's own join of both."""
+"""Joins with at least one bounded side, by Spark's own join."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from quadweir.mapping.values import Terms
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from quadweir.mapping.groups import Group
+    from quadweir.mapping.groups import SourceGroup
 
 _GUARD: Final = "_quadweir_guard"
 
@@ -28,14 +28,14 @@ _GUARD: Final = "_quadweir_guard"
 class StaticJoin:
     """Triples whose objects are the subjects of another triples map."""
 
-    child: Group
-    parent: Group
+    child: SourceGroup
+    parent: SourceGroup
     found: Terms
     keys: list[tuple[Terms, Terms]]
     guard: Column | None
     entries: list[Entry]
     how: str
-    telling: tuple[Group, ...] = ()
+    telling: tuple[SourceGroup, ...] = ()
 
     def tagged(self, with_target: bool) -> DataFrame:
         """The quads of all pairs."""
@@ -45,19 +45,19 @@ class StaticJoin:
 
     @property
     def element(self) -> tuple[str, ...]:
-        """The columns that say of which element a quad is."""
+        """The columns that identify a quad's element."""
         return rows.ELEMENT if self.child.is_timed or self.parent.is_timed else ()
 
     def apart(self, quads: DataFrame) -> DataFrame:
-        """Give quads of one pair in several graphs a position for each graph."""
+        """Set a position for each graph of one pair's quads."""
         is_apart = self.element and self.child.has_several_graphs
         return apart_by_graph(quads) if is_apart else quads
 
     def terms(self, element: Sequence[str] = ()) -> DataFrame:
-        """The terms of each pair of records that belong together.
+        """The terms of each pair of joined records.
 
-        A pair belongs to the element of the record that has a time. If both have one, it is an
-        element of its own.
+        A pair belongs to the element of the record that has a time. If both have one, the pair is a
+        new element.
         """
         mine, theirs = (bool(element) and one.is_timed for one in (self.child, self.parent))
         joined = self._joined(mine, theirs)

@@ -1,8 +1,7 @@
-"""Where the logical targets of a mapping are written, and what they may not overwrite.
+"""The files of a mapping's logical targets, and the files that they must not overwrite.
 
-A mapping is untrusted, and its targets name files in the folder that somebody works in. So a target
-replaces no file that is there before the run, unless whoever runs it allows that, and never a file
-that the run reads.
+A mapping is untrusted, and its targets name files in the user's working folder. So a target
+replaces no existing file, unless the user allows that, and never a file that the run reads.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quadweir.errors import MappingError, UsageError
-from quadweir.mapping.sources import FileSource, FileStream
+from quadweir.mapping.sources import FileStream, MappedFile
 
 if TYPE_CHECKING:
     from quadweir.mapping.files import Folders
@@ -27,13 +26,13 @@ def target_paths(
     read: Iterable[Path] = (),
     overwrite: bool = False,
 ) -> list[Path]:
-    """Give the file of each logical target, in the order of `mapping.targets()`.
+    """The file of each logical target, in the order of `mapping.targets()`.
 
     Args:
         mapping: the mapping.
-        folders: where its paths start, and which folders they may reach.
-        own: the files that the run writes besides: its output and its dead letters.
-        read: the files that the run reads besides its sources: the mapping itself.
+        folders: the start of its relative paths, and the folders that it may use.
+        own: the other files that the run writes: its output and its dead letters.
+        read: the other files that the run reads: the mapping itself.
         overwrite: targets may replace files.
 
     Raises:
@@ -77,5 +76,5 @@ def _inputs(mapping: Mapping, folders: Folders) -> set[Path]:
     return {
         folders.resolve(logical.source.path, logical.source.root, span=logical.span)
         for logical in sources
-        if isinstance(logical.source, FileSource | FileStream)
+        if isinstance(logical.source, MappedFile | FileStream)
     }

@@ -21,7 +21,7 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class ReferencePart:
-    """A place in a template that is filled from the record."""
+    """A part of a template that is filled from the record."""
 
     reference: str
 

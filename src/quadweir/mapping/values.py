@@ -1,7 +1,7 @@
-"""What a reference finds in a record, in the forms in which Spark holds it.
+"""The values of a reference in a record, in the forms that Spark holds.
 
-CSV and XML give texts; JSON gives values with a type, from which a literal takes its natural
-datatype. A value that is an array or an object is no term: it is a fault of the record. By the rules
+CSV and XML give texts; JSON gives typed values, and the type determines the natural datatype of a
+literal. An array or an object is not a term, so the record is at fault. By the rules
 of the older vocabulary values of JSON have no types, and an array stands for its elements.
 
 Spec: https://kg-construct.github.io/rml-core/spec/docs/#natural-mapping
@@ -31,11 +31,11 @@ _BOOLEAN: Final = f'"^^<{XSD.boolean}>'
 _FRACTION: Final = r"^D(?!ECIMAL\((?:19|2[0-9]|3[0-9]),0\))"
 
 TYPED: Final = "array<struct<text: string, kind: string>>"
-"""How Python gives the values of a JSONPath."""
+"""The form in which Python returns the values of a JSONPath."""
 
 
-class Form(Enum):
-    """How the column of a value is typed."""
+class ColumnForm(Enum):
+    """The type of a value's column."""
 
     TEXT = auto()
     TEXTS = auto()
@@ -52,14 +52,14 @@ class Terms:
     column: Column
     many: bool = False
     pieces: tuple[str | Column, ...] = ()
-    """What the string is put together of, where that is known: fixed texts, and columns."""
+    """The pieces of the string, if known: fixed texts and columns."""
     several: Column | None = None
-    """For strings of which a record seldom has more than one: all of them as an array where it may
-    have more; NULL where `column` holds the only one. An array for every record would cost much."""
+    """For records that seldom have more than one string: the array of all strings, if there may be
+    several; NULL if `column` holds the only one. An array for every record would be expensive."""
 
     @property
     def constant(self) -> str | None:
-        """The string, where it is the same for every record."""
+        """The string, if it is the same for every record."""
         fixed = [piece for piece in self.pieces if isinstance(piece, str)]
         return "".join(fixed) if fixed and len(fixed) == len(self.pieces) else None
 
@@ -71,7 +71,7 @@ class Terms:
         return Terms(each(self.column), several=several)
 
     def when(self, condition: Column) -> Terms:
-        """The same strings for records that meet a condition, and none for others."""
+        """The same strings, only for records that meet a condition."""
         several = F.when(condition, self.several) if self.several is not None else None
         return Terms(F.when(condition, self.column), self.many, several=several)
 
@@ -99,7 +99,7 @@ class Terms:
 
 
 def has_several(parts: Iterable[Terms | None]) -> Column | None:
-    """Whether a record may have several strings of some part; None if none ever has."""
+    """Whether a record may have several strings of some part; None if that is impossible."""
     found = [
         part.several.isNotNull() for part in parts if part is not None and part.several is not None
     ]
@@ -115,21 +115,21 @@ def put_together(*pieces: str | Column) -> Terms:
 @final
 @dataclass(frozen=True, slots=True)
 class Value:
-    """What one reference finds in a record."""
+    """The values of one reference in a record."""
 
     column: Column
-    form: Form
+    form: ColumnForm
     nulls: tuple[str, ...] = ()
     is_nested: Column | None = None
     """For a TEXT of JSON: whether it is the text of an array or object."""
     datatype: str | None = None
     """For a TEXT from a typed column: the IRI of its natural datatype."""
     plain: Column | None = None
-    """Where `text` has been computed already."""
+    """The column of `text`, if it is already computed."""
     key: Column | None = None
-    """Where `keyed` has."""
+    """The column of `keyed`, if it is already computed."""
     is_clean: bool = False
-    """Whether texts are of ASCII, and none of a character that a literal spells as an escape."""
+    """Whether texts are ASCII, without characters that a literal must escape."""
     is_scalar: bool = False
     """Whether it is known that no value is an array or an object."""
     is_plain: bool = False
@@ -137,20 +137,20 @@ class Value:
     elements: Column | None = None
     """For a TEXT of JSON: an array of variants, where it is the text of an array; else NULL."""
     rest: Column | None = None
-    """Where `several` has been computed already."""
+    """The column of `several`, if it is already computed."""
 
     @property
     def many(self) -> bool:
         """Whether there may be several."""
-        return self.form in (Form.TEXTS, Form.VARIANTS, Form.TYPED)
+        return self.form in (ColumnForm.TEXTS, ColumnForm.VARIANTS, ColumnForm.TYPED)
 
     def as_plain(self) -> Value:
         """The same values without types, and arrays as their elements."""
         match self.form:
-            case Form.VARIANTS:
+            case ColumnForm.VARIANTS:
                 column = F.flatten(F.transform(self.column, _elements_or_self))
                 return replace(self, column=column, is_plain=True)
-            case Form.TYPED:
+            case ColumnForm.TYPED:
                 column = F.flatten(F.transform(self.column, _typed_elements))
                 return replace(self, column=column, is_plain=True)
             case _:
@@ -168,18 +168,18 @@ class Value:
     def _own_elements(self) -> Column | None:
         if not self.is_plain or self.is_scalar:
             return None
-        return _elements(self.column) if self.form is Form.VARIANT else self.elements
+        return _elements(self.column) if self.form is ColumnForm.VARIANT else self.elements
 
     def text(self) -> Terms:
         """The values as plain text."""
         if self.plain is not None:
             return Terms(self.plain, self.many, several=self.several())
         match self.form:
-            case Form.TEXT | Form.TEXTS:
+            case ColumnForm.TEXT | ColumnForm.TEXTS:
                 terms = Terms(self.column, self.many)
-            case Form.VARIANT | Form.VARIANTS:
+            case ColumnForm.VARIANT | ColumnForm.VARIANTS:
                 terms = Terms(self.column, self.many).map(_variant_text)
-            case Form.TYPED:
+            case ColumnForm.TYPED:
                 terms = Terms(F.transform(self.column, _typed_text), many=True)
         return replace(self._without_nulls(terms), several=self.several())
 
@@ -193,15 +193,15 @@ class Value:
         if self.is_plain:
             return self.text().map(lambda text: literal(text))
         match self.form:
-            case Form.TEXT | Form.TEXTS:
+            case ColumnForm.TEXT | ColumnForm.TEXTS:
                 return self.text().map(
                     lambda text: literal(text, datatype=self.datatype, is_escaped=self.is_clean)
                 )
-            case Form.VARIANT | Form.VARIANTS:
+            case ColumnForm.VARIANT | ColumnForm.VARIANTS:
                 terms = Terms(self.column, self.many).map(
                     lambda value: _variant_literal(value, self.plain, self.is_clean)
                 )
-            case Form.TYPED:
+            case ColumnForm.TYPED:
                 terms = Terms(F.transform(self.column, _typed_literal), many=True)
         if not self.nulls:
             return terms
@@ -210,22 +210,22 @@ class Value:
 
     @property
     def is_typed(self) -> bool:
-        """Whether values have types of their own."""
-        return self.datatype is not None or self.form not in (Form.TEXT, Form.TEXTS)
+        """Whether values have types."""
+        return self.datatype is not None or self.form not in (ColumnForm.TEXT, ColumnForm.TEXTS)
 
     def keyed(self) -> Terms:
-        """The values as texts that are equal where the values and their types are."""
+        """The values as texts that are equal if the values and their types are equal."""
         if self.key is not None:
             return Terms(self.key, several=self._keyed_elements())
         match self.form:
-            case Form.TEXT | Form.TEXTS:
+            case ColumnForm.TEXT | ColumnForm.TEXTS:
                 return self.text().map(lambda text: _keyed(F.lit(self.datatype is None), text))
-            case Form.VARIANT:
+            case ColumnForm.VARIANT:
                 is_string = F.schema_of_variant(self.column) == "STRING"
                 return Terms(_keyed(is_string, self.text().column), several=self._keyed_elements())
-            case Form.VARIANTS:
+            case ColumnForm.VARIANTS:
                 terms = Terms(self.column, self.many).map(_variant_key)
-            case Form.TYPED:
+            case ColumnForm.TYPED:
                 terms = Terms(
                     F.transform(
                         self.column, lambda one: _keyed(one["kind"] == "string", _typed_text(one))
@@ -244,26 +244,29 @@ class Value:
     def fault(self) -> Column | None:
         """Whether some value is an array or an object; None if that cannot be.
 
-        An array that stands for its elements is none, unless one of them is.
+        An array that stands for its elements does not count, unless one of its elements is an array
+        or an object.
         """
         match self.form:
-            case Form.TEXT | Form.VARIANT:
-                is_nested = self.is_nested if self.form is Form.TEXT else _is_nested(self.column)
+            case ColumnForm.TEXT | ColumnForm.VARIANT:
+                is_nested = (
+                    self.is_nested if self.form is ColumnForm.TEXT else _is_nested(self.column)
+                )
                 elements = self._own_elements()
                 if elements is None or is_nested is None:
                     return is_nested
                 inner = F.coalesce(F.exists(elements, _is_nested), F.lit(True))
                 return F.when(is_nested, inner)
-            case Form.TEXTS:
+            case ColumnForm.TEXTS:
                 return None
-            case Form.VARIANTS:
+            case ColumnForm.VARIANTS:
                 return F.exists(self.column, _is_nested)
-            case Form.TYPED:
+            case ColumnForm.TYPED:
                 return F.exists(self.column, lambda one: one["kind"].isin("array", "object"))
 
 
 def _keyed(is_string: Column, text: Column) -> Column:
-    # Texts of numbers and truth values differ from one another anyway.
+    # Texts of numbers and booleans are never equal.
     return F.concat(F.when(is_string, '"').otherwise(F.lit("=")), text)
 
 
@@ -298,7 +301,7 @@ def _is_nested(value: Column) -> Column:
 
 
 def _variant_text(value: Column) -> Column:
-    # Most are strings and whole numbers, which show without a regular expression what they are.
+    # Most are strings and whole numbers, which need no regular expression.
     kind, text = F.schema_of_variant(value), value.cast("string")
     return (
         F.when(kind == "STRING", text)

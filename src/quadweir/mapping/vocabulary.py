@@ -2,7 +2,7 @@
 
 `short_name` folds R2RML, the older RML vocabularies and the W3C community group's RML into the
 local names of the last, so the reader asks for `subjectMap` and finds `rr:subjectMap` as well.
-Namespaces with meanings of their own keep a prefix: `rmls:topic`, `wot:hasTarget`, `qw:size`.
+Other namespaces keep a prefix: `rmls:topic`, `wot:hasTarget`, `qw:size`.
 """
 
 from __future__ import annotations
@@ -233,5 +233,5 @@ def suggest(name: str, known: Iterable[str]) -> str | None:
 
 
 def is_mapping_name(name: str) -> bool:
-    """Tell whether a short name belongs to a vocabulary whose names we know all of."""
+    """Whether a short name belongs to a vocabulary that we know completely."""
     return name.startswith(("rmls:", "qw:")) or (":" not in name and name != "a")

@@ -1,4 +1,4 @@
-"""Joins of two streams among a mapping's frames: who joins, and the quads of what met."""
+"""Joins of two streams in a mapping: which groups are joined, and the quads of the pairs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from quadweir.mapping.joinframes import (
 )
 from quadweir.mapping.joins import Host, JoinInput, StreamTime, timing_of, window_of
 from quadweir.mapping.model import (
-    JoinWindow,
+    JoinWindowMap,
     PredicateObjectMap,
     RefObjectMap,
     TriplesMap,
@@ -41,16 +41,16 @@ from quadweir.mapping.values import Terms
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from quadweir.mapping.groups import Group
+    from quadweir.mapping.groups import SourceGroup
 
 StreamTimes: TypeAlias = Callable[[LogicalSource], StreamTime]
-"""Says where the records of a stream have their times."""
+"""Returns where the records of a stream have their times."""
 
 
 @final
 @dataclass(slots=True)
 class Hosting:
-    """Who joins streams, and what is known of them."""
+    """The function that joins streams, and the known facts about them."""
 
     mapping: RmlMapping
     host: Host | None
@@ -59,7 +59,7 @@ class Hosting:
     _count: int = 0
 
     def _is_only_joined(self, logical: LogicalSource) -> bool:
-        """Tell whether all that is made of a source is one join's."""
+        """Whether a source is used only by one join."""
         joins = 0
         for triples_map in self.mapping.triples_maps:
             is_own = triples_map.source == logical
@@ -78,8 +78,8 @@ class Hosting:
 
     def join(
         self,
-        child: Group,
-        other: Group,
+        child: SourceGroup,
+        other: SourceGroup,
         triples_map: TriplesMap,
         pair: PredicateObjectMap,
         item: RefObjectMap,
@@ -87,7 +87,8 @@ class Hosting:
     ) -> WindowJoin:
         """Join two streams in the window that a referencing object map names."""
         window = self._check(triples_map, item)
-        # What has other uses is joined as a group of its own, which makes only what pairs need.
+        # A source with other uses is joined as a separate group, with only the terms that pairs
+        # need.
         mine, theirs = (
             each if self._is_only_joined(each.logical) else each.alone() for each in (child, other)
         )
@@ -128,11 +129,11 @@ class Hosting:
         self._count += 1
         return str(self._count)
 
-    def _check(self, triples_map: TriplesMap, item: RefObjectMap) -> JoinWindow:
-        """Give the window of a join of streams.
+    def _check(self, triples_map: TriplesMap, item: RefObjectMap) -> JoinWindowMap:
+        """The window of a stream join.
 
         Raises:
-            MappingError: it has none, or nobody can join.
+            MappingError: there is no window, or the run has no function that joins.
         """
         span = item.span or triples_map.span
         if item.window is None:
@@ -157,21 +158,21 @@ class Hosting:
 class WindowJoin:
     """Triples whose objects are the subjects of another triples map, over two streams."""
 
-    child: Group
-    parent: Group
+    child: SourceGroup
+    parent: SourceGroup
     found: Terms
     keys: list[tuple[Terms, Terms]]
     guard: Column | None
     times: tuple[Column, Column]
-    window: JoinWindow
+    window: JoinWindowMap
     hosting: Hosting
     entries: list[Entry]
     name: str
     how: str
-    telling: tuple[Group, ...] = ()
+    telling: tuple[SourceGroup, ...] = ()
 
     def tagged(self, with_target: bool) -> DataFrame:
-        """The quads of all pairs, and the dead letters of the sides that tell of them here."""
+        """The quads of all pairs, and the dead letters of the sides that report them here."""
         frame = self._joined(with_letters=True)
         reasons = F.coalesce(letter_reasons(), F.array().cast("array<string>"))
         usable = F.col(REASONS).isNull()
@@ -182,24 +183,24 @@ class WindowJoin:
 
     @property
     def element(self) -> tuple[str, ...]:
-        """The columns that say of which element a quad is."""
+        """The columns that identify a quad's element."""
         return self.child.element
 
     def apart(self, quads: DataFrame) -> DataFrame:
-        """Give quads of one pair in several graphs a position for each graph."""
+        """Set a position for each graph of one pair's quads."""
         return self.child.apart(quads)
 
     def terms(self, element: Sequence[str] = ()) -> DataFrame:
-        """The terms of each pair of records that meet, which is an element of its own."""
+        """The terms of each pair of joined records; each pair is a new element."""
         del element
         return self._joined(with_letters=False)
 
     def _joined(self, *, with_letters: bool) -> DataFrame:
         is_timed = bool(self.element)
-        # What a join carries are texts.
+        # A join carries only texts.
         names = (rows.STREAM, rows.POSITION) if is_timed else ()
         brought = {name: F.col(name).cast("string") for name in names}
-        # A parent whose time only the join's window knows is told apart by what it brings.
+        # If only the window knows the parent's time, the parent's terms distinguish the pairs.
         theirs = F.col(rows.POSITION) if self.parent.is_timed else F.xxhash64(OBJECT)
         told_by = {PARENT + rows.POSITION: theirs.cast("string")} if is_timed else {}
         left, right = (
@@ -246,6 +247,6 @@ class WindowJoin:
         return [name for name in self.child.columns if name.endswith(SEVERAL)]
 
     def _columns(self) -> dict[str, Column]:
-        """The child's terms, of which arrays are carried as texts."""
+        """The child's terms; arrays are carried as texts."""
         arrays = {name: as_text(self.child.columns[name]) for name in self._arrays()}
         return {**self.child.columns, **arrays}

@@ -1,6 +1,6 @@
-"""The records of a plain XML file as Spark expressions: cut at their end tags, and children by tags.
+"""The records of a plain XML file as Spark expressions: split at end tags, and children by tags.
 
-What makes this right is checked before, for the whole file (`formats/xmlscan.py`).
+The conditions for this are checked before, for the whole file (`formats/xmlscan.py`).
 """
 
 from __future__ import annotations
@@ -12,33 +12,36 @@ from pyspark.sql import functions as F
 
 from quadweir.mapping.formats.xmlfile import asks_text
 from quadweir.mapping.formats.xmlscan import PlainXml
-from quadweir.mapping.values import Form, Value
+from quadweir.mapping.values import ColumnForm, Value
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _CELLS: Final = "_quadweir_cells"
 _REFERENCES: Final = {"&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'", "&amp;": "&"}
-"""The last one last: what it gives may look like one of the others."""
+"""`&amp;` comes last, because its result may look like one of the others."""
 
 
 def read_plain(spark: SparkSession, path: str, plain: PlainXml) -> DataFrame:
-    """A row for each record, which holds its text up to its end tag; `path` is as Spark takes it."""
+    """A row for each record, with its text up to its end tag; `path` is in Spark's form."""
     text = F.col("value")
     frame = spark.read.text(path, lineSep=f"</{plain.record}>")
-    # What follows the last record comes as a row too.
+    # The text after the last record is a row too.
     frame = frame.where(text.contains(f"<{plain.record}{_after_name(plain)}"))
-    # No text holds the sign that tags begin with.
+    # No text contains the character `<`.
     return frame.withColumn(_CELLS, F.split(text, "<")) if plain.is_regular else frame
 
 
 def plain_values(
     plain: PlainXml, references: Mapping[str, bool], nulls: tuple[str, ...]
 ) -> dict[str, Value]:
-    """What each reference finds in the rows of `read_plain`."""
+    """The values of each reference in the rows of `read_plain`."""
     return {
         reference: Value(
-            _value(plain, found, asks_text(reference)), Form.TEXT, nulls, is_clean=plain.is_clean
+            _value(plain, found, asks_text(reference)),
+            ColumnForm.TEXT,
+            nulls,
+            is_clean=plain.is_clean,
         )
         for reference, found in zip(references, plain.found, strict=True)
     }

@@ -1,4 +1,4 @@
-"""YAML as nodes that know their lines, with limits on what a small file can unfold into.
+"""YAML as nodes with their lines, and with limits on the expansion of aliases.
 
 Every scalar is read as the text it was written with: a mapping means the same whether its author
 quoted `1` or not.
@@ -31,7 +31,7 @@ class Scalar:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class YamlSequence:
     """Items in order."""
 
     items: tuple[YamlNode, ...]
@@ -41,7 +41,7 @@ class Sequence:
 @final
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Keys and values in order; every key is a text of its own."""
+    """Keys and values in order; every key is a different text."""
 
     entries: tuple[tuple[Scalar, YamlNode], ...]
     span: Span
@@ -57,7 +57,7 @@ class Collection:
         return iter(self.entries)
 
 
-YamlNode: TypeAlias = Scalar | Sequence | Collection
+YamlNode: TypeAlias = Scalar | YamlSequence | Collection
 
 
 def parse_yaml(text: str, source: str | None = None) -> YamlNode | None:
@@ -93,7 +93,7 @@ class _Converter:
         self._left = MAX_NODES
 
     def convert(self, node: yaml.Node, depth: int) -> YamlNode:
-        # An alias is one node in many places; counting places bounds what aliases unfold into.
+        # An alias is one node in many places; counting places limits the expansion of aliases.
         self._left -= 1
         if self._left < 0 or depth > MAX_DEPTH:
             what = "nested too deeply" if depth > MAX_DEPTH else "too large"
@@ -108,7 +108,7 @@ class _Converter:
             return Scalar(node.value, self._span(node), node.style in ("'", '"'))
         if isinstance(node, yaml.SequenceNode):
             items = tuple(self.convert(item, depth + 1) for item in node.value)
-            return Sequence(items, self._span(node))
+            return YamlSequence(items, self._span(node))
         assert isinstance(node, yaml.MappingNode)
         return Collection(tuple(self._entries(node, depth)), self._span(node))
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from quadweir.errors import MappingError, QuadweirError, UnsupportedError
 from quadweir.mapping.model import (
-    Constant,
+    ConstantTerm,
     Mapping,
     ObjectMap,
     PerRecord,
@@ -24,9 +24,9 @@ from quadweir.mapping.model import (
 )
 from quadweir.mapping.sources import LogicalSource
 from quadweir.mapping.vocabulary import suggest
-from quadweir.mapping.yaml_nodes import Collection, Scalar, Sequence, YamlNode, parse_yaml
+from quadweir.mapping.yaml_nodes import Collection, Scalar, YamlNode, YamlSequence, parse_yaml
 from quadweir.mapping.yarrrml_io import read_source, read_target
-from quadweir.mapping.yarrrml_terms import Keys, TermReader, as_list, text_of
+from quadweir.mapping.yarrrml_terms import Keys, YarrrmlTermReader, as_list, text_of
 from quadweir.mapping.yarrrml_values import PREFIXES, Scope
 from quadweir.spans import Span
 from quadweir.terms import IRI
@@ -81,7 +81,7 @@ def parse_yarrrml(text: str, *, source: str | None = None) -> Mapping:
     return _Reader(root).mapping()
 
 
-class _Reader(TermReader):
+class _Reader(YarrrmlTermReader):
     def __init__(self, root: Collection) -> None:
         super().__init__(Scope(PREFIXES))
         self._root = root
@@ -117,7 +117,7 @@ class _Reader(TermReader):
                 sources = self._read_sources(key, body)
                 subjects = as_list(body.get(*_MAPPING["subjects"]))
             count = len(sources) * max(1, len(subjects))
-            # Each source with each subject is a triples map of its own.
+            # Each combination of a source and a subject is a triples map.
             names = [key.text if i == 0 else f"{key.text}#{i + 1}" for i in range(count)]
             self._variants[key.text] = names
             plans.append((key, body, sources, subjects, names))
@@ -221,7 +221,7 @@ class _Reader(TermReader):
         condition = None
         graphs: tuple[TermMap, ...] = ()
         extra: YamlNode | None = None
-        if isinstance(node, Sequence):
+        if isinstance(node, YamlSequence):
             if len(node.items) not in (2, 3):
                 raise MappingError(
                     f"a predicate and object in brackets have {len(node.items)} parts",
@@ -257,7 +257,7 @@ class _Reader(TermReader):
         predicates = tuple(
             self._term(item, "predicate", TermType.IRI) for item in as_list(predicate_node)
         )
-        classes = any(p.expression == Constant(term=IRI(RDF.type)) for p in predicates)
+        classes = any(p.expression == ConstantTerm(term=IRI(RDF.type)) for p in predicates)
         default = TermType.IRI if classes else TermType.LITERAL
         objects: list[ObjectMap] = []
         for item in _objects(object_node, extra is None):
@@ -299,17 +299,17 @@ class _Reader(TermReader):
 
 def _pairs(node: YamlNode | None) -> list[YamlNode]:
     """A single pair may stand without the list around it."""
-    if isinstance(node, Sequence) and node.items and isinstance(node.items[0], Scalar):
+    if isinstance(node, YamlSequence) and node.items and isinstance(node.items[0], Scalar):
         return [node]
     return as_list(node)
 
 
 def _objects(node: YamlNode, may_be_typed: bool) -> list[YamlNode]:
-    """Tell a list of objects from one object with its datatype or language.
+    """Whether a node is a list of objects, or one object with its datatype or language.
 
     `[a, b]` under the key objects is a list of two; `[[a, xsd:date]]` is one object.
     """
-    if isinstance(node, Sequence) and may_be_typed and len(node.items) == 2:
+    if isinstance(node, YamlSequence) and may_be_typed and len(node.items) == 2:
         second = node.items[1]
         if isinstance(second, Scalar) and second.text.endswith("~lang"):
             return [node]

@@ -13,13 +13,13 @@ from quadweir.mapping.sources import (
     CsvDialect,
     DatabaseSource,
     DeclaredStream,
-    FileSource,
     FileStream,
     Formulation,
     FormulationKind,
     KafkaStream,
     LogicalSource,
     LogicalTarget,
+    MappedFile,
     MqttStream,
     Source,
     TcpStream,
@@ -27,7 +27,7 @@ from quadweir.mapping.sources import (
     WebSocketStream,
 )
 from quadweir.mapping.vocabulary import FORMATS, suggest
-from quadweir.mapping.yaml_nodes import Collection, Scalar, Sequence, YamlNode
+from quadweir.mapping.yaml_nodes import Collection, Scalar, YamlNode, YamlSequence
 from quadweir.mapping.yarrrml_values import Scope
 from quadweir.spans import Span
 
@@ -92,8 +92,8 @@ def read_source(node: YamlNode, scope: Scope) -> LogicalSource:
                 span=node.span,
             )
         formulation = Formulation(kind=found)
-    if name == "tsv" and isinstance(source, FileSource) and source.dialect is None:
-        source = FileSource(
+    if name == "tsv" and isinstance(source, MappedFile) and source.dialect is None:
+        source = MappedFile(
             path=source.path, encoding=source.encoding, dialect=CsvDialect(delimiter="\t")
         )
     return LogicalSource(
@@ -106,7 +106,7 @@ def read_source(node: YamlNode, scope: Scope) -> LogicalSource:
 
 
 def _short_source(node: YamlNode) -> dict[str, str]:
-    items = list(node.items) if isinstance(node, Sequence) else [node]
+    items = list(node.items) if isinstance(node, YamlSequence) else [node]
     if not 1 <= len(items) <= 2:
         raise MappingError(
             f"a source in brackets has {len(items)} parts",
@@ -137,7 +137,7 @@ def _source(access: str, kind: str, fields: dict[str, str], scope: Scope, span: 
             dialect = CsvDialect(delimiter="\t" if delimiter == "\\t" else delimiter)
         elif access.lower().endswith((".tsv", ".tsv.gz")):
             dialect = CsvDialect(delimiter="\t")
-        return FileSource(path=access, encoding=_encoding(fields, span), dialect=dialect)
+        return MappedFile(path=access, encoding=_encoding(fields, span), dialect=dialect)
     if kind in _DATABASES:
         return DatabaseSource(dsn=access)
     if kind in ("filestream", "folder"):
@@ -201,7 +201,7 @@ def read_target(node: YamlNode, name: str, scope: Scope) -> LogicalTarget:
     if isinstance(node, Collection):
         fields = {key.text: _text(value) for key, value in node if isinstance(value, Scalar)}
     else:
-        items = list(node.items) if isinstance(node, Sequence) else [node]
+        items = list(node.items) if isinstance(node, YamlSequence) else [node]
         texts = [_text(item) for item in items]
         access, tilde, kind = texts[0].rpartition("~") if texts else ("", "", "")
         fields = {"access": access if tilde else kind, "type": kind if tilde else ""}

@@ -10,7 +10,7 @@ from quadweir.errors import MappingError, QuadweirError, UnsupportedError
 from quadweir.mapping.findings import Finding, Level
 from quadweir.mapping.languages import is_language_tag, unregistered_tag
 from quadweir.mapping.model import (
-    Constant,
+    ConstantTerm,
     Expression,
     FunctionExecution,
     FunctionInput,
@@ -23,14 +23,14 @@ from quadweir.mapping.model import (
 )
 from quadweir.mapping.sources import LogicalTarget
 from quadweir.mapping.vocabulary import suggest
-from quadweir.mapping.yaml_nodes import Collection, Scalar, Sequence, YamlNode
+from quadweir.mapping.yaml_nodes import Collection, Scalar, YamlNode, YamlSequence
 from quadweir.mapping.yarrrml_io import read_target
-from quadweir.mapping.yarrrml_values import Call, Scope, parse_call
+from quadweir.mapping.yarrrml_values import InlineFunction, Scope, parse_call
 from quadweir.spans import Span
 from quadweir.terms import IRI
 
 Keys = Mapping[str, tuple[str, ...]]
-"""Long keys with all the forms they go by."""
+"""Long keys with all their forms."""
 
 _TERM: Final[Keys] = {
     "value": ("value", "v"),
@@ -62,8 +62,8 @@ _TYPES: Final = {
 }
 
 
-class TermReader:
-    """Reads terms of one document; what it knows of the document is set by its subclass."""
+class YarrrmlTermReader:
+    """Reads the terms of one document; the subclass sets the facts about the document."""
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -101,7 +101,7 @@ class TermReader:
         try:
             if isinstance(node, Scalar):
                 return self._scalar(node, default)
-            if isinstance(node, Sequence):
+            if isinstance(node, YamlSequence):
                 return self._short(node, kind, default)
             return self._long(node, kind, default)
         except QuadweirError as error:
@@ -120,7 +120,7 @@ class TermReader:
         expression: Expression = self._scope.value(text, node.span, iri=term_type.is_iri)
         return TermMap(expression=expression, term_type=term_type, span=node.span)
 
-    def _short(self, node: Sequence, kind: str, default: TermType) -> TermMap:
+    def _short(self, node: YamlSequence, kind: str, default: TermType) -> TermMap:
         """Read `[value, datatype or language]`, or `[value, target]` where no literal can be."""
         if not 1 <= len(node.items) <= 2:
             raise MappingError(
@@ -191,13 +191,13 @@ class TermReader:
 
     def _language(self, text: str, span: Span) -> TermMap:
         expression = self._scope.value(text, span, iri=False)
-        if isinstance(expression, Constant) and not is_language_tag(text):
+        if isinstance(expression, ConstantTerm) and not is_language_tag(text):
             raise MappingError(
                 f"{text!r} is not a language tag",
                 hint='Use a tag of BCP 47, such as "en" or "nl-BE".',
                 span=span,
             )
-        if isinstance(expression, Constant):
+        if isinstance(expression, ConstantTerm):
             self._findings.extend(unregistered_tag(text, None, span))
         return TermMap(expression=expression, term_type=TermType.LITERAL, span=span)
 
@@ -209,7 +209,7 @@ class TermReader:
         if node is None:
             return ()
         whole = isinstance(node, Collection) or (
-            isinstance(node, Sequence)
+            isinstance(node, YamlSequence)
             and bool(node.items)
             and isinstance(node.items[0], Scalar)
             and "~" in node.items[0].text
@@ -249,7 +249,7 @@ class TermReader:
             span=node.span,
         )
 
-    def _called(self, call: Call, span: Span) -> FunctionExecution:
+    def _called(self, call: InlineFunction, span: Span) -> FunctionExecution:
         prefix = call.name.partition(":")[0] if ":" in call.name else ""
         inputs = []
         for parameter, value in call.arguments:
@@ -263,7 +263,7 @@ class TermReader:
             full = parameter if ":" in parameter else f"{prefix}:{parameter}"
             made = (
                 TermMap(expression=self._called(value, span), term_type=TermType.LITERAL, span=span)
-                if isinstance(value, Call)
+                if isinstance(value, InlineFunction)
                 else self._input(value, span)
             )
             inputs.append(FunctionInput(parameter=self._scope.iri(full, span), value=made))
@@ -281,7 +281,7 @@ class TermReader:
     def _parameter(self, node: YamlNode) -> tuple[str, TermMap, str | None]:
         """Read one parameter: its name, its value, and which side of a join it is from."""
         side: YamlNode | None
-        if isinstance(node, Sequence) and len(node.items) in (2, 3):
+        if isinstance(node, YamlSequence) and len(node.items) in (2, 3):
             name, value = node.items[:2]
             side = node.items[2] if len(node.items) == 3 else None
         elif isinstance(node, Collection):
@@ -353,13 +353,13 @@ class TermReader:
             node.span,
         )
 
-    def _inline_join(self, call: Call, node: Collection) -> Iterator[RefObjectMap]:
+    def _inline_join(self, call: InlineFunction, node: Collection) -> Iterator[RefObjectMap]:
         parent: str | None = None
         conditions: list[JoinCondition] = []
         for name, value in call.arguments:
             if name == "mapping" and isinstance(value, str):
                 parent = value
-            elif isinstance(value, Call) and value.name in ("equal", "equals"):
+            elif isinstance(value, InlineFunction) and value.name in ("equal", "equals"):
                 conditions.append(self._joined(value, node.span))
             else:
                 raise UnsupportedError(
@@ -373,7 +373,7 @@ class TermReader:
             )
         yield from self._parents(parent, node.span, conditions, None, (), node.span)
 
-    def _joined(self, call: Call, span: Span) -> JoinCondition:
+    def _joined(self, call: InlineFunction, span: Span) -> JoinCondition:
         sides: list[tuple[str, TermMap, str | None]] = [
             (name or "", self._input(value, span), None)
             for name, value in call.arguments
@@ -431,7 +431,7 @@ def as_list(node: YamlNode | None) -> list[YamlNode]:
     """Take a list as it is, and anything else as a list of one."""
     if node is None:
         return []
-    return list(node.items) if isinstance(node, Sequence) else [node]
+    return list(node.items) if isinstance(node, YamlSequence) else [node]
 
 
 def scalar_of(node: YamlNode | None, what: str) -> Scalar:
@@ -450,7 +450,7 @@ def _literal(
     term: TermMap, *, language: TermMap | None = None, datatype: TermMap | None = None
 ) -> TermMap:
     expression = term.expression
-    if isinstance(expression, Constant) and isinstance(expression.term, IRI):
+    if isinstance(expression, ConstantTerm) and isinstance(expression.term, IRI):
         raise MappingError(
             "an IRI has a datatype or a language",
             hint="Drop ~iri, or the datatype.",

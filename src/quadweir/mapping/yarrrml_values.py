@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 from quadweir.errors import MappingError
-from quadweir.mapping.model import Constant, Reference, Template
+from quadweir.mapping.model import ConstantTerm, Reference, Template
 from quadweir.mapping.template import ReferencePart, TemplatePart, TextPart
 from quadweir.mapping.vocabulary import FNO, GREL, IDLAB
 from quadweir.spans import Span
@@ -58,7 +58,7 @@ PREFIXES: Final[Mapping[str, str]] = {
 @final
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What names mean in one document: its prefixes and its external references."""
+    """The prefixes and the external references of one document."""
 
     prefixes: Mapping[str, str]
     external: Mapping[str, str] = field(default_factory=dict)
@@ -121,7 +121,9 @@ class Scope:
             found.append(TextPart("".join(run)))
         return tuple(found)
 
-    def value(self, text: str, span: Span | None, *, iri: bool) -> Constant | Reference | Template:
+    def value(
+        self, text: str, span: Span | None, *, iri: bool
+    ) -> ConstantTerm | Reference | Template:
         """Read a value: a constant, one reference, or a template.
 
         Args:
@@ -136,8 +138,8 @@ class Scope:
             case () | (TextPart(),):
                 plain = parts[0].text if parts and isinstance(parts[0], TextPart) else ""
                 if iri:
-                    return Constant(term=IRI(self.iri(plain, span)))
-                return Constant(term=Literal(plain))
+                    return ConstantTerm(term=IRI(self.iri(plain, span)))
+                return ConstantTerm(term=Literal(plain))
         if iri and isinstance(parts[0], TextPart):
             parts = (TextPart(self.expand(parts[0].text)), *parts[1:])
         return Template(parts=parts)
@@ -170,14 +172,14 @@ def _reference(text: str, start: int, span: Span | None) -> tuple[str, int]:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Call:
+class InlineFunction:
     """A function on one line: its name and its arguments, values or calls."""
 
     name: str
-    arguments: tuple[tuple[str | None, str | Call], ...]
+    arguments: tuple[tuple[str | None, str | InlineFunction], ...]
 
 
-def parse_call(text: str, span: Span | None = None) -> Call:
+def parse_call(text: str, span: Span | None = None) -> InlineFunction:
     """Read `name(parameter = value, ...)`, calls inside it included.
 
     >>> parse_call('f(a = $(x), b = "y")').arguments
@@ -189,26 +191,28 @@ def parse_call(text: str, span: Span | None = None) -> Call:
     return call
 
 
-def _call(text: str, position: int, span: Span | None, depth: int) -> tuple[Call, int]:
+def _call(text: str, position: int, span: Span | None, depth: int) -> tuple[InlineFunction, int]:
     match = _CALL.match(text, position)
     if match is None or depth > 32:
         raise _bad_call(text, span)
     position = match.end()
-    arguments: list[tuple[str | None, str | Call]] = []
+    arguments: list[tuple[str | None, str | InlineFunction]] = []
     while True:
         while position < len(text) and text[position] in " \t\n,":
             position += 1
         if position < len(text) and text[position] == ")":
-            return Call(match["name"], tuple(arguments)), position + 1
+            return InlineFunction(match["name"], tuple(arguments)), position + 1
         name = _NAME.match(text, position)
         if name is not None:
             position = name.end()
-        value: str | Call
+        value: str | InlineFunction
         value, position = _argument(text, position, span, depth)
         arguments.append((name["name"] if name is not None else None, value))
 
 
-def _argument(text: str, position: int, span: Span | None, depth: int) -> tuple[str | Call, int]:
+def _argument(
+    text: str, position: int, span: Span | None, depth: int
+) -> tuple[str | InlineFunction, int]:
     while position < len(text) and text[position].isspace():
         position += 1
     if position >= len(text):

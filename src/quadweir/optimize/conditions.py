@@ -1,4 +1,4 @@
-"""What the rules must know about an expression before they move it."""
+"""The properties of an expression that decide whether a rule may move it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _NO_STREAMS: Final[frozenset[Variable]] = frozenset()
 def conjuncts(condition: Expression) -> tuple[Expression, ...]:
     """The parts that must all be true for FILTER to keep a solution.
 
-    A filter keeps a solution if the condition's effective boolean value is true, and that of a
-    conjunction is true only if those of all parts are: no part can be an error.
+    A filter keeps a solution if the condition's effective boolean value is true. That of a
+    conjunction is true only if all parts are true, so no part is an error.
     """
     if isinstance(condition, And):
         return tuple(part for each in condition.parts for part in conjuncts(each))
@@ -42,13 +42,13 @@ def conjuncts(condition: Expression) -> tuple[Expression, ...]:
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression:
-    """Put conjuncts together again."""
+    """The conjunction of conjuncts."""
     flat = tuple(parts)
     return flat[0] if len(flat) == 1 else And(parts=flat)
 
 
 def variables_of(node: Node, query: ContinuousQuery) -> frozenset[Variable]:
-    """Every variable that stands anywhere in a tree, those inside EXISTS and subqueries too.
+    """Every variable in a tree, including those inside EXISTS and subqueries.
 
     The value of an expression can depend on no other variable of the solution.
     """
@@ -71,9 +71,9 @@ def stream_variables(query: ContinuousQuery) -> frozenset[Variable]:
 
 
 def is_volatile(node: Node) -> bool:
-    """Tell whether a tree may give another value the next time, for the same solution.
+    """Whether a tree may give different values for the same solution.
 
-    A function that is not in the table counts: nothing is known about it.
+    An unknown function counts too.
     """
     functions = (lookup(each.function) for each in walk(node) if isinstance(each, Call))
     return any(
@@ -83,7 +83,7 @@ def is_volatile(node: Node) -> bool:
 
 
 def reads_times(node: Node) -> bool:
-    """Tell whether a tree asks for `timestamp()`.
+    """Whether a tree calls `timestamp()`.
 
     A join keeps the later of its inputs' times, so such a condition sees less before a join.
     """
@@ -91,12 +91,12 @@ def reads_times(node: Node) -> bool:
 
 
 def has_exists(node: Node) -> bool:
-    """Tell whether a tree holds an EXISTS, which looks at the graph or window it stands in."""
+    """Whether a tree contains an EXISTS, which depends on the graph or window around it."""
     return any(isinstance(each, Exists) for each in walk(node))
 
 
 def is_boolean(expression: Expression) -> bool:
-    """Tell whether an expression is an `xsd:boolean` whenever it is no error."""
+    """Whether an expression is always an `xsd:boolean` or an error."""
     match expression:
         case And() | Or() | Not() | Compare() | In() | Bound() | Exists():
             return True

@@ -1,4 +1,4 @@
-"""Common parts of a union's branches, matched once."""
+"""Match common parts of a union's branches once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from quadweir.terms import IRI
 def factor_unions(node: Pattern) -> Pattern:
     """Turn Union(Join(A, B), Join(A, C)) into Join(A, Union(B, C)).
 
-    Join distributes over union in bags too: each solution of A meets those of B and those of C.
-    Branches that all stand in the same window or graph share that first.
+    Join distributes over union in bags too: each solution of A is joined with those of B and of C.
+    If all branches are in the same window or graph, that is factored out first.
     """
     if not isinstance(node, Union):
         return node
@@ -29,8 +29,8 @@ def factor_unions(node: Pattern) -> Pattern:
         return shared_scope
     branches = [_factors(each) for each in node.inputs]
     common = _common(branches)
-    # A branch of nothing but the common part would leave the empty pattern in the union, which
-    # is right but saves little; where all are alike, they must still count as often.
+    # A branch that is only the common part would leave the empty pattern in the union. That is
+    # correct but saves little. Equal branches must keep their number.
     if not common or any(len(branch) == len(common) for branch in branches):
         return node
     rest = []
@@ -72,7 +72,7 @@ def _factors(pattern: Pattern) -> list[Pattern | TriplePattern | PathPattern]:
 def _common(
     branches: list[list[Pattern | TriplePattern | PathPattern]],
 ) -> list[Pattern | TriplePattern | PathPattern]:
-    """The parts that stand in every branch, as often as in the branch that has them least often."""
+    """The parts that every branch has, each with its least number of occurrences."""
     common = []
     others = [list(branch) for branch in branches[1:]]
     for part in branches[0]:

@@ -1,4 +1,4 @@
-"""Compute at planning time what no solution can change."""
+"""Compute constant expressions at planning time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from quadweir.terms import IRI, Ground, Literal, TripleTerm
 
 
 def fold_constants(node: Expression) -> Expression:
-    """Replace an expression of constants by its value, and drop what decides nothing.
+    """Replace an expression of constants by its value, and drop parts that have no effect.
 
     An expression that is an error stays: there is no constant for it, and COALESCE may catch it.
 
@@ -65,7 +65,8 @@ def _compute(node: Compare | Arithmetic | Negate | Not | In | Call) -> Expressio
     if not all(isinstance(each, Constant) for each in children(node)):
         return node
     try:
-        # Neither EXISTS nor a variable is below, so neither a solution nor data is needed.
+        # The expression contains neither EXISTS nor a variable, so it needs neither a solution nor
+        # data.
         value = evaluate_expression(node, {}, Context(), lambda *_: False)
     except ExpressionError:
         return node
@@ -82,7 +83,9 @@ def _truth(term: Ground) -> bool | None:
 
 
 def _fold_connective(node: And | Or) -> Expression:
-    """A false part decides a conjunction even beside an error; a true one can be left out."""
+    """A false part makes a conjunction false, even with an error in another part; a true part can
+    be dropped.
+    """
     deciding = isinstance(node, Or)
     kept: list[Expression] = []
     for part in node.parts:
@@ -99,7 +102,7 @@ def _fold_connective(node: And | Or) -> Expression:
     if not kept:
         return Constant(term=FALSE if deciding else TRUE, span=node.span)
     if len(kept) == 1:
-        # The connective makes a boolean of its part's truth; so must what takes its place.
+        # The connective returns a boolean, so its replacement must do that too.
         if is_boolean(kept[0]):
             return kept[0]
         if len(node.parts) == 2:

@@ -1,4 +1,4 @@
-"""The parts of a query that no window feeds, in one piece that is evaluated once."""
+"""Join the static parts of a query into one piece that is evaluated once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def gather_static(query: ContinuousQuery) -> ContinuousQuery:
     """Turn Join(window, A, window, B) into Join(window, window, Join(A, B)) for static A and B.
 
     Only parts that share a variable are joined beforehand: a product of two unrelated tables
-    would be larger than both. Triple patterns that share none are taken apart for that.
+    would be larger than both. Triple patterns that share no variable are separated for that.
     """
     if not query.windows:
         return query
@@ -37,7 +37,7 @@ def gather_static(query: ContinuousQuery) -> ContinuousQuery:
 
 def _gather(pattern: Pattern, query: ContinuousQuery) -> Pattern:
     if isinstance(pattern, WindowPattern | Service) or is_static(pattern, query):
-        return pattern  # inside a window there is nothing static but GRAPH, which is one piece
+        return pattern  # inside a window only GRAPH is static, and it is one piece
 
     def below(child: Node) -> Node:
         return _gather(cast(Pattern, child), query) if isinstance(child, PATTERN_CLASSES) else child
@@ -58,7 +58,7 @@ def _gather(pattern: Pattern, query: ContinuousQuery) -> Pattern:
 
 
 def _apart(pattern: Pattern, query: ContinuousQuery) -> list[Pattern]:
-    """Take triple patterns apart that share no variable."""
+    """Separate triple patterns that share no variable."""
     if not isinstance(pattern, BasicPattern):
         return [pattern]
     single: list[Pattern] = [replace(pattern, patterns=(each,)) for each in pattern.patterns]
@@ -77,7 +77,7 @@ def _patterns(pattern: Pattern) -> tuple[TriplePattern | PathPattern, ...]:
 
 
 def _connected(patterns: list[Pattern], query: ContinuousQuery) -> list[list[Pattern]]:
-    """Sort patterns into pieces that share variables, in the order they stand."""
+    """Group patterns that share variables, in order."""
     pieces: list[tuple[list[Pattern], frozenset[Variable]]] = []
     for each in patterns:
         scope = in_scope(each, query)

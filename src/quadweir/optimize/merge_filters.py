@@ -1,4 +1,4 @@
-"""One filter where two stand on top of each other, none where it says nothing."""
+"""Merge nested filters, and drop filters that are always true."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def merge_filters(node: Pattern) -> Pattern:
     """
     match node:
         case Filter(condition=Constant(), input=source):
-            # A constant whose truth is an error is false to a filter.
+            # A constant without a boolean value is an error, which a filter treats as false.
             return source if _is_true(node.condition) else _nothing(source)
         case Filter(condition=outer, input=Filter(condition=inner, input=source)):
             parts = dict.fromkeys((*conjuncts(inner), *conjuncts(outer)))

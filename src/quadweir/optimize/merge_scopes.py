@@ -1,4 +1,4 @@
-"""Match what stands in the same window or graph together."""
+"""Match patterns of the same window or graph together."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quadweir.terms import IRI
 def merge_scopes(query: ContinuousQuery) -> ContinuousQuery:
     """Turn Join(Window(w, P), Window(w, Q)) into Window(w, Join(P, Q)); so for OPTIONAL, and graphs.
 
-    At an instant a window has one content, so it does not matter whether both look at it or one.
+    At an instant a window has one content, so one block can match what two blocks match.
     A window over a stream variable binds it in both, and the join keeps to one stream. (MINUS
     would not: bound outside, the stream is a variable that both sides share, and inside it is not.)
     """
@@ -35,7 +35,7 @@ def merge_scopes(query: ContinuousQuery) -> ContinuousQuery:
 
 def _merge_left_join(node: LeftJoin, query: ContinuousQuery) -> Pattern:
     if node.condition is not None and has_exists(node.condition):
-        return node  # it would look at the window, and no longer at what is around it
+        return node  # it would then be evaluated in the window instead of around it
     match node.left, node.right:
         case (
             WindowPattern(window=IRI() as window, input=left),
@@ -54,7 +54,7 @@ def _merge_left_join(node: LeftJoin, query: ContinuousQuery) -> Pattern:
 
 
 def _reads_stream(right: Pattern, condition: Expression | None, query: ContinuousQuery) -> bool:
-    """Tell whether the optional part or its condition looks at a stream variable.
+    """Whether the optional part or its condition uses a stream variable.
 
     The window binds the variable after its pattern is matched. Inside, the optional part would be
     chosen without it: a partner from another stream would take the solution with it when it goes.

@@ -1,8 +1,8 @@
-"""The inputs of a join in an order that keeps what is in between small.
+"""Order the inputs of a join so that intermediate results stay small.
 
-Without statistics the order is by how much of a pattern is fixed: a fixed subject says more than a
-fixed object, and that more than a fixed predicate. `Hints` replace the guesses by what is known, or
-declared, about predicates, graphs and windows. The next input always shares a variable with those
+Without statistics, the fixed terms of a pattern decide: a fixed subject is more selective than a
+fixed object, and that more than a fixed predicate. `Hints` replace the guesses by known or declared
+sizes of predicates, graphs and windows. The next input always shares a variable with those
 before it, if one does.
 """
 
@@ -41,7 +41,7 @@ from quadweir.optimize.conditions import conjuncts, variables_of
 from quadweir.terms import IRI, Variable
 from quadweir.vocab import RDF
 
-_GUESS: Final = 1000.0  # triples of a predicate about which nothing is known
+_GUESS: Final = 1000.0  # triples of an unknown predicate
 _ALL_PREDICATES: Final = 20.0
 _FIXED_SUBJECT: Final = 1 / 200
 _FIXED_OBJECT: Final = 1 / 50
@@ -56,7 +56,7 @@ Part = TypeVar("Part")
 @final
 @dataclass(frozen=True, slots=True)
 class Hints:
-    """What is known about sizes: triples for each predicate, and a factor for a window or graph.
+    """Known sizes: triples for each predicate, and a factor for a window or graph.
 
     >>> Hints(predicates={IRI("urn:p"): 5}).predicates[IRI("urn:p")]
     5
@@ -97,7 +97,7 @@ def _same(left: Sequence[object], right: Sequence[object]) -> bool:
 def _greedy(
     parts: Sequence[Part], sizes: Sequence[float], names: Sequence[frozenset[Variable]]
 ) -> tuple[Part, ...]:
-    """Take the smallest first, then always the smallest of those that are connected."""
+    """Take the smallest first, then always the smallest connected one."""
     if len(parts) > _GREEDY_LIMIT:
         return tuple(parts[each] for each in sorted(range(len(parts)), key=lambda i: sizes[i]))
     waiting = list(range(len(parts)))
@@ -116,7 +116,7 @@ def _greedy(
 
 
 def estimate(pattern: Pattern, hints: Hints = NO_HINTS) -> float:
-    """Guess how many solutions a pattern has.
+    """The estimated number of a pattern's solutions.
 
     >>> from quadweir.terms import Literal
     >>> x, p = Variable("x"), IRI("urn:p")

@@ -61,7 +61,7 @@ class Step:
 @final
 @dataclass(frozen=True, slots=True)
 class Optimized:
-    """A query, how it came about, and its parts that no window feeds."""
+    """An optimized query, the steps that led to it, and its static parts."""
 
     query: ContinuousQuery
     steps: tuple[Step, ...]
@@ -71,7 +71,7 @@ class Optimized:
 @final
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Rules that run together, at most `rounds` times, until none finds anything."""
+    """Rules that run together, at most `rounds` times, until none changes anything."""
 
     name: str
     rounds: int
@@ -82,12 +82,12 @@ once: Final = 1
 
 
 def until_stable(*, limit: int) -> int:
-    """Run a phase's rules again and again until nothing changes, but not for ever."""
+    """Run the rules of a phase until nothing changes, at most `rounds` times."""
     return limit
 
 
 def on_patterns(rule: Callable[[Pattern], Pattern]) -> Rule:
-    """Run a rule for single patterns on all patterns of a query, those inside EXISTS too."""
+    """Run a rule for single patterns on all patterns of a query, including those inside EXISTS."""
 
     @wraps(rule)
     def run(query: ContinuousQuery) -> ContinuousQuery:
@@ -144,7 +144,7 @@ def optimize(query: ContinuousQuery, *, hints: Hints = NO_HINTS) -> Optimized:
 
     Args:
         query: The query as it was parsed.
-        hints: What is known about the sizes of predicates, windows and graphs.
+        hints: Known sizes of predicates, windows and graphs.
 
     Returns:
         The query, the steps that led to it, and its static parts.
@@ -183,23 +183,23 @@ def _run(phase: Phase, query: ContinuousQuery, steps: list[Step]) -> ContinuousQ
 
 
 def _compares_otherwise(before: ContinuousQuery, after: ContinuousQuery) -> bool:
-    """Tell whether ISTREAM or DSTREAM would compare something else after a rule (A2).
+    """Whether ISTREAM or DSTREAM would compare something else after a rule (A2).
 
-    What is compared goes by the query as it was written. A BIND(NOW() AS ?x) that nobody looks at,
-    or an EXISTS over a window beside a condition that is always true, changes no solution, and a rule
-    may leave it out; but without it a pattern can be monotonic, and answers would come that are not
-    new by what was asked. Such a query is kept as it is: it is rare, and only less well optimised.
+    The original query decides what is compared. An unused BIND(NOW() AS ?x), or an EXISTS over a
+    window next to a condition that is always true, changes no solution, so a rule may drop it. But
+    without it the pattern may become monotonic, and answers would come that are not new for the
+    original query. Such a rare query stays unchanged; it is only less well optimised.
     """
     return (
         before.output is not OutputOperator.RSTREAM
         and compares_derivations(before) is not compares_derivations(after)
-        # Without a window nothing ever changes, whatever is compared.
+        # Without a window nothing ever changes.
         and bool(windows_read(after.pattern, after))
     )
 
 
 def _check(before: ContinuousQuery, after: ContinuousQuery, rule: str) -> None:
-    """Refuse a tree that a rule has broken: scope, windows and the shape of the answer."""
+    """Raise if a rule broke the tree: scope, windows or the shape of the answer."""
 
     def refuse(what: str) -> None:
         raise InternalError(

@@ -1,4 +1,4 @@
-"""Nothing computed or carried that nobody looks at."""
+"""Drop columns that nothing uses."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _Variables: TypeAlias = frozenset[Variable]
 
 
 def prune_projections(query: ContinuousQuery) -> ContinuousQuery:
-    """Drop columns of subqueries, BINDs and aggregates whose value is never looked at.
+    """Drop columns of subqueries, BINDs and aggregates whose value is never used.
 
-    What must stay: whatever the answer shows, an expression names or two inputs are joined on;
-    below DISTINCT everything, since a column less makes fewer solutions different; and below LIMIT,
-    since all columns decide which of two equals is kept (A4). Patterns inside EXISTS are left alone.
+    These columns stay: those in the answer, in an expression, or shared by two inputs of a join.
+    Below DISTINCT all stay, since they decide which solutions are equal. Below LIMIT all stay,
+    since they decide which of two equals is kept (A4). Patterns inside EXISTS are not changed.
     """
     form = query.form
     match form:
@@ -82,7 +82,8 @@ def _prune(pattern: Pattern, wanted: _Variables, query: ContinuousQuery) -> Patt
             return replace(pattern, left=new_left, right=new_right)
         case Minus(left=left, right=right):
             new_left = _prune(left, wanted | in_scope(right, query), query)
-            # The right side only has to agree or not; what the left cannot bind, never matters.
+            # The right side is only compared; variables that the left side cannot bind never
+            # matter.
             new_right = _prune(right, in_scope(left, query), query)
             if new_left is left and new_right is right:
                 return pattern
@@ -108,7 +109,7 @@ def _prune(pattern: Pattern, wanted: _Variables, query: ContinuousQuery) -> Patt
             return _prune_group(pattern, wanted, query)
         case Project(variables=variables):
             kept = tuple(each for each in variables if each in wanted)
-            # A projection to nothing cannot be written down; one column does no harm.
+            # A projection without columns cannot be written, so one column stays.
             kept = kept or variables[:1]
             source = _prune(pattern.input, frozenset(kept), query)
             if kept == variables and source is pattern.input:

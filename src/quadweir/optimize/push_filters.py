@@ -1,4 +1,4 @@
-"""Filters as near to the data as their meaning allows: into joins, windows and basic patterns.
+"""Push filters as close to the data as possible: into joins, windows and basic patterns.
 
 A condition may move below an operator if, for every solution, it sees the same values there. So
 for each variable it names (those inside EXISTS too) the value must be the same, and so must be
@@ -11,9 +11,9 @@ whether there is one. The cases:
 - GROUP BY: the variable is a key; and there is a key, since without one an empty group answers.
 - LIMIT: never.
 
-A condition with RAND and its kin stays where it is. One that asks for `timestamp()` does not go
-below a join, which keeps the later of two times. EXISTS looks at the graph it stands in, so it
-does not go into GRAPH or WINDOW.
+A condition with RAND or a similar function does not move. One with `timestamp()` does not move
+below a join, which keeps the later of two times. EXISTS depends on the graph around it, so it does
+not move into GRAPH or WINDOW.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _push_condition(node: LeftJoin, condition: Expression, query: ContinuousQuer
 def _same_values(
     condition: Expression, chosen: Pattern, others: Sequence[Pattern], query: ContinuousQuery
 ) -> bool:
-    """Tell whether `condition` sees the same in `chosen` as in its join with the others."""
+    """Whether `condition` has the same value in `chosen` as in its join with the others."""
     certain = always_bound(chosen, query)
     elsewhere: frozenset[Variable] = frozenset().union(*(in_scope(o, query) for o in others))
     needed = variables_of(condition, query)
@@ -217,7 +217,9 @@ def _into_join(condition: Expression, source: Join, query: ContinuousQuery) -> P
 def _into_basic(
     condition: Expression, source: BasicPattern, needed: frozenset[Variable]
 ) -> Pattern | None:
-    """Cut the one triple pattern that binds all the condition names out of a basic pattern."""
+    """Split off the one triple pattern of a basic pattern that binds all variables of the
+    condition.
+    """
     if len(source.patterns) < 2 or not needed or has_exists(condition) or reads_times(condition):
         return None
     for place, triple in enumerate(source.patterns):

@@ -1,9 +1,10 @@
-"""What the nodes of a plan remember, when they forget it, and which windows are never forgotten.
+"""The state of a plan's nodes: what they remember, when they forget it, and which windows grow
+without bound.
 
-Only windows bound what is remembered: whatever stands above them holds no more than follows from what
-is in them. A window that keeps all of a stream bounds nothing. Which queries over such a window have to
-remember all of it by their meaning, `algebra.analyze.refuse_unbounded` says; which do so as they are
-planned is known here. Both are refused, unless the user allows that window by name (W5).
+Only windows limit the state: the nodes above them hold no more than the content of the windows
+implies. A window that keeps a whole stream sets no limit. `algebra.analyze.refuse_unbounded` finds
+queries whose meaning requires all of such a window; this module finds queries whose plan remembers
+all of it. Both are refused, unless the user allows that window by name (W5).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from quadweir.terms import IRI
 @final
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What nodes of one kind remember."""
+    """The state of all nodes of one kind."""
 
     name: str
     count: int
@@ -48,7 +49,7 @@ _KINDS = (Join, LeftJoin, AntiJoin, Group, Distinct, Closure)
 
 
 def find_kept(program: Program) -> tuple[Kept, ...]:
-    """List what the nodes above the windows of a query remember."""
+    """The state of the nodes above the windows of a query."""
     counts = Counter(type(node) for node in program.nodes)
     return tuple(
         Kept(kind.name, counts[kind], kind.remembers, kind.forgets)
@@ -58,11 +59,11 @@ def find_kept(program: Program) -> tuple[Kept, ...]:
 
 
 def find_retained(program: Program) -> frozenset[Window]:
-    """Find the windows that have to hold what they have handed on.
+    """The windows that must keep the matches they have passed on.
 
-    A match stays in its window until it leaves. But where nothing above asks for it again, because each
-    answer rests on it alone or only totals are kept, it need not stay in memory. Only eager and endless
-    windows are let go of: of all others it is known when they forget.
+    A match stays in its window until it leaves. But if no node above reads it again, because each
+    answer rests on it alone or only totals are kept, it need not stay in memory. Only eager and
+    endless windows drop their matches: all others forget at a known time.
     """
     if program.why_not is not None or program.sent is not None:
         return frozenset(program.windows)
@@ -72,7 +73,7 @@ def find_retained(program: Program) -> frozenset[Window]:
             users.setdefault(each, []).append(node)
 
     def is_asked_again(node: PlanNode) -> bool:
-        """Tell whether rows are looked at in a later step than the one in which they came."""
+        """Whether rows are read again in a later step."""
         if node == program.root and not program.eager:
             return True
         return any(
@@ -98,9 +99,9 @@ def _looks_back(node: PlanNode, *, eager: bool) -> bool:
 
 
 def find_endless(program: Program, *, in_stages: bool) -> frozenset[int]:
-    """List the windows, by their places in the query, of which every element ever seen is remembered.
+    """The windows, by their places in the query, that remember every element ever seen.
 
-    Of two stages the second remembers all that it was sent.
+    In a plan of two stages, the second remembers all its input.
     """
     retained = find_retained(program)
     return frozenset(
@@ -117,23 +118,23 @@ def refuse_endless(
     *,
     allowed: frozenset[IRI] = frozenset(),
 ) -> None:
-    """Refuse a query that would remember everything it has ever seen as it is planned (W5).
+    """Refuse a query whose plan would remember everything it has ever seen (W5).
 
     Args:
         query: The query.
-        windows: The places of windows of which all is remembered.
+        windows: The places of windows that are remembered completely.
         why_not: Why the query is evaluated from scratch at its reports, if it is.
         allowed: Names of windows, or IRIs of streams, whose state may grow without bound.
 
     Raises:
-        UnboundedStateError: with the place of the first window that is to blame.
+        UnboundedStateError: with the place of the first such window.
     """
     for place in sorted(windows):
         window = query.windows[place]
         if window.name not in allowed and window.stream not in allowed:
-            anew = (
+            why = (
                 f" It is evaluated from scratch at each report: {why_not}."
                 if why_not is not None
                 else ""
             )
-            raise kept_whole(window, anew)
+            raise kept_whole(window, why)

@@ -22,13 +22,13 @@ def describe(
     algebra: bool = True,
     facts: StaticFacts = NOTHING_KNOWN,
 ) -> str:
-    """Say how a query is run: what is matched, how rows are sharded and why, what runs, what is kept.
+    """How a query runs: its matches, its sharding and the reason, its nodes and their state.
 
     Args:
         plan: The plan.
-        shards: How many shards there are to be, if that is known.
-        algebra: Begin with the algebra.
-        facts: What is known of static data.
+        shards: The number of shards, if known.
+        algebra: Whether to begin with the algebra.
+        facts: Known facts about static data.
     """
     parts = [
         ["algebra", *_indented(render(plan.query))] if algebra else [],
@@ -114,7 +114,7 @@ def _pattern(pattern: TriplePattern) -> str:
 
 
 def _ways(ways: Ways) -> list[str]:
-    """Say which other statements match a leaf, by what a schema derives from them."""
+    """The other statements that match a leaf through a schema, in words."""
     if ways.looked_up:
         return ["also by what follows from a statement, looked up by its predicate and class"]
     found = []
@@ -139,7 +139,7 @@ def _atom(atom: object) -> str:
 
 
 def _conditions(place: int, plan: QueryPlan) -> list[str]:
-    """Say which matches are left out before the shuffle, where types allow."""
+    """The conditions that drop matches before the shuffle, in words."""
     found = []
     for test in plan.wanted:
         if place not in [leaf for leaf, _ in test.leaves]:

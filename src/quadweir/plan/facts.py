@@ -1,7 +1,7 @@
-"""What a planner may know of static data: how many solutions sub-patterns have in it.
+"""Facts about static data for the planner: the number of solutions of sub-patterns.
 
-A planner that knows nothing assumes that every pattern may match. Its plan is right for any data; it is
-slower only where C-SPARQL matches windows and static data as one graph (A1).
+Without facts, the planner assumes that every pattern may match. That plan is right for any data; it
+is slower only where C-SPARQL matches windows and static data as one graph (A1).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from quadweir.algebra.query import ContinuousQuery
 @final
 @dataclass(frozen=True)
 class StaticFacts:
-    """How many solutions sub-patterns have in static data.
+    """The numbers of solutions of sub-patterns in static data.
 
     Attributes:
-        counts: For sub-patterns that were solved (`nodes.StaticRelation.query`), how many there are.
+        counts: The number of solutions of each evaluated sub-pattern
+        (`nodes.StaticRelation.query`).
         is_empty: Whether there is no static data at all.
     """
 
@@ -27,7 +28,7 @@ class StaticFacts:
     is_empty: bool = False
 
     def may_match(self, query: ContinuousQuery) -> bool:
-        """Tell whether a sub-pattern may have solutions."""
+        """Whether a sub-pattern may have solutions."""
         return not self.is_empty and self.counts.get(query, 1) > 0
 
 

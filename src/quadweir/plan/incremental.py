@@ -1,8 +1,8 @@
-"""Algebra to plan nodes: which matches a query needs, and what is made of them.
+"""Algebra to plan nodes: the matches that a query needs, and the nodes above them.
 
-Nearly every operator of the algebra has an incremental node. What has none (a value that changes by
-itself, LIMIT in a subquery, an EXISTS that is no join) is noted as an obstacle, and the query is then
-evaluated from scratch at its reports.
+Nearly every operator of the algebra has an incremental node. An operator without one (a value that
+changes by itself, LIMIT in a subquery, an EXISTS that is not a join) is recorded as an obstacle,
+and the query is then evaluated from scratch at its reports.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from quadweir.plan.shapes import (
     waits,
 )
 from quadweir.plan.unfold import is_repeated, unfold
-from quadweir.sharing import Template
+from quadweir.sharing import QueryTemplate
 from quadweir.terms import IRI, Variable
 
 MOST_JOINED: Final = 256
@@ -72,10 +72,10 @@ _TRIPLE: Final = (Variable("_:subject"), Variable("_:predicate"), Variable("_:ob
 @final
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a pattern stands: the windows whose content it matches, and whether static data too.
+    """The data that a pattern matches: windows, and whether static data too.
 
-    `graph` is the named graph of the window that it matches (W11), if not the window as a whole. A
-    variable is bound by every row that is made there.
+    `graph` is the named graph of the window that it matches (W11), if not the whole window. If it
+    is a variable, every row binds it.
     """
 
     sources: tuple[Source, ...]
@@ -88,16 +88,17 @@ class IncrementalPlanner:
     """Makes the nodes of one query.
 
     Args:
-        query: The query; best optimised.
-        streams: The streams there are, for windows over a stream variable.
-        facts: What is known of static data.
+        query: The query, preferably optimised.
+        streams: All streams, for windows over a stream variable.
+        facts: Known facts about static data.
         eager: Whether answers leave as soon as their parts have arrived (E1).
-        template: What the query is a template of, if it has parameters or the longest windows.
+        template: The template, if the query is one (with parameters or the longest windows).
 
     Attributes:
         obstacles: Why the query cannot be kept up to date, one reason for each part that has no
-            incremental node; empty if it can. What is planned is of no use otherwise.
-        instants: Where the times of matches are kept that members of a template may be too short for.
+            incremental node; empty if it can. With obstacles, the nodes are not used.
+        instants: The variables for the times of matches, if members of a template have shorter
+        windows.
     """
 
     def __init__(
@@ -107,7 +108,7 @@ class IncrementalPlanner:
         facts: StaticFacts,
         *,
         eager: bool,
-        template: Template | None = None,
+        template: QueryTemplate | None = None,
     ) -> None:
         self.query = query
         self.streams = streams
@@ -123,7 +124,7 @@ class IncrementalPlanner:
     # --- entry points ---
 
     def plan(self, pattern: Pattern) -> PlanNode:
-        """Give the node of a pattern that stands outside of any WINDOW."""
+        """The node of a pattern outside of any WINDOW."""
         self._timed = self._timed_variables()
         merged = self.query.default_graph_windows
         sources = tuple(
@@ -135,7 +136,7 @@ class IncrementalPlanner:
         return self._node(pattern, _Place(sources, static=True))
 
     def content(self, source: Source) -> list[PlanNode]:
-        """Give what tells when the content of a window changes (R1).
+        """The node that changes whenever the content of a window changes (R1).
 
         In a bag every element counts, in a graph every triple that an element carries, and every
         quad if the query looks into named graphs (W11).
@@ -148,7 +149,7 @@ class IncrementalPlanner:
         return found
 
     def has_graphs(self, source: Source) -> bool:
-        """Tell whether the query looks into the named graphs of a window (W11)."""
+        """Whether the query uses the named graphs of a window (W11)."""
         return self.query.windows[source.window].name in self._with_graphs
 
     def triples(
@@ -159,14 +160,14 @@ class IncrementalPlanner:
         carried: bool = False,
         graph: IRI | Variable | None = None,
     ) -> Window:
-        """Give all triples of a window, with their times if asked for."""
+        """All triples of a window, with their times if `timed`."""
         pattern = TriplePattern(subject=_TRIPLE[0], predicate=_TRIPLE[1], object=_TRIPLE[2])
         names = (*_TRIPLE, *_variables(graph))
         times = _TRIPLE[:1] if timed else ()
         return self._window(Match(source, pattern, names, times, carried, graph))
 
     def sources_of(self, number: int) -> tuple[Source, ...]:
-        """List the streams that a window is over."""
+        """The streams of a window."""
         window = self.query.windows[number]
         over = self.streams if isinstance(window.stream, Variable) else (window.stream.value,)
         return tuple(Source(number, stream, window.event_time) for stream in over)
@@ -201,20 +202,23 @@ class IncrementalPlanner:
             window = self._window(Match(source, pattern, variables, timed, graph=place.graph))
             is_bag = self.query.windows[source.window].content is Content.BAG
             (bags if is_bag else graphs).append(window)
-        # A triple is there once, as long as some element carries it (W8). The values of a pattern's
-        # variables tell its triples apart.
+        # A triple counts once while some element carries it (W8). The values of a pattern's
+        # variables identify its triples.
         parts = [*bags, Distinct(_union(graphs))] if graphs else bags
-        # Without a match in static data, windows alone are as quick as if there were none.
+        # Without a match in static data, the windows alone are enough, and as fast as without
+        # static data.
         fixed = self._static(BasicPattern(patterns=(pattern,))) if place.static else None
         if fixed is not None and (not parts or self.facts.may_match(fixed.query)):
             if graphs:
-                # So nothing has to be remembered of static rows.
+                # So no state is needed for static rows.
                 parts[-1] = AntiJoin(parts[-1], fixed)
             parts.append(fixed)
         return _union(parts)
 
     def _own_time(self, source: Source) -> tuple[Variable, ...]:
-        """Name the time of a match's element where members of a template differ in their windows."""
+        """A variable for the time of a match's element, if members of a template have different
+        windows.
+        """
         if self.template is None or source.window not in self.template.windows:
             return ()
         name = Variable(f"leaf {len(self.instants)}")
@@ -228,8 +232,8 @@ class IncrementalPlanner:
             self.query,
             name=None,
             pattern=pattern,
-            # What a subquery selects decides which of equals its LIMIT keeps, not what the whole
-            # query does (A4).
+            # The columns of a subquery, not those of the whole query, decide which of two equals
+            # its LIMIT keeps (A4).
             form=SelectForm(variables=_selected(pattern, self.query)),
             windows=(),
             default_graphs=(),
@@ -250,7 +254,7 @@ class IncrementalPlanner:
         )
 
     def _table(self, variables: Iterable[Variable], *rows: dict[Variable, IRI]) -> StaticRelation:
-        """Give a relation of a few rows that the query itself has."""
+        """A relation of rows from the query text."""
         names = tuple(variables)
         return self._static(
             Values(variables=names, rows=tuple(tuple(row[each] for each in names) for row in rows))
@@ -269,7 +273,7 @@ class IncrementalPlanner:
     def _node(self, pattern: Pattern, place: _Place) -> PlanNode:
         found = self._solved(pattern, place)
         if isinstance(place.graph, Variable) and place.graph not in found.always:
-            # It matches no triple of its graph, and so has its solutions in each.
+            # It matches no triple, so it has its solutions in each graph.
             found = self._join([found, self._names(place)])
         return found
 
@@ -363,15 +367,15 @@ class IncrementalPlanner:
             return self._table(sorted(in_scope(pattern, self.query)))
         found = self._node(pattern.input, inside)
         if self._may_be_without_graph(pattern, is_bound=pattern.graph in found.always):
-            # While there is no such graph, there is no solution, whatever is asked of it.
+            # While there is no such graph, there is no solution.
             found = self._join([found, self._names(inside)])
         return found
 
     def _inside_graph(self, pattern: algebra.Graph, place: _Place) -> _Place | None:
-        """Say where the pattern of a GRAPH block stands; None if it has no incremental node.
+        """The data of a GRAPH block's pattern; None if it has no incremental node.
 
-        The name of the graph becomes one more column of every match. To join by it is to look into
-        one graph at a time, as long as nothing inside names the variable before it is bound.
+        The name of the graph becomes one more column of every match. A join by it looks into one
+        graph at a time, if nothing inside uses the variable before it is bound.
         """
         if place.static:
             self.obstacles.append("a window inside GRAPH")
@@ -386,13 +390,13 @@ class IncrementalPlanner:
         return replace(place, graph=name)
 
     def _may_be_without_graph(self, pattern: algebra.Graph, *, is_bound: bool) -> bool:
-        """Tell whether the block's pattern could have solutions while there is no such graph."""
+        """Whether the block's pattern could have solutions while there is no such graph."""
         return not needs_triple(pattern.input) and (
             not is_bound or _is_named(pattern.graph, pattern.input)
         )
 
     def _names(self, place: _Place) -> PlanNode:
-        """The names of the graphs that a place looks into, each once as long as it is there."""
+        """The names of the graphs in the data, each once while it exists."""
         (source,) = place.sources
         quads = self.triples(source, graph=place.graph)
         return Distinct(Project(quads, _variables(place.graph)))
@@ -400,10 +404,10 @@ class IncrementalPlanner:
     # --- joins ---
 
     def _join_of(self, pattern: algebra.Join, place: _Place) -> PlanNode:
-        """Join all inputs at once, those of windows and of joins inside included.
+        """Join all inputs at once, including those of nested windows and joins.
 
         Only a join of matches can be eager. Then filters over joined inputs wait until all is
-        joined; they see no more than they would have, since what they mention is bound below them.
+        joined. They see the same values, since their variables are bound below them.
         """
         parts: list[PlanNode] = []
         conditions: list[Expression] = []
@@ -421,7 +425,7 @@ class IncrementalPlanner:
         parts: list[PlanNode],
         conditions: list[Expression],
     ) -> None:
-        """Add the inputs of a join that a pattern stands for, and the filters that wait."""
+        """Add the inputs of a pattern to a join, and the filters that wait."""
         if self._is_static(pattern, place):
             parts.append(self._static(pattern))
             return
@@ -463,7 +467,7 @@ class IncrementalPlanner:
                 detail="Each step of a path is a pattern.",
                 hint="Split the query: a CONSTRUCT query can be the stream of another one.",
             )
-        # The one empty solution adds nothing.
+        # The empty solution adds nothing.
         parts = [part for part in parts if not _is_unit(part)]
         if not parts:
             return self._table((), {})
@@ -476,7 +480,7 @@ class IncrementalPlanner:
         return Join(tuple(parts))
 
     def _check_pairs(self, *parts: PlanNode) -> None:
-        """Note where rows that are joined eagerly could not be read again."""
+        """Record an obstacle where rows of an eager join could not be read again."""
         if self.eager and not all(map(keeps_its_rows, parts)):
             self.obstacles.append("a join of joins cannot be eager")
 
@@ -505,7 +509,7 @@ class IncrementalPlanner:
             first, second, third = _TRIPLE
             pattern = TriplePattern(subject=first, predicate=second, object=third)
             parts.append(self._static(BasicPattern(patterns=(pattern,))))
-        # The graph of a bag: a path does not count the elements it runs through.
+        # The graph of a bag: a path does not count the elements along it.
         return Closure(Distinct(_union(parts)), _TRIPLE, path, (subject, end))
 
     # --- filters, MINUS, EXISTS ---
@@ -530,7 +534,7 @@ class IncrementalPlanner:
     ) -> PlanNode:
         shared = shared_variables(left, right)
         if isinstance(place.graph, Variable):
-            # MINUS looks at what both sides bind, and the graph's name is not bound inside.
+            # MINUS compares the variables of both sides, and the graph's name is not bound inside.
             inside = in_scope(pattern.left, self.query) & in_scope(pattern.right, self.query)
             if not inside:
                 return left
@@ -544,10 +548,10 @@ class IncrementalPlanner:
         return found
 
     def _exists(self, left: PlanNode, test: Exists, place: _Place) -> PlanNode:
-        """EXISTS as a join whose pairs are only counted.
+        """EXISTS as a join that only counts its pairs.
 
-        Putting a solution's values into a pattern is joining with it as long as nothing in the
-        pattern can tell a bound variable from one that is bound later.
+        Substituting a solution's values into a pattern equals joining with it, if nothing in the
+        pattern depends on when a variable is bound.
         """
         inner, conditions = test.pattern, []
         while isinstance(inner, algebra.Filter) and not has_exists(inner.condition):
@@ -555,7 +559,7 @@ class IncrementalPlanner:
             conditions.append(inner.condition)
             inner = inner.input
         if not is_plain(inner, self.query):
-            self.obstacles.append("an EXISTS that is no join")
+            self.obstacles.append("an EXISTS that is not a join")
             return left
         right = self._node(inner, place)
         found = AntiJoin(left, right, tuple(conditions), negated=test.negated)
@@ -564,7 +568,7 @@ class IncrementalPlanner:
         return found
 
     def _check(self, expression: Expression) -> None:
-        """Note what can only be computed from scratch at every report."""
+        """Record expressions that can only be computed from scratch at every report."""
         for node in walk_algebra(expression):
             if isinstance(node, Exists):
                 self.obstacles.append("EXISTS inside another expression")
@@ -577,7 +581,7 @@ def _union(parts: list[PlanNode]) -> PlanNode:
 
 
 def _is_unit(node: PlanNode) -> bool:
-    """Tell whether a node is the one empty solution."""
+    """Whether a node is the empty solution."""
     if not isinstance(node, StaticRelation) or node.variables:
         return False
     pattern = node.query.pattern
@@ -587,7 +591,7 @@ def _is_unit(node: PlanNode) -> bool:
 
 
 def _selected(pattern: Pattern, query: ContinuousQuery) -> tuple[Variable, ...]:
-    """Name what a subquery selects, in its order; of any other pattern, all its variables."""
+    """The variables of a subquery, in its order; of any other pattern, all its variables."""
     inner = pattern
     while isinstance(inner, algebra.Slice | algebra.Distinct | algebra.Reduced):
         inner = inner.input
@@ -597,7 +601,7 @@ def _selected(pattern: Pattern, query: ContinuousQuery) -> tuple[Variable, ...]:
 
 
 def _is_named(name: IRI | Variable, pattern: Pattern) -> bool:
-    """Tell whether a name stands anywhere in a pattern."""
+    """Whether a variable occurs anywhere in a pattern."""
     return any(
         value == name or (isinstance(value, tuple) and name in value)
         for node in walk_algebra(pattern)

@@ -25,26 +25,26 @@ from quadweir.algebra.windows import AllScope, Scope
 from quadweir.terms import IRI, Term, Variable
 
 MAX_INPUTS: Final = 12
-"""A join has at most so many inputs: it tabulates every subset of them."""
+"""The most inputs of a join: it tabulates every subset of them."""
 
 
 GRAPH_NAME: Final = Variable("_:graph")
-"""What the name of a triple's graph is bound to, in windows that hold all triples of a stream."""
+"""The variable of the graph's name, in windows that hold all triples of a stream."""
 
 
-class Node:
-    """What all nodes of a plan state of themselves.
+class BaseNode:
+    """The base of all plan nodes: their name and their state.
 
-    Besides, each has `inputs`, the nodes whose rows it reads; `variables`, what its rows may bind; and
-    `always`, what every row binds, whatever the data.
+    Each node also has `inputs`, the nodes whose rows it reads; `variables`, which its rows may
+    bind; and `always`, which every row binds.
     """
 
     name: ClassVar[str]
-    """What `explain` calls it."""
+    """Its name in `explain`."""
     remembers: ClassVar[str] = ""
-    """What it holds between two steps; empty if nothing."""
+    """Its state between two steps; empty if it has none."""
     forgets: ClassVar[str] = ""
-    """When it lets go of what it holds."""
+    """When it forgets its state."""
 
 
 # --- leaves -------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ class Node:
 @final
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A window over one stream: where matches come from.
+    """A window over one stream: the source of matches.
 
     `window` is the place of the window in the query. A window over a stream variable has a source
     for each stream.
@@ -70,9 +70,10 @@ class Match:
     """The matches of a pattern in a stream; every element, if there is no pattern.
 
     A match is given by the values of `variables`. Those of `times` are bound to the event time of the
-    element, as an integer. If only what elements carry counts, and not what a schema derives from it,
-    the matches are `carried`. With a `graph`, only triples in the named graph count, or those in any
-    named graph, whose name a variable is then bound to (W11); without, all triples do.
+    element, as an integer. Matches are `carried` if only the triples of elements count, without
+    those that a schema derives. With a `graph`, only triples in that named graph count; if it is a
+    variable, triples in any named graph count, and it is bound to the graph's name (W11). Without a
+    `graph`, all triples count.
     """
 
     source: Source
@@ -85,7 +86,7 @@ class Match:
 
 @final
 @dataclass(frozen=True)
-class Window(Node):
+class Window(BaseNode):
     """The matches in the scope of a window.
 
     Spec: W1 to W8 of the semantics page.
@@ -118,16 +119,16 @@ class Window(Node):
 
 @final
 @dataclass(frozen=True)
-class StaticRelation(Node):
+class StaticRelation(BaseNode):
     """The solutions of a sub-pattern over static data, or of VALUES.
 
     Attributes:
-        query: A query without windows whose solutions the rows are.
+        query: A query without windows; its solutions are the rows.
         variables: What the rows may bind.
         always: What every row binds, by the form of the pattern.
         parameters: The variables of a template for which only some values are asked for.
         constants: Those values, one row for each combination.
-        key: If set, each shard holds only the rows whose value of this variable is its own.
+        key: If set, each shard holds only the rows whose value of this variable belongs to it.
     """
 
     query: ContinuousQuery
@@ -148,7 +149,7 @@ class StaticRelation(Node):
 
 @final
 @dataclass(frozen=True)
-class Exchange(Node):
+class Exchange(BaseNode):
     """The changes of a node, sent from the shards of one stage to those of the next.
 
     Attributes:
@@ -177,7 +178,7 @@ class Exchange(Node):
 
 @final
 @dataclass(frozen=True)
-class Filter(Node):
+class Filter(BaseNode):
     """The rows for which a condition is true."""
 
     input: PlanNode
@@ -201,7 +202,7 @@ class Filter(Node):
 
 @final
 @dataclass(frozen=True)
-class Extend(Node):
+class Extend(BaseNode):
     """One more column, computed from the others."""
 
     input: PlanNode
@@ -231,7 +232,7 @@ class Extend(Node):
 
 @final
 @dataclass(frozen=True)
-class Project(Node):
+class Project(BaseNode):
     """Some of the columns, and all times."""
 
     input: PlanNode
@@ -255,7 +256,7 @@ class Project(Node):
 
 @final
 @dataclass(frozen=True)
-class Distinct(Node):
+class Distinct(BaseNode):
     """Each row once, as long as some row of the input is equal to it."""
 
     input: PlanNode
@@ -279,7 +280,7 @@ class Distinct(Node):
 
 @final
 @dataclass(frozen=True)
-class Group(Node):
+class Group(BaseNode):
     """One row for each combination of the keys' values: the keys, and the values of aggregates."""
 
     input: PlanNode
@@ -305,7 +306,7 @@ class Group(Node):
 
     @property
     def is_total(self) -> bool:
-        """Whether all that it remembers are counts and sums of all rows."""
+        """Whether its state is only counts and sums over all rows."""
         return not self.keys and all(
             each.call.function in ("COUNT", "SUM", "AVG") and not each.call.distinct
             for each in self.aggregates
@@ -314,7 +315,7 @@ class Group(Node):
 
 @final
 @dataclass(frozen=True)
-class Closure(Node):
+class Closure(BaseNode):
     """The pairs of nodes that a repeated or skipped path connects in a graph.
 
     Attributes:
@@ -351,7 +352,7 @@ class Closure(Node):
 
 @final
 @dataclass(frozen=True)
-class Union(Node):
+class Union(BaseNode):
     """The rows of all inputs."""
 
     inputs: tuple[PlanNode, ...]
@@ -370,7 +371,7 @@ class Union(Node):
 
 @final
 @dataclass(frozen=True)
-class Join(Node):
+class Join(BaseNode):
     """Every way to put compatible rows of all inputs together that share an instant."""
 
     inputs: tuple[PlanNode, ...]
@@ -390,7 +391,7 @@ class Join(Node):
 
 @final
 @dataclass(frozen=True)
-class LeftJoin(Node):
+class LeftJoin(BaseNode):
     """The pairs of both sides for which the condition is true, and the left rows that are in none."""
 
     left: PlanNode
@@ -416,7 +417,7 @@ class LeftJoin(Node):
 
 @final
 @dataclass(frozen=True)
-class AntiJoin(Node):
+class AntiJoin(BaseNode):
     """The left rows that no right row is paired with; with `negated` False, those that some is.
 
     Attributes:
@@ -451,9 +452,10 @@ class AntiJoin(Node):
 
     @cached_property
     def keys(self) -> tuple[Variable, ...] | None:
-        """What both sides are compared by; None where pairs have to be looked at.
+        """The variables by which both sides are compared; None if pairs must be inspected.
 
-        Keys are enough if no condition looks at a pair, and both sides always bind what they share.
+        Keys are enough if no condition uses a pair, and both sides always bind their shared
+        variables.
         """
         shared = shared_variables(self.left, self.right)
         if self.conditions or not shared <= self.left.always & self.right.always:
@@ -466,7 +468,7 @@ class AntiJoin(Node):
 
 @final
 @dataclass(frozen=True)
-class Recompute(Node):
+class Recompute(BaseNode):
     """The solutions of a query, evaluated from scratch at every report.
 
     Attributes:
@@ -505,7 +507,7 @@ class Mode(Enum):
 
 @final
 @dataclass(frozen=True)
-class Report(Node):
+class Report(BaseNode):
     """The answers of a query.
 
     Attributes:
@@ -513,10 +515,10 @@ class Report(Node):
         mode: How answers are made of them.
         output: RSTREAM, ISTREAM or DSTREAM.
         columns: The variables of an answer; of a template also its parameters and times.
-        modifiers: ORDER BY, LIMIT and what stands above them, the innermost first.
-        modified: The variables that modifiers look at.
-        derivations: Whether reports are compared by what solutions were made of (A2).
-        tracked: What tells when the content of each window changes, if reports depend on that.
+        modifiers: ORDER BY, LIMIT and the operators above them, the innermost first.
+        modified: The variables that modifiers use.
+        derivations: Whether reports are compared by the derivations of solutions (A2).
+        tracked: The nodes that change with the content of each window, if reports depend on that.
         on_close: Whether it reports at close instants rather than when something changes (R2).
     """
 
@@ -548,7 +550,7 @@ class Report(Node):
 
     @property
     def compares_values(self) -> bool:
-        """Whether reports are compared by what is in them, rather than by what it was made of."""
+        """Whether reports are compared by their solutions, rather than by derivations."""
         return self.mode is Mode.DIFFERENCES and not self.derivations
 
     @property
@@ -576,9 +578,9 @@ PlanNode: TypeAlias = (
 
 
 def walk(*roots: PlanNode | Report) -> Iterator[PlanNode | Report]:
-    """Give all nodes below some, they included, each once and after its inputs.
+    """All nodes at and below the given ones, each once and after its inputs.
 
-    What lies below an exchange belongs to another stage, and is left out.
+    Nodes below an exchange belong to another stage and are left out.
     """
     seen: set[PlanNode | Report] = set()
 
@@ -596,12 +598,12 @@ def walk(*roots: PlanNode | Report) -> Iterator[PlanNode | Report]:
 
 
 def shared_variables(left: PlanNode, right: PlanNode) -> frozenset[Variable]:
-    """Find the variables that both may bind, times left out."""
+    """The variables that both may bind, without times."""
     return frozenset(v for v in left.variables if v in right.variables and not is_time(v))
 
 
 def keeps_its_rows(node: PlanNode) -> bool:
-    """Tell whether the rows of an eager node can be read as long as they can be joined with."""
+    """Whether the rows of an eager node can be read as long as they can be joined."""
     match node:
         case StaticRelation() | Window():
             return True
@@ -618,7 +620,7 @@ def _all_variables(nodes: tuple[PlanNode, ...]) -> tuple[Variable, ...]:
 
 
 def rewrite(node: PlanNode, change: Callable[[PlanNode], PlanNode]) -> PlanNode:
-    """Change nodes from the leaves up; a node whose inputs stay the same is given as it is."""
+    """Rewrite nodes from the leaves up; a node with unchanged inputs is the same object."""
     match node:
         case Filter() | Extend() | Project() | Distinct() | Group() | Closure() | Exchange():
             below = rewrite(node.input, change)

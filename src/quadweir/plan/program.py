@@ -1,7 +1,7 @@
-"""What the shards of a query run, before it is decided how rows are spread over them.
+"""The program of a query's shards, before the sharding is decided.
 
-`program_of` decides from the algebra, the streams there are and facts about static data whether answers
-are eager, periodic or recomputed, and which windows tell that something changed.
+`program_of` decides from the algebra, the streams and facts about static data whether answers are
+eager, periodic or recomputed, and which windows are tracked for changes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from quadweir.plan.nodes import (
     walk,
 )
 from quadweir.plan.shapes import answer_variables, is_eager, modifiers_of
-from quadweir.sharing import Template
+from quadweir.sharing import QueryTemplate
 from quadweir.terms import Variable
 
 
@@ -49,14 +49,14 @@ class Program:
     """The nodes of one query, or of one stage of it.
 
     Attributes:
-        query: The query, best optimised.
-        streams: The streams there are.
-        report: How answers are made of the solutions.
+        query: The query, preferably optimised.
+        streams: All streams.
+        report: The node that makes answers from the solutions.
         sources: The windows over streams, in the order in which shards know them.
         eager: Whether answers leave as soon as their parts have arrived (E1).
         why_not: Why the query is evaluated from scratch at its reports, if it is.
-        template: What the query is a template of, if it stands for many.
-        instants: Of a template, the window and the variable of each time that routing looks at.
+        template: The template, if the query stands for many.
+        instants: For a template, the window and the variable of each time that routing uses.
         sent: What this stage sends to the next; None in the last stage.
     """
 
@@ -66,29 +66,31 @@ class Program:
     sources: tuple[Source, ...]
     eager: bool = False
     why_not: str | None = None
-    template: Template | None = None
+    template: QueryTemplate | None = None
     instants: tuple[tuple[int, Variable], ...] = ()
     sent: Exchange | None = None
 
     @property
     def root(self) -> PlanNode:
-        """What is computed: the solutions, or what goes on to the next stage."""
+        """The root of this stage: the solutions, or the rows for the next stage."""
         return self.report.input if self.sent is None else self.sent.input
 
     @cached_property
     def nodes(self) -> tuple[PlanNode, ...]:
-        """All nodes of this stage, each after its inputs; those that only track come last."""
+        """All nodes of this stage, each after its inputs; those that only track changes come
+        last.
+        """
         found = [each for each in walk(self.root, *self.tracked) if not isinstance(each, Report)]
         return tuple(found)
 
     @property
     def tracked(self) -> tuple[PlanNode, ...]:
-        """What tells when the content of windows changes; only the first stage sees windows."""
+        """The nodes that change with the content of windows; only the first stage has windows."""
         return self.report.tracked if self.received is None else ()
 
     @cached_property
     def received(self) -> Exchange | None:
-        """What the stage before sends; None in the first stage."""
+        """The input from the stage before; None in the first stage."""
         found = [each for each in walk(self.root) if isinstance(each, Exchange)]
         return found[0] if found else None
 
@@ -99,12 +101,12 @@ class Program:
 
     @property
     def matches(self) -> tuple[Match, ...]:
-        """What is matched in streams, in the order of windows."""
+        """The matches in streams, in the order of windows."""
         return tuple(each.match for each in self.windows)
 
     @cached_property
     def trackers(self) -> frozenset[int]:
-        """The places of matches that only tell when contents change."""
+        """The places of matches that only track changes."""
         used = set(walk(self.root))
         return frozenset(n for n, each in enumerate(self.windows) if each not in used)
 
@@ -115,11 +117,13 @@ class Program:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """The columns of what this stage gives."""
+        """The output columns of this stage."""
         return answer_variables(self.query) if self.sent is None else self.sent.variables
 
     def stages(self, exchange: Exchange, above: PlanNode) -> tuple[Program, Program]:
-        """Cut it in two: `above` is the root of the second stage, and reads `exchange`."""
+        """Split it into two stages: `above` is the root of the second stage, and reads
+        `exchange`.
+        """
         first = replace(self, sent=exchange)
         return first, replace(self, report=replace(self.report, input=above), sources=())
 
@@ -129,16 +133,16 @@ def program_of(
     *,
     streams: Sequence[str] = (),
     facts: StaticFacts = NOTHING_KNOWN,
-    template: Template | None = None,
+    template: QueryTemplate | None = None,
     incremental: bool = True,
 ) -> Program:
-    """Decide what is computed for a query.
+    """The program of a query.
 
     Args:
-        query: The query; best optimised.
-        streams: The streams there are; only windows over a stream variable need them.
-        facts: What is known of static data.
-        template: What the query is a template of; answers then say whose they are.
+        query: The query, preferably optimised.
+        streams: All streams; only windows over a stream variable need them.
+        facts: Known facts about static data.
+        template: The template, if the query is one; answers then name their queries.
         incremental: False to evaluate the query from scratch at every report; for comparison.
 
     Raises:
@@ -167,13 +171,13 @@ def program_of(
 
 def _incremental(planner: IncrementalPlanner) -> Program:
     query = planner.query
-    # An order alone is seen only where a report is told as a whole.
+    # An order without LIMIT matters only if reports are given as a whole.
     modifiers, inner = modifiers_of(query.pattern, orders=query.output is OutputOperator.RSTREAM)
     root = planner.plan(inner)
     if planner.instants and not planner.eager:
         planner.obstacles.append("windows of different lengths")
     template = planner.template
-    # A router looks at more than what is answered.
+    # A router needs more columns than the answers have.
     columns = (
         *answer_variables(query),
         *(template.parameters if template is not None else ()),
@@ -260,5 +264,5 @@ def _sources(planner: IncrementalPlanner) -> tuple[Source, ...]:
 
 
 def reports_on_close(query: ContinuousQuery) -> bool:
-    """Tell whether a query reports at instants of its own rather than when something changes."""
+    """Whether a query reports at fixed instants rather than when something changes."""
     return query.tick.every_ms is not None or query.report.policy is ReportPolicy.ON_CLOSE

@@ -1,8 +1,7 @@
-"""Which matches of a query can be left out before the shuffle, since they change no answer.
+"""Which matches of a query can be dropped before the shuffle, because they change no answer.
 
-The nodes say it: a match whose rows are all dropped by a filter, or find nothing in the static data that
-they are joined with, changes no answer. The nodes apply their conditions all the same, so whoever matches
-is free to leave out as much of this as it likes.
+A match changes no answer if a filter drops all its rows, or if they find no partner in static data.
+The nodes apply their conditions in any case, so matching may drop any part of these matches.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ MOST_VALUES: Final = 1000
 """Static data with more different values is left to the join."""
 
 ValuesOf: TypeAlias = Callable[[StaticRelation, Variable], tuple[str, ...] | None]
-"""Gives the values of a variable in a static relation, in order; None if they are too many."""
+"""Returns the values of a variable in a static relation, in order; None if there are too many."""
 
 
 @final
 @dataclass(frozen=True)
 class Condition:
-    """What has to be true of a match, all of it.
+    """The requirements on a match; all must hold.
 
     Attributes:
         expressions: Expressions over what it binds.
@@ -54,7 +53,7 @@ class Condition:
         return Condition(self.expressions + other.expressions, self.joined + other.joined)
 
     def resolved(self, values_of: ValuesOf) -> Condition:
-        """Look up the values of static relations, where they are few."""
+        """The condition with the values of static relations, where they are few."""
         found = [(variable, values_of(each, variable)) for variable, each in self.joined]
         return replace(
             self,
@@ -67,7 +66,7 @@ class Condition:
 
 
 def find_conditions(program: Program) -> dict[int, tuple[Condition, ...]]:
-    """Give for matches the conditions of which one has to be true for a match to be of use."""
+    """For each match, the conditions of which a needed match fulfils at least one."""
     if program.why_not is not None:
         return {}
     users: dict[PlanNode, list[PlanNode]] = {}
@@ -88,7 +87,7 @@ def find_conditions(program: Program) -> dict[int, tuple[Condition, ...]]:
 MOST_NODES: Final = 1000
 """Conditions with more operators are left to the operators themselves.
 
-A chain of BINDs that each use the one before twice says something twice as long with every BIND.
+In a chain of BINDs that each use the one before twice, the expression doubles with every BIND.
 """
 
 Bindings: TypeAlias = Mapping[Variable, Expression]
@@ -96,10 +95,11 @@ NOTHING_BOUND: Final[Bindings] = {}
 
 
 def _spelled_out(expression: Expression, bound: Bindings) -> Expression | None:
-    """Put for variables what BIND gives them; None where that would say something else, or too much.
+    """Replace variables by their BIND expressions; None if that changes the meaning or becomes too
+    long.
 
-    Where BIND fails its variable is unbound, and what needs it fails as the expression itself would;
-    only BOUND tells the one from the other.
+    If BIND fails, its variable is unbound, and expressions that use it fail like the expression
+    itself. Only BOUND sees the difference.
     """
     if not bound:
         return expression
@@ -107,7 +107,7 @@ def _spelled_out(expression: Expression, bound: Bindings) -> Expression | None:
     for each in walk_algebra(expression):
         if isinstance(each, Exists) or (isinstance(each, Bound) and each.variable in bound):
             return None
-        # What is bound has no more than so many nodes itself, so that counting takes no time.
+        # Bound expressions are limited in size themselves, so counting is fast.
         value = bound.get(each.variable) if isinstance(each, VariableExpression) else None
         nodes += 1 if value is None else sum(1 for _ in walk_algebra(value))
         if nodes > MOST_NODES:

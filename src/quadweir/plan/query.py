@@ -12,36 +12,36 @@ from quadweir.entailment.table import Table
 from quadweir.entailment.ways import Ways
 from quadweir.plan.bounds import Kept, find_endless, find_kept
 from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
+from quadweir.plan.matchtests import MatchTest, find_match_tests, ways_to
 from quadweir.plan.nodes import Match, Source, StaticRelation
 from quadweir.plan.program import Program, program_of
 from quadweir.plan.pushdown import ValuesOf, find_conditions
 from quadweir.plan.shardkey import IN_ONE_SHARD, Placed, ShardKey, choose_keys, find_static
 from quadweir.plan.stages import Stage, stages_of
-from quadweir.plan.wanted import Wanted, find_wanted, ways_to
 from quadweir.terms import Variable
 
 
 @final
 @dataclass(frozen=True)
 class QueryPlan:
-    """What is matched where, how rows reach their shards, and what those compute.
+    """The matches of a query, the sharding of its rows, and the programs of its shards.
 
     Attributes:
         query: The query, optimised.
-        stages: What the shards of each stage run; the first has the windows, the last gives answers.
-        elements: The sources of which every shard hears every element: count windows, and windows
-            whose changes are reports.
+        stages: The stages; the first has the windows, the last gives answers.
+        elements: The sources whose every element goes to every shard: count windows, and windows
+        whose changes bring reports.
         wanted: The tests that statements go through.
-        kept: What nodes remember.
-        endless: The windows of which every element ever seen is remembered.
-        placed: For each static relation which shards have its rows, and why.
-        table: What follows from statements, as far as the query can use it; None without a schema.
+        kept: The state of nodes.
+        endless: The windows that remember every element ever seen.
+        placed: For each static relation, which shards have its rows, and why.
+        table: The consequences of statements that the query can use; None without a schema.
     """
 
     query: ContinuousQuery
     stages: tuple[Stage, ...]
     elements: frozenset[int]
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[MatchTest, ...]
     kept: tuple[Kept, ...]
     endless: frozenset[int]
     placed: tuple[tuple[StaticRelation, Placed], ...]
@@ -53,12 +53,12 @@ class QueryPlan:
         return self.stages[0]
 
     def shards(self, most: int) -> tuple[int, ...]:
-        """How many of the shards that there may be each stage uses."""
+        """How many of the available shards each stage uses."""
         return tuple(stage.shards(most) for stage in self.stages)
 
     @property
     def matches(self) -> tuple[Match, ...]:
-        """What is matched before the shuffle, in the order in which shards know it."""
+        """The matches before the shuffle, in the order in which shards know them."""
         return self.first.program.matches
 
     @property
@@ -68,7 +68,7 @@ class QueryPlan:
 
     @property
     def trackers(self) -> frozenset[int]:
-        """The matches that only tell when contents change; every shard gets them."""
+        """The matches that only track changes; every shard gets them."""
         return self.first.program.trackers
 
     @property
@@ -88,19 +88,20 @@ class QueryPlan:
 
     @property
     def layout(self) -> str:
-        """How rows are spread over shards and stages, in short."""
+        """The sharding of rows over stages, in short."""
         return ", then ".join(stage.layout for stage in self.stages)
 
     def ways(self, match: Match) -> Ways:
-        """List how statements match, besides by looking like the pattern."""
+        """The ways in which statements match, except the direct one."""
         return ways_to(match, self.table)
 
     @property
     def held(self) -> str:
-        """What a state of this plan consists of, and in which shards, as text.
+        """The layout of this plan's state over shards, as text.
 
-        Over other static data the same query may have another plan. Its state is taken over if this
-        is the same: the numbers of matches and tests then mean the same, and rows are where they were.
+        With other static data the same query may have another plan. The state can be kept if this
+        text is the same: then the numbers of matches and tests have the same meaning, and rows stay
+        in their shards.
         """
         lines = [
             *(
@@ -118,11 +119,13 @@ class QueryPlan:
         return "\n".join(lines)
 
     def resolved(self, values_of: ValuesOf) -> QueryPlan:
-        """Look up the values of static relations that matches can be compared with early."""
+        """The plan with the values of static relations that early conditions use."""
         return replace(self, wanted=tuple(each.resolved(values_of) for each in self.wanted))
 
     def for_shards(self) -> QueryPlan:
-        """Leave out what only matching looks at: it is as large as the schema and static data."""
+        """The plan without the parts that only matching uses; they are as large as the schema and
+        static data.
+        """
         wanted = tuple(each.for_shards() for each in self.wanted)
         return replace(self, table=None, wanted=wanted, placed=())
 
@@ -136,16 +139,16 @@ def plan_query(
     shards: int | None = None,
     like: str = "",
 ) -> QueryPlan:
-    """Plan a query that was optimised.
+    """The plan of an optimised query.
 
     Args:
         query: The query.
         streams: The streams there are, for windows over a stream variable.
         facts: What is known of static data.
         table: What follows from statements, if there is a schema.
-        shards: How many there may be, if that is known. With one, a key would be of no use.
-        like: The layout (`QueryPlan.layout`) that rows have already: it is kept if it can be. What is
-            in one shard always can.
+        shards: The most shards, if known. With one shard, no key is needed.
+        like: The layout (`QueryPlan.layout`) of existing state; it is kept if possible. State in
+        one shard can always be kept.
     """
     program = program_of(query, streams=streams, facts=facts)
     first = None
@@ -161,7 +164,7 @@ def plan_query(
 
 
 def _choices(program: Program, *, shards: int | None, like: str) -> Iterator[ShardKey]:
-    """List the ways to shard a query, the best first."""
+    """The ways to shard a query, the best first."""
     keys = choose_keys(program)
     best = keys[0]
     if like == IN_ONE_SHARD:
@@ -201,7 +204,7 @@ def _planned(
         query=query,
         stages=stages,
         elements=frozenset(elements),
-        wanted=find_wanted(
+        wanted=find_match_tests(
             program.matches,
             program.sources,
             sorted(elements),

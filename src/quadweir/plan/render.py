@@ -32,9 +32,9 @@ from quadweir.terms import Variable
 
 
 def render_nodes(program: Program) -> list[str]:
-    """Give the tree of a stage, a node a line; matches, static relations and exchanges are its leaves.
+    """The tree of a stage, one node a line; matches, static relations and exchanges are its leaves.
 
-    A node that stands in several places is written in each of them; it runs once.
+    A node that occurs several times is written each time; it runs once.
     """
     numbers = {window: place for place, window in enumerate(program.windows)}
     lines: list[str] = []
@@ -59,7 +59,7 @@ def render_nodes(program: Program) -> list[str]:
 
 
 def digest_of(program: Program) -> str:
-    """Name a stage of a query: two with the same name run the same nodes."""
+    """The name of a stage: two stages with the same name run the same nodes."""
     lines = [render(program.query), *program.streams, *render_nodes(program)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What can be said of the shape of a query before its operators are made."""
+"""Properties of a query's shape, known before its nodes are made."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from quadweir.terms import Variable
 
 
 def is_eager(query: ContinuousQuery) -> bool:
-    """Tell whether answers may leave as soon as their parts have arrived (E1).
+    """Whether answers may leave as soon as their parts have arrived (E1).
 
-    Count windows are left out: what arrives late but in time can still push elements out of them.
+    Not with count windows: an element that is late but within the delay can still push others out.
     """
     return (
         query.output is OutputOperator.ISTREAM
@@ -51,24 +51,24 @@ def is_eager(query: ContinuousQuery) -> bool:
 
 
 def is_volatile(node: object) -> bool:
-    """Tell whether an expression changes by itself."""
+    """Whether an expression changes by itself."""
     return isinstance(node, Call) and functions.is_volatile(node.function)
 
 
 def has_exists(expression: Expression) -> bool:
-    """Tell whether there is an EXISTS in an expression."""
+    """Whether an expression contains EXISTS."""
     return any(isinstance(node, Exists) for node in walk(expression))
 
 
 def conjuncts(condition: Expression) -> list[Expression]:
-    """List what all has to be true for a condition to be true."""
+    """The conjuncts of a condition."""
     if not isinstance(condition, And):
         return [condition]
     return [each for part in condition.parts for each in conjuncts(part)]
 
 
 def waits(condition: Expression, source: Pattern, query: ContinuousQuery) -> bool:
-    """Tell whether a filter may be applied later, and has to be if its input is to be flat."""
+    """Whether a filter may be applied later; it must be, to keep its input flat."""
     return (
         not has_exists(condition)
         and mentioned(condition) <= always_bound(source, query)
@@ -77,7 +77,7 @@ def waits(condition: Expression, source: Pattern, query: ContinuousQuery) -> boo
 
 
 def is_plain(pattern: Pattern, query: ContinuousQuery) -> bool:
-    """Tell whether a pattern is made of triple patterns, joins, unions and filters alone."""
+    """Whether a pattern consists only of triple patterns, joins, unions and filters."""
     for each in subpatterns(pattern):
         match each:
             case BasicPattern(patterns=patterns):
@@ -105,7 +105,7 @@ def answer_variables(query: ContinuousQuery) -> tuple[Variable, ...]:
 
 
 def modifiers_of(pattern: Pattern, *, orders: bool) -> tuple[list[Pattern], Pattern]:
-    """Part ORDER BY, LIMIT and what stands above them from the rest; innermost first."""
+    """Split off ORDER BY, LIMIT and the operators above them; the innermost comes first."""
     chain: list[Pattern] = []
     rest = pattern
     while isinstance(rest, Slice | Distinct | Reduced | Project | OrderBy):
@@ -119,7 +119,7 @@ def modifiers_of(pattern: Pattern, *, orders: bool) -> tuple[list[Pattern], Patt
 
 
 def alone(query: ContinuousQuery, pattern: Pattern) -> ContinuousQuery:
-    """Give a query of one pattern, over no data but what the pattern itself has."""
+    """A query of one pattern without windows."""
     return replace(
         query,
         pattern=pattern,

@@ -98,7 +98,7 @@ _PARTED: Final = frozenset({Spread.KEYED, Spread.APART})
 
 
 def choose_keys(program: Program) -> list[ShardKey]:
-    """List the ways to shard the rows of a query, the best first.
+    """The ways to shard the rows of a query, the best first.
 
     The simplest way is the best: by a variable that all patterns bind; by such a one, with a second
     stage; by one that some bind, while the matches of the others go to every shard; the same with a
@@ -212,7 +212,7 @@ def _spreads(
 
 
 def find_static(program: Program, key: Variable | None) -> dict[StaticRelation, Placed]:
-    """Say for each static relation which shards have its rows, and why.
+    """For each static relation, which shards have its rows, and why.
 
     A shard need not have all where what looks at the rows compares their key with rows that are sharded
     by it, or puts them together with such rows.
@@ -248,7 +248,7 @@ def _parted(key: Variable, why: str) -> Placed:
 
 
 def _goes_by(user: PlanNode, relation: StaticRelation, keyed: Container[PlanNode]) -> bool:
-    """Tell whether a node looks only at those rows of an input that have a key of its shard."""
+    """Whether a node uses only those rows of an input that have a key of its shard."""
     match user:
         case Join(inputs=inputs):
             return any(each in keyed for each in inputs)
@@ -301,7 +301,7 @@ def _joined(inputs: Sequence[Spread]) -> Spread:
 
 
 def _candidates(program: Program, matched: Iterable[int]) -> list[Variable]:
-    """List the variables that matches bind, those of answers first."""
+    """The variables that matches bind, those of answers first."""
     bound = dict.fromkeys(
         variable for place in matched for variable in program.matches[place].variables
     )
@@ -310,7 +310,7 @@ def _candidates(program: Program, matched: Iterable[int]) -> list[Variable]:
 
 
 def _apart(report: Report, root: PlanNode, spreads: Spreads, key: Variable) -> str | None:
-    """Say why the answers of all shards have to be seen together, if they have to."""
+    """The reason why the answers of all shards must be seen together, or None."""
     if report.mode is Mode.WHOLE:
         return "ASK, ORDER BY and LIMIT look at all rows together"
     spread = spreads[root]
@@ -322,7 +322,7 @@ def _apart(report: Report, root: PlanNode, spreads: Spreads, key: Variable) -> s
 
 
 def _meeting(spreads: Spreads, key: Variable) -> str:
-    """Say where rows of different shards would have to meet."""
+    """The reason why rows of different shards would have to meet."""
     lost = [node for node, spread in spreads.items() if spread is Spread.UNKNOWN]
     match lost[0] if lost else None:
         case Group():
@@ -336,7 +336,7 @@ def _meeting(spreads: Spreads, key: Variable) -> str:
 
 
 def _cut(root: PlanNode, spreads: Spreads) -> PlanNode | None:
-    """Find the topmost node whose rows lie apart and that is worth a stage of its own.
+    """The topmost node whose rows are sharded and that justifies a second stage.
 
     Only nodes that look at the values of changes, and at nothing else, can stand above it.
     """

@@ -1,7 +1,7 @@
-"""The stages of a query: what the shards of each compute, and how rows reach them.
+"""The stages of a query: the program of each, and how rows reach its shards.
 
-A query has one stage, or several in a row. Each stage but the last sends its changes to the next, whose
-shards may be told apart by another variable (`nodes.Exchange`).
+A query has one stage, or several in a row. Each stage but the last sends its changes to the next,
+which may be sharded by another variable (`nodes.Exchange`).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Stage:
     """One stage of a query.
 
     Attributes:
-        program: What each of its shards runs.
-        key: What its rows are sharded by; None if there is one shard.
+        program: The program of each shard.
+        key: The variable by which its rows are sharded; None for one shard.
         reason: Why.
         replicated: The places of matches that go to every shard although there is a key.
     """
@@ -47,12 +47,12 @@ class Stage:
     replicated: frozenset[int] = frozenset()
 
     def shards(self, most: int) -> int:
-        """How many of the shards that there may be it can use."""
+        """How many of the available shards it can use."""
         return most if self.key is not None else 1
 
     @property
     def layout(self) -> str:
-        """How its rows are spread over shards, in short."""
+        """The sharding of its rows, in short."""
         if self.key is None:
             return IN_ONE_SHARD
         everywhere = ", ".join(map(str, sorted(self.replicated)))
@@ -63,7 +63,7 @@ class Stage:
 def stages_of(
     program: Program, key: ShardKey, placed: Mapping[StaticRelation, Placed]
 ) -> tuple[Stage, ...]:
-    """Cut a query into stages, and mark the static relations that shards divide among them."""
+    """Split a query into stages, and mark the static relations that are divided among shards."""
 
     def divide(node: PlanNode) -> PlanNode:
         if isinstance(node, StaticRelation) and placed[node].is_divided:
@@ -85,7 +85,7 @@ def stages_of(
 
 
 def _above(node: PlanNode, cut: PlanNode, exchange: Exchange) -> PlanNode:
-    """Put an exchange in the place of a node; all nodes above it have one input."""
+    """Replace a node by an exchange; all nodes above it have one input."""
     if node == cut:
         return exchange
     assert isinstance(node, Filter | Extend | Project | Group | Distinct)
@@ -93,7 +93,7 @@ def _above(node: PlanNode, cut: PlanNode, exchange: Exchange) -> PlanNode:
 
 
 def _sent(program: Program, cut: PlanNode) -> tuple[Variable, ...]:
-    """Choose the columns that the next stage is sent: those that something above may look at."""
+    """The columns to send to the next stage: those that nodes above may use."""
     report = program.report
     above = set(walk(program.root)) - set(walk(cut))
     variables = tuple(each for each in cut.variables if not is_time(each))
@@ -107,7 +107,7 @@ def _sent(program: Program, cut: PlanNode) -> tuple[Variable, ...]:
             case Group(keys=keys, aggregates=aggregates):
                 calls = [each.call for each in aggregates]
                 if any(call.distinct and call.argument is None for call in calls):
-                    # COUNT(DISTINCT *) tells whole solutions apart.
+                    # COUNT(DISTINCT *) compares whole solutions.
                     return variables
                 used |= {*keys}
                 used |= {v for call in calls if call.argument for v in mentioned(call.argument)}

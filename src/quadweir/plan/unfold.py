@@ -1,4 +1,4 @@
-"""Property paths written as triple patterns, joins and unions, as far as they can be.
+"""Rewrites property paths as triple patterns, joins and unions, where possible.
 
 Steps that are repeated or skipped (`*`, `+`, `?`) stay paths; see `paths.py`.
 """
@@ -32,12 +32,12 @@ from quadweir.terms import IRI, Variable
 
 
 def is_repeated(path: Path) -> bool:
-    """Tell whether the whole path is repeated or skipped."""
+    """Whether the whole path is repeated or skipped."""
     return isinstance(path, ZeroOrMore | OneOrMore | ZeroOrOne)
 
 
 def unfold(pattern: PathPattern, fresh: Callable[[], Variable]) -> Pattern:
-    """Write a path pattern without its path; `fresh` makes the variables between its steps.
+    """A path pattern without its path; `fresh` makes the variables between its steps.
 
     >>> either = Alternative(paths=(Link(predicate=IRI("urn:p")), Link(predicate=IRI("urn:q"))))
     >>> path = PathPattern(subject=Variable("x"), path=either, object=Variable("y"))
@@ -85,7 +85,7 @@ def _triple(subject: PatternTerm, predicate: IRI | Variable, end: PatternTerm) -
 def _other(
     subject: PatternTerm, listed: tuple[IRI, ...], end: PatternTerm, predicate: Variable
 ) -> Pattern:
-    """A step by any predicate that is not listed."""
+    """A step with any predicate that is not listed."""
     step = _triple(subject, predicate, end)
     if not listed:
         return step

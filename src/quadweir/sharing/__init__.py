@@ -5,6 +5,6 @@ in constants and window lengths only.
 Read `generalize.py` first.
 """
 
-from quadweir.sharing.generalize import Member, Template, bind, generalize
+from quadweir.sharing.generalize import QueryTemplate, TemplateMember, bind, generalize
 
-__all__ = ["Member", "Template", "bind", "generalize"]
+__all__ = ["TemplateMember", "QueryTemplate", "bind", "generalize"]

@@ -1,14 +1,16 @@
-"""Queries to templates: constants that differ become parameters, windows become the longest.
+"""Turns queries into templates: different constants become parameters, and the longest windows are
+used.
 
-Paper 004 shares one join among queries that differ in their windows, and finds by an index of
-constants which of many triple patterns a triple matches. Both come together here: a constant of a
-triple pattern in which queries differ becomes a variable, a *parameter*, that is carried up to the
-answers. What a query alone would answer are then the answers whose parameters have its constants
-as their values.
+Paper 004 shares one join among queries that differ in their windows, and uses an index of constants
+to find which of many triple patterns a triple matches. This module combines both: if queries differ
+in a constant of a triple pattern, the constant becomes a variable, a *parameter*, that is carried
+up to the answers. The answers of one query are then those whose parameters have its constants as
+values.
 
-That is right where a parameter is bound in every solution and where solutions with different values
-of it never meet: it is added to what subqueries project, to the keys of groups and, by way of the
-projection, to what DISTINCT tells apart. Constants elsewhere (on the right of OPTIONAL and MINUS,
+This is correct if a parameter is bound in every solution, and if solutions with different values of
+it never meet. So it is added to the projections of subqueries, to the keys of groups and, through
+the projection, to the columns that DISTINCT compares. Constants elsewhere (on the right of OPTIONAL
+and MINUS,
 in EXISTS, UNION, under LIMIT, in a group without keys, at the ends of paths that repeat, in
 expressions) stay constants; queries that differ there are not of one template.
 """
@@ -61,12 +63,12 @@ _HOLE: Final = IRI("urn:quadweir:constant")
 
 @final
 @dataclass(frozen=True, slots=True)
-class Member:
+class TemplateMember:
     """One query of a template.
 
     Attributes:
-        number: its place among the queries that were given.
-        constants: the values of the template's parameters that are its own.
+        number: its place among the given queries.
+        constants: its values of the template's parameters.
         ranges: the lengths, in milliseconds, of the windows in which members differ.
     """
 
@@ -77,7 +79,7 @@ class Member:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Template:
+class QueryTemplate:
     """A query that stands for many.
 
     Attributes:
@@ -90,15 +92,15 @@ class Template:
     query: ContinuousQuery
     parameters: tuple[Variable, ...]
     windows: tuple[int, ...]
-    members: tuple[Member, ...]
+    members: tuple[TemplateMember, ...]
 
     @property
     def is_plain(self) -> bool:
-        """Tell whether it is one query as it was given."""
+        """Whether it is one unchanged query."""
         return len(self.members) == 1
 
     def constants(self, parameters: Sequence[Variable]) -> list[tuple[Fixed, ...]]:
-        """List the different values that members have for some of the parameters together."""
+        """The distinct combinations of values that members have for some parameters."""
         places = [self.parameters.index(each) for each in parameters]
         found = {tuple(member.constants[place] for place in places) for member in self.members}
         return sorted(found, key=lambda row: [str(term) for term in row])
@@ -108,13 +110,13 @@ def generalize(
     queries: Iterable[ContinuousQuery],
     *,
     elastic: Callable[[ContinuousQuery], bool] = lambda _: False,
-) -> tuple[Template, ...]:
-    """Find the fewest templates that stand for all queries.
+) -> tuple[QueryTemplate, ...]:
+    """The fewest templates that stand for all queries.
 
     Args:
-        queries: The queries; best optimised. Their names are of no account.
-        elastic: Tells whether a query may share with others whose time windows are longer: if so,
-            its answers can be picked out of those over longer windows.
+        queries: The queries, preferably optimised. Their names are ignored.
+        elastic: Returns whether a query may share with others whose time windows are longer: its
+        answers can be selected from those over longer windows.
 
     >>> from quadweir.syntax import parse
     >>> texts = ["SELECT ?x WHERE { STREAM <urn:s> [RANGE 1s] { <urn:%s> ?p ?x } }" % c for c in "ab"]
@@ -122,7 +124,7 @@ def generalize(
     >>> [[str(term) for term in member.constants] for member in template.members]
     [['<urn:a>'], ['<urn:b>']]
     """
-    # Asked once for each shape: neither constants nor lengths change the answer.
+    # Called once for each shape: neither constants nor lengths change the result.
     can_share: dict[ContinuousQuery, bool] = {}
     alike: dict[ContinuousQuery, list[tuple[int, tuple[Fixed, ...], tuple[int, ...]]]] = {}
     for number, query in enumerate(queries):
@@ -148,7 +150,7 @@ def generalize(
 
 def _template(
     shape: ContinuousQuery, members: list[tuple[int, tuple[Fixed, ...], tuple[int, ...]]]
-) -> Template:
+) -> QueryTemplate:
     # Constants that always change together are one parameter.
     parameters: dict[tuple[Fixed, ...], Variable] = {}
     filling: list[PatternTerm] = []
@@ -170,19 +172,19 @@ def _template(
     timed = [place for place, each in enumerate(shape.windows) if _has_range(each.scope)]
     differ = [place for place, each in enumerate(lengths) if len(set(each)) > 1]
     own = list(zip(*parameters, strict=True)) if parameters else [()] * len(members)
-    return Template(
+    return QueryTemplate(
         query,
         tuple(parameters.values()),
         tuple(timed[place] for place in differ),
         tuple(
-            Member(number, constants, tuple(ranges[place] for place in differ))
+            TemplateMember(number, constants, tuple(ranges[place] for place in differ))
             for (number, _, ranges), constants in zip(members, own, strict=True)
         ),
     )
 
 
 def _columns(query: ContinuousQuery) -> Form:
-    """A CONSTRUCT asks for the variables of its template; what is made of them is its own."""
+    """A CONSTRUCT needs the variables of its template; the triples are its own matter."""
     if not isinstance(query.form, ConstructForm):
         return query.form
     return SelectForm(variables=query.form.variables)
@@ -192,7 +194,7 @@ def _columns(query: ContinuousQuery) -> Form:
 
 
 def _with_plain_names(query: ContinuousQuery) -> ContinuousQuery:
-    """Name windows by their place, unless an answer could tell their names."""
+    """Name windows by their place, unless an answer could contain their names."""
     query = replace(query, name=None)
     read = [each for each in subpatterns(query.pattern) if isinstance(each, WindowPattern)]
     if any(isinstance(each.window, Variable) for each in read):
@@ -244,9 +246,9 @@ def _with_ranges(query: ContinuousQuery, ranges: Sequence[int]) -> ContinuousQue
 
 
 def _map_constants(pattern: Pattern, take: _Take) -> tuple[Pattern, frozenset[Variable]]:
-    """Put something else for the constants that may become parameters, in a fixed order.
+    """Replace the constants that may become parameters, in a fixed order.
 
-    Gives also the variables that were put; they are bound by every solution of the new pattern.
+    Returns also the new variables; every solution of the new pattern binds them.
     """
     match pattern:
         case BasicPattern(patterns=patterns):
@@ -298,7 +300,7 @@ def _map_triple(
 ) -> TriplePattern | PathPattern:
     if isinstance(triple, PathPattern):
         if is_closure(triple.path):
-            # A path of no steps leads from a constant to itself, wherever it is found or not.
+            # A path of no steps leads from a constant to itself, whether the graph has it or not.
             return triple
         return replace(triple, subject=put(triple.subject), object=put(triple.object))
     return replace(
@@ -310,7 +312,7 @@ def _map_triple(
 
 
 def bind(pattern: Pattern, values: Mapping[Variable, Fixed]) -> Pattern:
-    """Put constants for parameters again; the solutions no longer bind those.
+    """Replace parameters by constants; the solutions no longer bind the parameters.
 
     >>> x, parameter = Variable("x"), Variable("parameter 0")
     >>> triple = TriplePattern(subject=parameter, predicate=IRI("urn:p"), object=x)

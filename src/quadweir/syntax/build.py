@@ -48,7 +48,7 @@ from quadweir.errors import UnsupportedError
 from quadweir.syntax.build_expressions import Aggregations, ExpressionBuilder, conjunction
 from quadweir.syntax.build_select import SelectParts, expression_variables, substitute
 from quadweir.syntax.build_terms import Branch, Child, find, trees, words
-from quadweir.syntax.build_triples import BasicRun, NoBlanks, Template
+from quadweir.syntax.build_triples import BasicRun, ConstructTemplate, NoBlanks
 from quadweir.syntax.scan import SourceText
 from quadweir.terms import IRI, Ground, TripleTerm, Variable
 
@@ -95,7 +95,7 @@ class QueryBuilder(ExpressionBuilder):
         raise NotImplementedError
 
     def leaf(self, pattern: BasicPattern) -> Pattern:
-        """Say where a basic graph pattern is matched: here, in the active graph."""
+        """A basic graph pattern in the scope of its data; here, the active graph."""
         return pattern
 
     def output_word(self, word: str) -> None:
@@ -185,7 +185,7 @@ class QueryBuilder(ExpressionBuilder):
             self.output_word(word)
         quads = find(tree, "quads")
         assert quads is not None
-        target = Template(self)
+        target = ConstructTemplate(self)
         for part in trees(quads):
             if part.data == "triples_block":
                 self.triples_block(part, target)
@@ -202,7 +202,7 @@ class QueryBuilder(ExpressionBuilder):
     def _construct_where(self, tree: Branch, values: Branch | None) -> tuple[Form, Pattern]:
         template = find(tree, "template")
         assert template is not None
-        target = Template(self)
+        target = ConstructTemplate(self)
         run = BasicRun(self)
         for block in trees(template):
             self.triples_block(block, target)
@@ -581,7 +581,7 @@ def join(left: Pattern, right: Pattern) -> Pattern:
 
 
 class _GroupSoFar:
-    """What the parts of a group read so far have become."""
+    """The pattern of a group's parts so far."""
 
     def __init__(self, builder: QueryBuilder) -> None:
         self.builder = builder

@@ -58,7 +58,7 @@ class SelectParts:
 
 
 def expression_variables(expression: Expression) -> set[Variable]:
-    """List the variables an expression reads, those only inside EXISTS left out."""
+    """The variables an expression reads, those only inside EXISTS left out."""
     found: set[Variable] = set()
     stack: list[Node] = [expression]
     while stack:

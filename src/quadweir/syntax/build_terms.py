@@ -48,7 +48,7 @@ _BOOLEAN: Final = IRI(XSD.boolean)
 
 
 def tokens(child: Child) -> Iterator[Token]:
-    """Give every token below, left to right."""
+    """Every token below, left to right."""
     stack: list[Child] = [child]
     while stack:
         each = stack.pop()
@@ -59,7 +59,7 @@ def tokens(child: Child) -> Iterator[Token]:
 
 
 def trees(branch: Branch, *names: str) -> list[Branch]:
-    """Give the direct children that are trees, or those of them with one of the names."""
+    """The direct children that are trees, or those of them with one of the names."""
     return [
         child
         for child in branch.children
@@ -68,7 +68,7 @@ def trees(branch: Branch, *names: str) -> list[Branch]:
 
 
 def find(branch: Branch, name: str) -> Branch | None:
-    """Give the first direct child with this name."""
+    """The first direct child with this name."""
     for child in branch.children:
         if isinstance(child, Tree) and child.data == name:
             return child
@@ -76,12 +76,12 @@ def find(branch: Branch, name: str) -> Branch | None:
 
 
 def words(branch: Branch) -> set[str]:
-    """Give the kinds of the direct children that are tokens."""
+    """The kinds of the direct children that are tokens."""
     return {child.type for child in branch.children if isinstance(child, Token)}
 
 
 class TermBuilder:
-    """What every later builder needs to know of one query: its text, base and prefixes."""
+    """The facts about one query that all builders share: its text, base and prefixes."""
 
     def __init__(
         self, source: SourceText, *, base: str | None, prefixes: Mapping[str, str] | None

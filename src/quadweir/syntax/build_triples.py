@@ -42,7 +42,7 @@ from quadweir.terms import (
 from quadweir.vocab import RDF
 
 NodeTerm: TypeAlias = TemplateTerm
-Target: TypeAlias = "BasicRun | Template | NoBlanks"
+Target: TypeAlias = "BasicRun | ConstructTemplate | NoBlanks"
 
 _REIFIES: Final = IRI(RDF.reifies)
 _TYPE: Final = IRI(RDF.type)
@@ -52,7 +52,7 @@ _NIL: Final = IRI(RDF.nil)
 
 
 class TripleBuilder(TermBuilder):
-    """Reads triples into a `BasicRun` or a `Template`."""
+    """Reads triples into a `BasicRun` or a `ConstructTemplate`."""
 
     def __init__(
         self, source: SourceText, *, base: str | None, prefixes: Mapping[str, str] | None
@@ -61,7 +61,7 @@ class TripleBuilder(TermBuilder):
         # Which run of triples first used each blank node label; see `BasicRun.blank`.
         self.labels: dict[str, tuple[BasicRun, Variable]] = {}
 
-    def triples_block(self, tree: Branch, target: BasicRun | Template) -> None:
+    def triples_block(self, tree: Branch, target: BasicRun | ConstructTemplate) -> None:
         for triples in trees(tree):
             first, *rest = triples.children
             subject = self.node(first, target)
@@ -69,7 +69,9 @@ class TripleBuilder(TermBuilder):
                 assert isinstance(properties, Tree)
                 self._properties(subject, properties, target)
 
-    def _properties(self, subject: NodeTerm, tree: Branch, target: BasicRun | Template) -> None:
+    def _properties(
+        self, subject: NodeTerm, tree: Branch, target: BasicRun | ConstructTemplate
+    ) -> None:
         for verb_objects in trees(tree):
             verb, *objects = verb_objects.children
             path: Path | Variable
@@ -98,9 +100,11 @@ class TripleBuilder(TermBuilder):
         triple: tuple[NodeTerm, Path | Variable, NodeTerm],
         reifier: NodeTerm | None,
         tree: Branch,
-        target: BasicRun | Template,
+        target: BasicRun | ConstructTemplate,
     ) -> NodeTerm | None:
-        """Read `~ :r` or `{| ... |}` after an object; gives the reifier that a block may follow."""
+        """Read `~ :r` or `{| ... |}` after an object; return the reifier, which a block may
+        follow.
+        """
         subject, path, end = triple
         if not isinstance(path, Variable | Link):
             raise self.error(
@@ -122,7 +126,7 @@ class TripleBuilder(TermBuilder):
         triple: tuple[NodeTerm, IRI | Variable, NodeTerm],
         named: Branch | None,
         tree: Branch,
-        target: BasicRun | Template,
+        target: BasicRun | ConstructTemplate,
     ) -> NodeTerm:
         """Add the triple that says what a reifier reifies."""
         first = tree.children[0]
@@ -133,13 +137,13 @@ class TripleBuilder(TermBuilder):
         target.triple(reifier, _REIFIES, self._triple_term(*triple, tree), self.span(first))
         return reifier
 
-    def _reified(self, tree: Branch, target: BasicRun | Template) -> NodeTerm:
+    def _reified(self, tree: Branch, target: BasicRun | ConstructTemplate) -> NodeTerm:
         _, subject, verb, end, *named, _ = tree.children
         triple = (self.node(subject, target), self._verb(verb, target), self.node(end, target))
         return self._reify(triple, named[0] if named else None, tree, target)  # type: ignore[arg-type]
 
     def triple_term(self, tree: Branch, target: Target) -> NodeTerm:
-        """Read `<<( ... )>>`; a term if nothing in it is to be filled in or matched."""
+        """Read `<<( ... )>>`; the result is a term if it contains no variable or blank node."""
         _, subject, verb, end, _ = tree.children
         parts = (self.term(subject, target), self._verb(verb, target), self.term(end, target))
         return self._triple_term(*parts, tree)
@@ -198,7 +202,7 @@ class TripleBuilder(TermBuilder):
                     self.check_name(label, token)
                 return target.blank(label, token)
 
-    def node(self, child: Child, target: BasicRun | Template) -> NodeTerm:
+    def node(self, child: Child, target: BasicRun | ConstructTemplate) -> NodeTerm:
         match "" if isinstance(child, Token) else str(child.data):
             case "property_node":
                 assert isinstance(child, Tree)
@@ -216,7 +220,7 @@ class TripleBuilder(TermBuilder):
             case _:
                 return self.term(child, target)
 
-    def _collection(self, tree: Branch, target: BasicRun | Template) -> NodeTerm:
+    def _collection(self, tree: Branch, target: BasicRun | ConstructTemplate) -> NodeTerm:
         bracket, *items = tree.children
         cells = [target.blank(None, bracket) for _ in items]
         place = self.span(bracket)
@@ -295,7 +299,7 @@ class BasicRun:
         self.variables[variable] = None
 
     def built(self, leaf: Leaf, place: Span | None) -> Pattern:
-        """Give what was read as a pattern; `leaf` says where basic patterns are matched."""
+        """The triples so far as a pattern; `leaf` decides where basic patterns are matched."""
         basic = BasicPattern(patterns=tuple(self.patterns), span=place)
         parts = [leaf(basic)] if self.patterns else []
         parts += [each.built(leaf) for each in self.matches]
@@ -369,7 +373,7 @@ _Opened: TypeAlias = tuple[Variable, TripleTemplate]
 
 
 class NoBlanks:
-    """What triple terms of expressions and VALUES are read into: they have no blank nodes."""
+    """The target for triple terms of expressions and VALUES, which have no blank nodes."""
 
     def __init__(self, builder: TripleBuilder) -> None:
         self.builder = builder
@@ -385,7 +389,7 @@ class NoBlanks:
         )
 
 
-class Template:
+class ConstructTemplate:
     """The triples of a CONSTRUCT template; its blank nodes are numbered in order of appearance.
 
     `graph` is where the triples that come next go.

@@ -1,4 +1,4 @@
-"""What the three streaming dialects share: names, steps and counts of windows."""
+"""The windows of the streaming dialects: names, steps and counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CQELS-QL adds to SPARQL: STREAM blocks with a window, anywhere in WHERE.
+"""The additions of CQELS-QL to SPARQL: STREAM blocks with a window, anywhere in WHERE.
 
 Defaults (rules W8, R1 to R3 and A2 of the semantics page): windows are bags, a query reports on
 change unless all of its windows have a step, and puts out ISTREAM.

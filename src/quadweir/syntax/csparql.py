@@ -1,4 +1,4 @@
-"""What C-SPARQL adds to SPARQL: REGISTER ... COMPUTED EVERY, FROM STREAM and FROM NAMED STREAM.
+"""The additions of C-SPARQL to SPARQL: REGISTER ... COMPUTED EVERY, FROM [NAMED] STREAM.
 
 Defaults (rules W8, R2, R3, A1 and A2 of the semantics page): windows are graphs merged into the
 default graph, a query reports when a window closes and some window is not empty, and puts out
@@ -82,11 +82,11 @@ class CsparqlBuilder(WindowBuilder):
     # --- where patterns are matched -----------------------------------------------------------
 
     def unnamed(self) -> list[IRI]:
-        """List the windows that are merged into the default graph."""
+        """The windows that are merged into the default graph."""
         return [window.name for window in self.windows if window.name != window.stream]
 
     def sole_window(self) -> IRI | None:
-        """Give the window that is the whole default graph, if there is one."""
+        """The window that is the whole default graph, if there is one."""
         if self.describes:
             return None  # what is described is the default graph, which has to be known as such
         unnamed = self.unnamed()

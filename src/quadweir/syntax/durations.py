@@ -26,7 +26,7 @@ LONGEST_MS: Final = 10_000 * 366 * 86_400_000
 
 
 def unit_ms(word: str) -> Fraction:
-    """Give a unit's milliseconds.
+    """A unit's milliseconds.
 
     >>> unit_ms("Minutes"), unit_ms("ms")
     (Fraction(60000, 1), Fraction(1, 1))

@@ -15,7 +15,7 @@ _PARTS: Final = re.compile(
 
 
 def has_scheme(reference: str) -> bool:
-    """Tell whether a reference is absolute.
+    """Whether a reference is absolute.
 
     >>> has_scheme("http://example.org/"), has_scheme("a/b")
     (True, False)

@@ -1,4 +1,4 @@
-"""What SPARQL 1.2 added to query texts and Quadweir does not read, so that an error can name it."""
+"""The syntax of SPARQL 1.2 that Quadweir does not read, so that an error can name it."""
 
 from __future__ import annotations
 

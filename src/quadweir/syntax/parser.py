@@ -112,7 +112,7 @@ _SQL_ORDER: Final = re.compile(r"([?$]\w+)\s+(ASC|DESC)\s*\Z", re.IGNORECASE)
 
 @cache
 def grammar_text(dialect: str) -> str:
-    """Give the whole grammar of a dialect as one text."""
+    """The whole grammar of a dialect as one text."""
     folder = files("quadweir.syntax")
     return "\n".join((folder / name).read_text(encoding="utf-8") for name in _GRAMMARS[dialect])
 
@@ -133,7 +133,7 @@ def _parser(grammar: str) -> Lark:
 
 
 def parser_for(dialect: str) -> Lark:
-    """Give the parser of a dialect, built on first use."""
+    """The parser of a dialect, built on first use."""
     return _parser(grammar_text(dialect))
 
 
@@ -146,7 +146,7 @@ def parse_tree(source: SourceText, dialect: str) -> Tree[Token]:
 
 
 def expected_words(terminals: set[str]) -> str:
-    """Say in plain words what could have come.
+    """The tokens that could have come, in plain words.
 
     >>> expected_words({"VAR", "IRIREF", "PNAME"})
     'a variable or an IRI'
@@ -230,7 +230,7 @@ def _explain(problem: UnexpectedInput, source: SourceText, dialect: str) -> Exce
 
 
 def _acceptable(state: Any) -> set[str]:
-    """List the terminals that could really come next.
+    """The terminals that could really come next.
 
     A state of an LALR table also lists what may follow the same words elsewhere, so each candidate
     is tried on a copy of the stack.

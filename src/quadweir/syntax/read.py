@@ -45,7 +45,7 @@ def parse(
 
     Args:
         text: The query.
-        dialect: One of `DIALECTS`; by default it is told from the text.
+        dialect: One of `DIALECTS`; by default it is recognised from the text.
         base: What relative IRIs are resolved against.
         prefixes: Prefixes to know beforehand, for texts printed without their own.
         content: Bags or graphs for all windows, in place of the dialect's own choice.

@@ -1,4 +1,4 @@
-"""Every text that is written is read again: it must mean what was to be written.
+"""Reads every written text again, to check that it keeps the meaning.
 
 Losses that the writer has warned about are left out of the comparison. So is the way in which
 windows are written: a block around several patterns, or one around each.
@@ -66,7 +66,7 @@ def check_written(
 
 
 def _meaning(query: ContinuousQuery, original: ContinuousQuery, lost: Collection[str]) -> object:
-    """Give what must be equal: form, dataset and pattern, under names that do not matter."""
+    """The parts that must be equal: form, dataset and pattern, with normalised names."""
     keys = {window.name: _key(window, lost) for window in query.windows}
     pattern = rewrite_patterns(query.pattern, lambda each: _spread(each, keys))
     known = {value for node in walk(original) for value in _variables(node)}

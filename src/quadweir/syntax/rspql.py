@@ -1,4 +1,4 @@
-"""What RSP-QL adds to SPARQL: REGISTER, FROM NAMED WINDOW and WINDOW.
+"""The additions of RSP-QL to SPARQL: REGISTER, FROM NAMED WINDOW and WINDOW.
 
 Defaults (rules W8, R1 to R3 and A2 of the semantics page): windows are graphs, a query reports
 always, on close if one of its windows has a step and on change if none has, and puts out RSTREAM

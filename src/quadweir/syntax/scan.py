@@ -162,11 +162,12 @@ def last_unclosed(text: str) -> Piece | None:
 
 
 def detect(text: str) -> str:
-    """Tell which dialect a query is written in, by its streaming syntax.
+    """The dialect of a query, recognised by its streaming syntax.
 
-    A query without any is plain `sparql`. CQELS 2 is told by `FROM STREAM` together with `STREAM`
+    A query without any is plain `sparql`. CQELS 2 is recognised by `FROM STREAM` together with
+    `STREAM`
     blocks in WHERE that have no window, with a stream that is a plain word, or with a window that
-    C-SPARQL does not have. SPARQLStream is told by a window that reaches back from NOW.
+    C-SPARQL does not have. SPARQLStream is recognised by a window that reaches back from NOW.
 
     >>> detect("SELECT * FROM NAMED WINDOW <w> ON <s> [RANGE 5s] { WINDOW <w> { ?s ?p ?o } }")
     'rspql'
@@ -181,7 +182,7 @@ def detect(text: str) -> str:
 
 
 def _reaches_back(scope: list[str]) -> bool:
-    """Tell whether a window begins with [NOW - or [FROM NOW -, whatever the blanks."""
+    """Whether a window begins with [NOW - or [FROM NOW -, whatever the blanks."""
     first, *rest = (scope[1:] if scope[:1] == ["FROM"] else scope) or [""]
     if first != "NOW":
         return first.startswith("NOW-")
@@ -189,7 +190,7 @@ def _reaches_back(scope: list[str]) -> bool:
 
 
 def detect_in(seen: list[Piece]) -> str:
-    """Tell the dialect from the pieces of a text."""
+    """The dialect, recognised from the pieces of a text."""
     words = [piece.text.upper() if piece.kind == "word" else "" for piece in seen]
     texts = [piece.text for piece in seen]
     from_stream = stream_block = bare_block = registered = False

@@ -1,4 +1,5 @@
-"""What SPARQLStream adds to SPARQL: windows that reach back from NOW, and ISTREAM and its like.
+"""The additions of SPARQLStream to SPARQL: windows that reach back from NOW, and ISTREAM, DSTREAM
+and RSTREAM.
 
 Defaults (rules W6, W8, R1 to R3, A1 and A2 of the semantics page): windows are graphs merged into
 the default graph, a query reports on close if one of its windows has a SLIDE and on change if none

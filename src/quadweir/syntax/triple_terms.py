@@ -33,7 +33,7 @@ Leaf: TypeAlias = Callable[[BasicPattern], Pattern]
 
 
 def template_depth(term: TemplateTerm) -> int:
-    """Tell how many triple terms stand inside one another."""
+    """The depth of nested triple terms."""
     if isinstance(term, TripleTemplate):
         return 1 + max(template_depth(term.subject), template_depth(term.object))
     return term.depth if isinstance(term, TripleTerm) else 0
@@ -48,7 +48,7 @@ class TermMatch:
     terms: tuple[tuple[Variable, TripleTemplate], ...]
 
     def built(self, leaf: Leaf) -> Pattern:
-        """Give it as a pattern of its own, to be joined with the rest of its group.
+        """The term as a separate pattern, to be joined with the rest of its group.
 
         That it is bound is said of each variable, so that joins can look rows up by it.
         """
@@ -83,7 +83,7 @@ class TermMatch:
 def _parts(
     template: TripleTemplate, whole: Expression
 ) -> Iterator[tuple[TemplateTerm, Expression]]:
-    """Give what stands in a triple term, and how it is taken out of the term."""
+    """The parts of a triple term, each with the expression that extracts it."""
     pairs: tuple[tuple[str, TemplateTerm], ...] = (
         ("SUBJECT", template.subject),
         ("PREDICATE", template.predicate),

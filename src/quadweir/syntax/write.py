@@ -14,9 +14,9 @@ from quadweir.syntax.write_csparql import CsparqlWriter
 from quadweir.syntax.write_rspql import RspqlWriter
 from quadweir.syntax.write_sparql import TranslationWarning
 from quadweir.syntax.write_sparqlstream import SparqlStreamWriter
-from quadweir.syntax.write_windows import WindowWriter, Written
+from quadweir.syntax.write_windows import WindowWriter, WrittenQuery
 
-__all__ = ["TARGETS", "TranslationWarning", "Written", "declared_prefixes", "write"]
+__all__ = ["TARGETS", "TranslationWarning", "WrittenQuery", "declared_prefixes", "write"]
 
 _WRITERS: Final[dict[str, type[WindowWriter]]] = {
     "rspql": RspqlWriter,
@@ -31,7 +31,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 def write(
     query: ContinuousQuery, dialect: str, *, prefixes: Mapping[str, str] | None = None
-) -> Written:
+) -> WrittenQuery:
     """Write a query in a dialect.
 
     Args:

@@ -182,7 +182,7 @@ class CsparqlWriter(WindowWriter):
 
 
 def _stands_alone(query: ContinuousQuery) -> bool:
-    """Tell whether a query has one window, under a name of its own, and reads nothing else by default."""
+    """Whether a query has one window, under a name of its own, and reads nothing else by default."""
     if len(query.windows) != 1 or query.default_graphs or query.default_graph_windows:
         return False
     if isinstance(query.form, DescribeForm):
@@ -205,7 +205,7 @@ def _window_names(node: Node) -> list[IRI | Variable]:
 
 
 def reads_default(node: Node) -> bool:
-    """Tell whether some pattern is matched outside of all blocks."""
+    """Whether some pattern is matched outside of all blocks."""
     if isinstance(node, WindowPattern | Graph | Service):
         return False
     if isinstance(node, BasicPattern):

@@ -80,7 +80,7 @@ class TranslationWarning:
 @final
 @dataclass(slots=True, kw_only=True)
 class _Modifiers:
-    """What stands around a WHERE: the inverse of `SelectParts`."""
+    """The clauses around a WHERE: the inverse of `SelectParts`."""
 
     where: Pattern
     columns: dict[Variable, Expression | None] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class SparqlWriter(ExpressionWriter):
     # --- what a dialect may change ----------------------------------------------------------------
 
     def heading(self) -> list[str]:
-        """Write what stands before SELECT, prefixes left out."""
+        """Write the clauses before SELECT, without prefixes."""
         return []
 
     def joined(self, prologue: list[str], heading: list[str], body: list[str]) -> list[str]:
@@ -381,7 +381,7 @@ class SparqlWriter(ExpressionWriter):
                 return self._inline_one(pattern)
 
     def is_bare(self, pattern: Pattern) -> bool:
-        """Tell whether a pattern is written as triples without anything around them."""
+        """Whether a pattern is written as triples without anything around them."""
         return isinstance(pattern, BasicPattern) and bool(pattern.patterns)
 
     def _inline_one(self, pattern: Pattern) -> list[str]:
@@ -474,7 +474,7 @@ class SparqlWriter(ExpressionWriter):
 
 
 def _is_node(variable: Variable) -> bool:
-    """Tell whether a hidden variable stands for a blank node or for a triple term of the text."""
+    """Whether a hidden variable stands for a blank node or for a triple term of the text."""
     return is_hidden(variable) and variable.name[2:].removeprefix("triple").isdigit()
 
 

@@ -100,13 +100,13 @@ class TermWriter:
         return f"{quoted}^^{self.iri(literal.datatype)}"
 
     def prologue(self) -> list[str]:
-        """List the PREFIX lines for the prefixes used so far."""
+        """The PREFIX lines for the prefixes used so far."""
         names = dict(self._prefixes)
         return [f"PREFIX {prefix}: <{names[prefix]}>" for prefix in sorted(self.used)]
 
 
 class ExpressionWriter(TermWriter):
-    """Expressions; whoever knows how to write patterns overrides `exists`."""
+    """Writes expressions; a subclass that can write patterns overrides `exists`."""
 
     def exists(self, exists: Exists) -> str:
         """Write an EXISTS; `Exists.negated` says which."""

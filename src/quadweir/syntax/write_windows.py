@@ -1,4 +1,4 @@
-"""What the writers of the three streaming dialects share, and the way in to all of them."""
+"""The base of the writers of the streaming dialects, and their entry point."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ WINDOW_PREFIX: Final = {"w": "urn:quadweir:window:"}
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
-    """A query's text, and what of its meaning the text has lost."""
+class WrittenQuery:
+    """A query's text, and the parts of its meaning that the text has lost."""
 
     text: str
     warnings: tuple[TranslationWarning, ...]
@@ -39,15 +39,15 @@ class WindowWriter(SparqlWriter):
     def __init__(self, query: ContinuousQuery, prefixes: Mapping[str, str] | None = None) -> None:
         super().__init__(query, {**WINDOW_PREFIX, **(prefixes or {})})
 
-    def written(self) -> Written:
-        """Write the query and compare what is lost."""
+    def written(self) -> WrittenQuery:
+        """Write the query, and find the meaning that its text has lost."""
         text = self.text()
         if self.query.windows:
             self.check()
-        return Written(text=text, warnings=tuple(self.warnings))
+        return WrittenQuery(text=text, warnings=tuple(self.warnings))
 
     def report(self) -> Report:
-        """Say when a query of this dialect with these windows reports."""
+        """The report policy of a query of this dialect with these windows."""
         raise NotImplementedError
 
     def check(self) -> None:
@@ -82,9 +82,9 @@ class WindowWriter(SparqlWriter):
         if isinstance(scope, TimeScope | PastScope) and scope.origin_ms:
             self.warn("origin", f"{window.name} has its close instants moved", window)
         if isinstance(scope, TimeScope) and scope.full:
-            self.warn("full", f"{window.name} is looked at from its first full range on", window)
+            self.warn("full", f"{window.name} is evaluated from its first full range on", window)
         if isinstance(scope, TimeScope) and scope.while_open:
-            self.warn("while-open", f"{window.name} is looked at while it fills", window)
+            self.warn("while-open", f"{window.name} is evaluated while it fills", window)
 
     def lose_described(self) -> None:
         """Warn that more is described: in C-SPARQL, windows can be the whole default graph."""

@@ -1,7 +1,7 @@
 """Streams, static data and a query come in, written down by a test.
 
 Out go the right answers, computed from scratch at every report instant, and the differences to
-those of somebody else. Read `oracle.py` first.
+those of another engine. Read `oracle.py` first.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from quadweir.testing.answers import (
     same_answers,
 )
 from quadweir.testing.elements import HandCrankedClock, MemoryStream, read_turtle
-from quadweir.testing.oracle import Oracle, Run
+from quadweir.testing.oracle import Oracle, OracleRun
 from quadweir.testing.reasoner import Reasoner
 from quadweir.testing.scoping import blank_label
-from quadweir.testing.watermark import Arrival
+from quadweir.testing.watermark import ArrivedElement
 
 __all__ = [
     "Answer",
-    "Arrival",
+    "ArrivedElement",
     "Element",
     "HandCrankedClock",
     "MemoryStream",
     "Oracle",
     "Reasoner",
-    "Run",
+    "OracleRun",
     "answers_from_json",
     "blank_label",
     "canonical_term",

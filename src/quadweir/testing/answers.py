@@ -70,7 +70,7 @@ class Answer:
         return f"{self.t} {self.sign} {inside or '(the empty solution)'}"
 
     def to_json(self) -> dict[str, Any]:
-        """Give the answer as one line of the `jsonl` format says it.
+        """The answer as one line of the `jsonl` format says it.
 
         >>> Answer.of(5, "+", {"n": Literal("1", datatype=IRI(XSD.integer))}).to_json()["bindings"]
         {'n': {'type': 'literal', 'value': '1', 'datatype': 'http://www.w3.org/2001/XMLSchema#integer'}}
@@ -140,7 +140,7 @@ def _term_from_json(value: Mapping[str, Any]) -> Term:
 
 
 def canonical_term(term: Term) -> Term:
-    """Give the one spelling of a number or time that stands for all its spellings.
+    """The one spelling of a number or time that stands for all its spellings.
 
     Another engine may spell 1.50 and 1.5, or add doubles in another order; neither is a different
     answer. Doubles keep 12 digits. Other terms stay as they are.
@@ -210,7 +210,7 @@ def multiset(answers: Iterable[Answer], *, anonymous: bool = False) -> Counter[A
 def same_answers(
     one: Iterable[Answer], other: Iterable[Answer], *, anonymous: bool = False
 ) -> bool:
-    """Tell whether two runs gave the same multiset of (t, sign, solution)."""
+    """Whether two runs gave the same multiset of (t, sign, solution)."""
     return multiset(one, anonymous=anonymous) == multiset(other, anonymous=anonymous)
 
 
@@ -221,7 +221,7 @@ def diff_answers(
     anonymous: bool = False,
     most: int = 20,
 ) -> str:
-    """Say what one run has that the other has not; the empty string if they agree.
+    """The differences of two runs in words; the empty string if they agree.
 
     >>> one = [Answer.of(5, "+", {"x": IRI("urn:a")})]
     >>> print(diff_answers(one * 2, one))

@@ -13,7 +13,7 @@ from typing import Final
 
 from quadweir.terms import IRI, BlankNode, Literal, Term, TripleTerm
 from quadweir.testing import literals
-from quadweir.testing.literals import BOUNDS, DURATIONS, Duration, Number, Value
+from quadweir.testing.literals import BOUNDS, DURATIONS, OracleDuration, OracleNumber, Value
 from quadweir.vocab import XSD
 
 TARGETS: Final = (
@@ -43,10 +43,10 @@ def cast(term: Term, datatype: str) -> Literal | None:
         truth = _truth(value)
         return None if truth is None else Literal(str(truth).lower(), datatype=IRI(datatype))
     if datatype in DURATIONS:
-        return spell_duration(_kept(value, datatype)) if isinstance(value, Duration) else None
+        return spell_duration(_kept(value, datatype)) if isinstance(value, OracleDuration) else None
     if isinstance(value, bool):
-        value = Number(XSD.integer, Fraction(value))
-    return _number(value, datatype) if isinstance(value, Number) else None
+        value = OracleNumber(XSD.integer, Fraction(value))
+    return _number(value, datatype) if isinstance(value, OracleNumber) else None
 
 
 def _string(term: Term) -> Literal | None:
@@ -57,14 +57,14 @@ def _string(term: Term) -> Literal | None:
     match literals.read(term):
         case bool() as value:
             return Literal(str(value).lower())
-        case Number() as number:
+        case OracleNumber() as number:
             return Literal(_digits(number))
-        case Duration() as duration:
+        case OracleDuration() as duration:
             return Literal(spell_duration(duration).lexical)
     return Literal(term.lexical)
 
 
-def _digits(number: Number) -> str:
+def _digits(number: OracleNumber) -> str:
     """Spell a number as a string: from a million on, and below a millionth, with an exponent."""
     text = literals.spell(number).lexical
     if isinstance(number.value, Fraction) or not math.isfinite(number.value) or not number.value:
@@ -76,12 +76,12 @@ def _truth(value: Value) -> bool | None:
     match value:
         case bool():
             return value
-        case Number(value=number):
+        case OracleNumber(value=number):
             return not math.isnan(number) and number != 0
     return None
 
 
-def _number(number: Number, datatype: str) -> Literal | None:
+def _number(number: OracleNumber, datatype: str) -> Literal | None:
     value = number.value
     if datatype in (XSD.float, XSD.double):
         rounded = literals.number(datatype, value)
@@ -102,37 +102,37 @@ def _number(number: Number, datatype: str) -> Literal | None:
 # --- durations --------------------------------------------------------------------------------
 
 
-def _kept(duration: Duration, datatype: str) -> Duration:
+def _kept(duration: OracleDuration, datatype: str) -> OracleDuration:
     """Drop the parts that a type of duration does not have."""
     months = 0 if datatype == XSD.dayTimeDuration else duration.months
     seconds = Fraction(0) if datatype == XSD.yearMonthDuration else duration.seconds
-    return Duration(months, seconds, datatype)
+    return OracleDuration(months, seconds, datatype)
 
 
-def multiplied(duration: Duration, factor: Number) -> Duration | None:
+def multiplied(duration: OracleDuration, factor: OracleNumber) -> OracleDuration | None:
     """Multiply a duration; months are rounded to the nearest, and up if two are as near."""
     if not math.isfinite(factor.value):
         return None
     return _times(duration, Fraction(factor.value))
 
 
-def divided(duration: Duration, divisor: Number) -> Duration | None:
+def divided(duration: OracleDuration, divisor: OracleNumber) -> OracleDuration | None:
     """Divide a duration; None for an error."""
     if not math.isfinite(divisor.value) or not divisor.value:
         return None
     return _times(duration, 1 / Fraction(divisor.value))
 
 
-def _times(duration: Duration, factor: Fraction) -> Duration | None:
+def _times(duration: OracleDuration, factor: Fraction) -> OracleDuration | None:
     months = math.floor(duration.months * factor + Fraction(1, 2))
     seconds = Fraction(math.trunc(duration.seconds * factor * 10**18), 10**18)
     return literals.duration(duration.datatype, months, seconds)
 
 
-def spell_duration(duration: Duration) -> Literal:
+def spell_duration(duration: OracleDuration) -> Literal:
     """Spell a duration canonically.
 
-    >>> str(spell_duration(Duration(14, Fraction(90_000), XSD.duration)).lexical)
+    >>> str(spell_duration(OracleDuration(14, Fraction(90_000), XSD.duration)).lexical)
     'P1Y2M1DT1H'
     """
     years, months = divmod(abs(duration.months), 12)
@@ -142,7 +142,7 @@ def spell_duration(duration: Duration) -> Literal:
     date = "".join(f"{n}{unit}" for n, unit in ((years, "Y"), (months, "M"), (days, "D")) if n)
     clock = "".join(f"{n}{unit}" for n, unit in ((hours, "H"), (minutes, "M")) if n)
     if seconds:
-        clock += literals.spell(Number(XSD.decimal, seconds)).lexical + "S"
+        clock += literals.spell(OracleNumber(XSD.decimal, seconds)).lexical + "S"
     text = date + ("T" + clock if clock else "")
     if not text:
         text = "0M" if duration.datatype == XSD.yearMonthDuration else "T0S"

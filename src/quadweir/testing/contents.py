@@ -1,4 +1,4 @@
-"""Windows as sets of elements: what is in each at an instant, and which instants there are.
+"""Windows as sets of elements: the content of each at an instant, and the instants.
 
 Slow and obvious on purpose: every content is gathered from the whole stream, by the words of the
 rules W1 to W10 and R1 to R3 of the semantics page.
@@ -51,7 +51,7 @@ class OpenWindow:
     has_graphs: bool = False
 
     def content(self, t: int) -> Elements:
-        """List the elements that count at a report instant t.
+        """The elements that count at a report instant t.
 
         A stepped window counts as of its own latest close (R2); before the first it is empty.
         """
@@ -61,7 +61,7 @@ class OpenWindow:
         return self._in_scope(t)
 
     def fingerprint(self, t: int) -> frozenset[object]:
-        """Give what has to differ for the content to count as changed (R1, W8)."""
+        """A value that differs if and only if the content has changed (R1, W8)."""
         content = self.content(t)
         if self.window.content is Content.BAG:
             return frozenset(element.position for element in content if element.quads)
@@ -96,7 +96,7 @@ class OpenWindow:
 
     @cached_property
     def count_closes(self) -> list[int]:
-        """List the instants at which a stepped count window is looked at (W4, W7).
+        """The instants at which a stepped count window is evaluated (W4, W7).
 
         One instant is one tick: it closes if the running count passes a multiple of the step in
         it, however many multiples those are.
@@ -114,7 +114,7 @@ class OpenWindow:
         return closes
 
     def changes(self) -> Iterator[int]:
-        """List the instants at which the content can change; there may be others besides."""
+        """The instants at which the content can change; there may be additional ones."""
         scope = self.window.scope
         if isinstance(scope, CountScope):
             yield from self.count_closes if scope.step is not None else self.times()
@@ -140,7 +140,7 @@ class OpenWindow:
         return self._looked_at(leaves)
 
     def _looked_at(self, instant: int) -> int:
-        """Find the first instant from this one on at which the window is looked at."""
+        """The first instant from this one on at which the window is evaluated."""
         close = self.next_close(instant) if is_stepped(self.window.scope) else None
         return instant if close is None else close
 
@@ -206,7 +206,7 @@ def _size(element: Element, unit: CountUnit) -> int:
 def report_instants(
     query: ContinuousQuery, windows: Sequence[OpenWindow], *, limit: int
 ) -> Iterator[int]:
-    """List the report instants of a bounded replay in order (R1 to R3, E3).
+    """The report instants of a bounded replay in order (R1 to R3, E3).
 
     Raises:
         LimitError: if there are more than `limit`.

@@ -1,4 +1,4 @@
-"""What the tests feed: elements of streams, written down or gathered in memory, and a clock."""
+"""The input of tests: elements of streams, and a clock."""
 
 from __future__ import annotations
 
@@ -133,10 +133,10 @@ def from_oxigraph(term: object) -> Term:
 
 
 def event_time(element: Element, predicate: IRI | None) -> int:
-    """Tell an element's event time (S2): that of its envelope, or the value of a predicate inside.
+    """An element's event time (S2): that of its envelope, or the value of a predicate inside.
 
     The value is an integer of milliseconds, an `xsd:dateTime`, or a string that reads as one, with
-    a blank for the `T` if need be; without a time zone it is in UTC.
+    a blank for the `T` if needed; without a time zone it is in UTC.
 
     Raises:
         DataError: if the element has no such value, several, or one that is no time, or if that is

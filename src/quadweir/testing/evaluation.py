@@ -204,7 +204,7 @@ class Evaluation:
         return found
 
     def _triple_time(self, subject: Any, predicate: Any, end: Any) -> ox.Literal | None:
-        """Give the latest time of the elements in all windows that carry a triple (A1)."""
+        """The latest time of the elements in all windows that carry a triple (A1)."""
         if isinstance(subject, ox.Literal) or not isinstance(predicate, ox.NamedNode):
             return None
         times = [
@@ -229,7 +229,7 @@ class Evaluation:
                 yield from self._quads[key]
 
     def _element(self, index: int, element: Element) -> Iterator[ox.Quad]:
-        """Say in quads that an element is in a window."""
+        """The quads that put an element into a window."""
         opened = self._windows[index]
         graph = window_graph(index)
         name = element_graph(self._number(index, element))
@@ -254,7 +254,7 @@ class Evaluation:
             yield from self._named_graphs(index, element)
 
     def _named_graphs(self, index: int, element: Element) -> Iterator[ox.Quad]:
-        """Say in quads what an element has in each of its named graphs (W11)."""
+        """The quads of an element's named graphs (W11)."""
         opened = self._windows[index]
         graphs: dict[Resource, dict[Quad, None]] = {}
         for quad in (of_stream(each, opened.stream) for each in element.quads):
@@ -313,7 +313,7 @@ def _columns(query: ContinuousQuery) -> tuple[Variable, ...]:
 def _dataset(
     query: ContinuousQuery, static: Sequence[Quad], entail: Entail | None
 ) -> tuple[list[Quad], dict[Resource, list[Quad]]]:
-    """Give the static dataset (A1).
+    """The static dataset (A1).
 
     It is what FROM and FROM NAMED say. Without them it is all there is, unless windows make up the
     default graph: then there is nothing but those.
@@ -365,6 +365,6 @@ def _triple(quad: ox.Quad) -> Quad:
 
 
 def _latest(*times: Any) -> ox.Literal | None:
-    """Give the latest of some times; what is not known is false."""
+    """The latest of some times; what is not known is false."""
     known = [int(time.value) for time in times if time.datatype.value != XSD.boolean]
     return integer_literal(max(known)) if known else None

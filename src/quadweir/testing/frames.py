@@ -1,4 +1,4 @@
-"""Answers that Spark gives, in the form of the oracle's."""
+"""Answers from Spark, in the form of the oracle's."""
 
 from __future__ import annotations
 

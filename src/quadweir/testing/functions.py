@@ -21,7 +21,7 @@ from quadweir.algebra.moments import ExpressionError
 from quadweir.terms import IRI, BlankNode, Literal, Quad, Term, TripleTerm, parse_term, triple_of
 from quadweir.testing import casts, literals
 from quadweir.testing.elements import from_oxigraph
-from quadweir.testing.literals import NUMERIC, Duration, Moment, Number
+from quadweir.testing.literals import NUMERIC, OracleDuration, OracleMoment, OracleNumber
 from quadweir.testing.oxigraph_terms import to_oxigraph
 from quadweir.vocab import XSD
 
@@ -47,14 +47,14 @@ LESS: Final = f"{BASE}less"
 AT_MOST: Final = f"{BASE}at-most"
 ORDER: Final = f"{BASE}order"
 SPELLING: Final = f"{BASE}spelling"
-# What stands for an argument of an aggregate that has no value.
+# The marker for an aggregate's argument without a value.
 ERROR: Final = f"{BASE}error"
 _HAVE_PARTS: Final = (XSD.dateTime, XSD.date, XSD.time)
 _NO_VALUE: Final = ox.NamedNode(f"{BASE}no-value")
 
 
 def opaque(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal:
-    """Give a term as the store holds it; a triple term is opaque too."""
+    """A term as the store holds it; a triple term is opaque too."""
     if isinstance(term, Literal | TripleTerm):
         return ox.Literal(str(term), datatype=ox.NamedNode(OPAQUE))
     found = to_oxigraph(term)
@@ -83,7 +83,7 @@ def from_store(term: Any) -> Term:
 
 
 def _value(term: Any) -> Any:
-    """Give a literal as Oxigraph computes with it; one that has no value here has none there."""
+    """A literal as Oxigraph computes with it; one that has no value here has none there."""
     found = from_store(term)
     if isinstance(found, TripleTerm):
         # Its parts stay opaque; Oxigraph takes them out.
@@ -94,7 +94,7 @@ def _value(term: Any) -> Any:
     known = literals.read(found)
     if known is None:
         return ox.Literal(found.lexical, datatype=_NO_VALUE)
-    if isinstance(known, Number):
+    if isinstance(known, OracleNumber):
         return to_oxigraph(literals.spell(known))
     return to_oxigraph(found)
 
@@ -108,7 +108,7 @@ def _term(term: Any) -> Any:
         found = Literal(literals.floating(found.lexical), datatype=found.datatype)
     elif isinstance(found, Literal) and found.datatype.value == XSD.decimal:
         known = literals.read(found)
-        if not isinstance(known, Number):
+        if not isinstance(known, OracleNumber):
             return None
         found = literals.spell(known)
     return opaque(found)
@@ -148,7 +148,7 @@ def _by_oxigraph(expression: str, *terms: Any) -> Any:
 def _cast(datatype: str) -> Callable[[Any], Any]:
     def cast(term: Any) -> Any:
         found = from_store(term)
-        if isinstance(found, Literal) and isinstance(literals.read(found), Moment):
+        if isinstance(found, Literal) and isinstance(literals.read(found), OracleMoment):
             return _by_oxigraph(f"<{datatype}>(?a)", term)
         done = casts.cast(found, datatype)
         return None if done is None else opaque(done)
@@ -157,7 +157,7 @@ def _cast(datatype: str) -> Callable[[Any], Any]:
 
 
 def _with_parts(term: Any) -> Any:
-    """Give the value of a date or time that is asked for a part; others have none."""
+    """The value of a date or time that is asked for a part; others have none."""
     found = from_store(term)
     has_parts = isinstance(found, Literal) and found.datatype.value in _HAVE_PARTS
     return _value(term) if has_parts else None
@@ -171,19 +171,19 @@ def _calculated(operator: str) -> Callable[[Any, Any], Any]:
         if not isinstance(a, Literal) or not isinstance(b, Literal):
             return None
         one, other = literals.read(a), literals.read(b)
-        if isinstance(one, Number) and isinstance(other, Number):
+        if isinstance(one, OracleNumber) and isinstance(other, OracleNumber):
             found = literals.calculate(operator, one, other)
             return None if found is None else opaque(literals.spell(found))
         match operator, one, other:
-            case ("*", Duration() as duration, Number() as factor):
+            case ("*", OracleDuration() as duration, OracleNumber() as factor):
                 length = casts.multiplied(duration, factor)
-            case ("*", Number() as factor, Duration() as duration):
+            case ("*", OracleNumber() as factor, OracleDuration() as duration):
                 length = casts.multiplied(duration, factor)
-            case ("/", Duration() as duration, Number() as divisor):
+            case ("/", OracleDuration() as duration, OracleNumber() as divisor):
                 length = casts.divided(duration, divisor)
-            case ("+", Duration(), Moment()):
+            case ("+", OracleDuration(), OracleMoment()):
                 return calculate(right, left)
-            case (_, Moment(datatype=XSD.time), Duration(months=months)) if months:
+            case (_, OracleMoment(datatype=XSD.time), OracleDuration(months=months)) if months:
                 return None
             case _:
                 return _by_oxigraph(f"?a {operator} ?b", left, right)
@@ -195,7 +195,7 @@ def _calculated(operator: str) -> Callable[[Any, Any], Any]:
 def _negated(term: Any) -> Any:
     found = from_store(term)
     value = literals.read(found) if isinstance(found, Literal) else None
-    if not isinstance(value, Number):
+    if not isinstance(value, OracleNumber):
         return None
     turned = literals.number(value.datatype, -value.value)
     return None if turned is None else opaque(literals.spell(turned))
@@ -237,7 +237,7 @@ FUNCTIONS: Final = {ox.NamedNode(name): function for name, function in _BY_NAME.
 
 
 def is_by_iri(name: IRI) -> bool:
-    """Tell whether the oracle calls a function as it is: GeoSPARQL's, and what users registered."""
+    """Whether the oracle calls a function as it is: GeoSPARQL's, and what users registered."""
     # Casts the oracle computes by itself.
     return not name.value.startswith(XSD.base) and lookup(name) is not None
 
@@ -300,14 +300,14 @@ def _aggregated(aggregate: AggregateCall, terms: list[Term]) -> Term | None:
             return None if found is None else literals.spell(found)
 
 
-def _total(values: list[Term], *, average: bool) -> Number | None:
+def _total(values: list[Term], *, average: bool) -> OracleNumber | None:
     """Add exactly and round once; an average divides the rounded total."""
     numbers = [literals.read(each) if isinstance(each, Literal) else None for each in values]
     kind: str = XSD.integer
     total = Fraction(0)
     odd: list[float] = []
     for each in numbers:
-        if not isinstance(each, Number):
+        if not isinstance(each, OracleNumber):
             return None
         kind = max(kind, each.datatype, key=NUMERIC.index)
         if math.isfinite(each.value):
@@ -317,4 +317,4 @@ def _total(values: list[Term], *, average: bool) -> Number | None:
     found = literals.number(kind, sum(odd) if odd else total)
     if found is None or not average or not numbers:
         return found
-    return literals.calculate("/", found, Number(XSD.integer, Fraction(len(numbers))))
+    return literals.calculate("/", found, OracleNumber(XSD.integer, Fraction(len(numbers))))

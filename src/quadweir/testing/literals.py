@@ -62,7 +62,7 @@ _FOURTEEN_HOURS: Final = 14 * 3600
 
 @final
 @dataclass(frozen=True, slots=True)
-class Number:
+class OracleNumber:
     """A number: its type, and its value, a float for floats and doubles and else a fraction."""
 
     datatype: str
@@ -71,7 +71,7 @@ class Number:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Moment:
+class OracleMoment:
     """A date or time: its type, seconds from 1970 in UTC, and its time zone in minutes, if any."""
 
     datatype: str
@@ -81,7 +81,7 @@ class Moment:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Duration:
+class OracleDuration:
     """Months and seconds. Two durations are equal whatever their types."""
 
     months: int
@@ -89,11 +89,11 @@ class Duration:
     datatype: str = field(compare=False)
 
 
-Value: TypeAlias = Number | Moment | Duration | bool | str | tuple[str, str]
+Value: TypeAlias = OracleNumber | OracleMoment | OracleDuration | bool | str | tuple[str, str]
 
 
 def read(literal: Literal) -> Value | None:
-    """Give the value of a literal: a text and a tag for a language; None if there is none."""
+    """The value of a literal: a text and a tag for a language; None if there is none."""
     kind, text = literal.datatype.value, literal.lexical
     if literal.language is not None:
         return text, literal.language
@@ -108,7 +108,7 @@ def read(literal: Literal) -> Value | None:
     return _number(kind, text)
 
 
-def _number(kind: str, text: str) -> Number | None:
+def _number(kind: str, text: str) -> OracleNumber | None:
     if kind in BOUNDS and _INTEGER.fullmatch(text):
         low, high = BOUNDS[kind]
         return number(XSD.integer, Fraction(text)) if low <= int(text) <= high else None
@@ -119,14 +119,14 @@ def _number(kind: str, text: str) -> Number | None:
     return None
 
 
-def number(kind: str, value: Fraction | float) -> Number | None:
+def number(kind: str, value: Fraction | float) -> OracleNumber | None:
     """Make a number of one of the four types, rounded as the type asks; None if it does not fit."""
     if kind == XSD.integer:
-        return Number(kind, value) if -(2**63) <= value < 2**63 else None
+        return OracleNumber(kind, value) if -(2**63) <= value < 2**63 else None
     if kind == XSD.decimal:
         assert isinstance(value, Fraction)
         cut = Fraction(math.trunc(value * 10**18), 10**18)
-        return Number(kind, cut) if abs(cut) < 10**20 else None
+        return OracleNumber(kind, cut) if abs(cut) < 10**20 else None
     try:
         rounded = float(value)
     except OverflowError:
@@ -134,10 +134,10 @@ def number(kind: str, value: Fraction | float) -> Number | None:
     if kind == XSD.float:
         with np.errstate(over="ignore"):
             rounded = float(np.float32(rounded))
-    return Number(kind, rounded)
+    return OracleNumber(kind, rounded)
 
 
-def calculate(operator: str, left: Number, right: Number) -> Number | None:
+def calculate(operator: str, left: OracleNumber, right: OracleNumber) -> OracleNumber | None:
     """Compute in the wider of two types; None for an error."""
     kind = max(left.datatype, right.datatype, key=NUMERIC.index)
     if kind in (XSD.float, XSD.double):
@@ -152,18 +152,18 @@ def calculate(operator: str, left: Number, right: Number) -> Number | None:
     return number(XSD.decimal, one / other) if other else None
 
 
-def _promoted(found: Number, kind: str) -> float:
+def _promoted(found: OracleNumber, kind: str) -> float:
     rounded = number(kind, found.value)
     assert rounded is not None
     return float(rounded.value)
 
 
-def spell(found: Number) -> Literal:
+def spell(found: OracleNumber) -> Literal:
     """Spell a number canonically."""
     return Literal(_digits(found), datatype=IRI(found.datatype))
 
 
-def _digits(found: Number) -> str:
+def _digits(found: OracleNumber) -> str:
     if found.datatype == XSD.integer:
         return str(int(found.value))
     if found.datatype == XSD.decimal:
@@ -207,7 +207,7 @@ def _ordinal(year: int, month: int, day: int) -> int:
     return date(year + 400, month, day).toordinal() + (eras - 1) * 146_097
 
 
-def _moment(kind: str, text: str) -> Moment | None:
+def _moment(kind: str, text: str) -> OracleMoment | None:
     match = MOMENTS[kind].fullmatch(text)
     if match is None:
         return None
@@ -231,10 +231,10 @@ def _moment(kind: str, text: str) -> Moment | None:
         if abs(offset) > 14 * 60 or int(zone[4:6]) > 59:
             return None
     line = days * 86_400 + hours * 3600 + (minutes - offset) * 60 + seconds
-    return Moment(kind, line, None if zone is None else offset)
+    return OracleMoment(kind, line, None if zone is None else offset)
 
 
-def _duration(kind: str, text: str) -> Duration | None:
+def _duration(kind: str, text: str) -> OracleDuration | None:
     match = _DURATION.fullmatch(text)
     if match is None:
         return None
@@ -252,15 +252,15 @@ def _duration(kind: str, text: str) -> Duration | None:
     return duration(kind, sign * months, sign * exact)
 
 
-def duration(kind: str, months: int, seconds: Fraction) -> Duration | None:
+def duration(kind: str, months: int, seconds: Fraction) -> OracleDuration | None:
     """Make a duration; None if it is out of range."""
     if abs(months) >= 12 * 10**9 or abs(seconds) >= 86_400 * 10**12:
         return None
-    return Duration(months, seconds, kind)
+    return OracleDuration(months, seconds, kind)
 
 
-def _lengths(duration: Duration) -> list[Fraction]:
-    """Say how long a duration is from each of the four months that XML Schema names."""
+def _lengths(duration: OracleDuration) -> list[Fraction]:
+    """The length of a duration from each of the four reference months of XML Schema."""
     found = []
     for year, month in ((1696, 9), (1697, 2), (1903, 3), (1903, 7)):
         end = year * 12 + month - 1 + duration.months
@@ -273,14 +273,14 @@ def _lengths(duration: Duration) -> list[Fraction]:
 
 
 def equal(left: Term, right: Term) -> bool | None:
-    """Tell whether `=` holds; None for an error."""
+    """Whether `=` holds; None for an error."""
     if isinstance(left, TripleTerm) and isinstance(right, TripleTerm):
         ends = (left.subject, left.predicate) == (right.subject, right.predicate)
         return equal(left.object, right.object) if ends else False
     if not isinstance(left, Literal) or not isinstance(right, Literal):
         return left == right
     a, b = read(left), read(right)
-    if isinstance(a, Number) and isinstance(b, Number):
+    if isinstance(a, OracleNumber) and isinstance(b, OracleNumber):
         return _compare_numbers(a, b) == 0
     if left == right:
         return True
@@ -288,20 +288,20 @@ def equal(left: Term, right: Term) -> bool | None:
         return False
     if a is None or b is None:
         return None
-    if isinstance(a, Moment) and isinstance(b, Moment) and a.datatype == b.datatype:
+    if isinstance(a, OracleMoment) and isinstance(b, OracleMoment) and a.datatype == b.datatype:
         order = _compare_moments(a, b)
         return None if order is None else order == 0
     return type(a) is type(b) and a == b
 
 
 def less(left: Term, right: Term) -> bool | None:
-    """Tell whether `<` holds; None for an error."""
+    """Whether `<` holds; None for an error."""
     order = _order(left, right)
     return None if order is None else order < 0  # NaN is not below anything
 
 
 def at_most(left: Term, right: Term) -> bool | None:
-    """Tell whether `<=` holds; None for an error."""
+    """Whether `<=` holds; None for an error."""
     order = _order(left, right)
     return None if order is None else order <= 0
 
@@ -311,7 +311,7 @@ def _order(left: Term, right: Term) -> float | None:
     if not isinstance(left, Literal) or not isinstance(right, Literal):
         return None
     match read(left), read(right):
-        case (Number() as a, Number() as b):
+        case (OracleNumber() as a, OracleNumber() as b):
             return _compare_numbers(a, b)
         case (bool() as a, bool() as b):
             return int(a) - int(b)
@@ -319,16 +319,16 @@ def _order(left: Term, right: Term) -> float | None:
             return (a > b) - (a < b)
         case ((str() as a, str() as one), (str() as b, str() as other)) if one == other:
             return (a > b) - (a < b)
-        case (Moment() as a, Moment() as b) if a.datatype == b.datatype:
+        case (OracleMoment() as a, OracleMoment() as b) if a.datatype == b.datatype:
             return _compare_moments(a, b)
-        case (Duration() as a, Duration() as b):
+        case (OracleDuration() as a, OracleDuration() as b):
             pairs = zip(_lengths(a), _lengths(b), strict=True)
             signs = {(one > other) - (one < other) for one, other in pairs}
             return 0 if a == b else signs.pop() if len(signs) == 1 else None
     return None
 
 
-def _compare_numbers(a: Number, b: Number) -> float:
+def _compare_numbers(a: OracleNumber, b: OracleNumber) -> float:
     kind = max(a.datatype, b.datatype, key=NUMERIC.index)
     one, other = a.value, b.value
     if kind in (XSD.float, XSD.double):
@@ -338,7 +338,7 @@ def _compare_numbers(a: Number, b: Number) -> float:
     return (one > other) - (one < other)
 
 
-def _compare_moments(a: Moment, b: Moment) -> int | None:
+def _compare_moments(a: OracleMoment, b: OracleMoment) -> int | None:
     difference = a.seconds - b.seconds
     if (a.offset is None) != (b.offset is None) and abs(difference) <= _FOURTEEN_HOURS:
         return None
@@ -346,7 +346,7 @@ def _compare_moments(a: Moment, b: Moment) -> int | None:
 
 
 def truth(term: Term) -> bool | None:
-    """Give the effective boolean value; None for an error."""
+    """The effective boolean value; None for an error."""
     if not isinstance(term, Literal):
         return None
     match read(term):
@@ -354,7 +354,7 @@ def truth(term: Term) -> bool | None:
             return value
         case str() as text:
             return text != ""
-        case Number(value=value):
+        case OracleNumber(value=value):
             return not math.isnan(value) and value != 0
         case None if term.datatype.value in (XSD.boolean, *NUMERIC, *BOUNDS):
             # A number out of range is not the same as no number.
@@ -363,17 +363,17 @@ def truth(term: Term) -> bool | None:
 
 
 def order_key(term: Term) -> str:
-    """Give a text that stands in the order of ORDER BY, MIN and MAX (A4)."""
+    """A text that sorts in the order of ORDER BY, MIN and MAX (A4)."""
     if isinstance(term, BlankNode):
         return f"1 {term.label}"
     if isinstance(term, IRI):
         return f"2 {term.value}"
     if isinstance(term, TripleTerm):
-        # What ends a part comes before all that another could go on with.
+        # The end of a part sorts before every longer part.
         parts = (term.subject, term.predicate, term.object)
         return f"4{''.join(order_key(part) + chr(0) for part in parts)}"
     match read(term):
-        case Number(value=value):
+        case OracleNumber(value=value):
             return f"30{_sortable(value)}"
         case str() as text:
             return f"31{text}"
@@ -381,9 +381,9 @@ def order_key(term: Term) -> str:
             return f"32{int(value)}"
         case (str() as text, str() as language):
             return f"33{text}\0{language}"
-        case Moment() as moment:
+        case OracleMoment() as moment:
             return f"34{moment.datatype}\0{_sortable(moment.seconds)}"
-        case Duration() as duration:
+        case OracleDuration() as duration:
             return f"35{_sortable(sum(_lengths(duration), start=Fraction(0)))}"
         case _:
             return f"36{term.datatype.value}\0{term.lexical}"

@@ -32,7 +32,7 @@ from quadweir.testing.elements import (
 from quadweir.testing.evaluation import Evaluation, Row
 from quadweir.testing.reasoner import Entail
 from quadweir.testing.scoping import fill
-from quadweir.testing.watermark import Arrival, Watermark
+from quadweir.testing.watermark import ArrivedElement, Watermark
 
 # A stream and the predicate that its event times are read from; None is the envelope's (S2).
 _Source: TypeAlias = tuple[str, IRI | None]
@@ -40,8 +40,8 @@ _Source: TypeAlias = tuple[str, IRI | None]
 
 @final
 @dataclass(slots=True)
-class Run:
-    """What a bounded replay gave.
+class OracleRun:
+    """The result of a bounded replay.
 
     Attributes:
         answers: in the order of their report instants and, within one, of ORDER BY.
@@ -99,15 +99,15 @@ class Oracle:
         self.max_reports = max_reports
         self.entail = entail
 
-    def answers(self, feed: Iterable[Element | Arrival]) -> list[Answer]:
-        """Give the answers over a bounded feed; see `run`."""
+    def answers(self, feed: Iterable[Element | ArrivedElement]) -> list[Answer]:
+        """The answers over a bounded feed; see `run`."""
         return self.run(feed).answers
 
-    def run(self, feed: Iterable[Element | Arrival]) -> Run:
+    def run(self, feed: Iterable[Element | ArrivedElement]) -> OracleRun:
         """Replay a bounded feed and drain it (E3).
 
         Args:
-            feed: The elements of all streams in the order in which they arrive, as an `Arrival`
+            feed: The elements of all streams in the order in which they arrive, as an `ArrivedElement`
                 each if streams can fall idle. The order and the times of arrival matter only if
                 there is an allowed delay, and then only for which elements are late.
 
@@ -116,7 +116,7 @@ class Oracle:
             ValueError: streams can fall idle, and an element has no time of arrival, or one
                 before that of the element before it.
         """
-        run = Run()
+        run = OracleRun()
         windows = self._open(tuple(feed), run)
         evaluation = Evaluation(self.query, windows, self.static, self.entail)
         if not self.query.windows:
@@ -141,7 +141,7 @@ class Oracle:
         most: int,
         dice: random.Random,
     ) -> dict[int, list[Answer]]:
-        """Give the answers of some of the reports between two instants, both included.
+        """The answers of some of the reports between two instants, both included.
 
         Args:
             feed: The elements that these reports, and those before them, can see.
@@ -150,7 +150,7 @@ class Oracle:
             most: How many reports to compute at most.
             dice: Chooses them.
         """
-        windows = self._open(tuple(feed), Run())
+        windows = self._open(tuple(feed), OracleRun())
         evaluation = Evaluation(self.query, windows, self.static, self.entail)
         before: dict[int, int | None] = {}
         last = None
@@ -169,12 +169,12 @@ class Oracle:
         return evaluation.rows(t) if t is not None and is_compared else []
 
     def windows(self, feed: Iterable[Element]) -> list[OpenWindow]:
-        """Give the windows of the query with their elements, without those that are late."""
-        return self._open(tuple(feed), Run())
+        """The windows of the query with their elements, without those that are late."""
+        return self._open(tuple(feed), OracleRun())
 
     # --- streams to windows -----------------------------------------------------------------------
 
-    def _open(self, feed: Sequence[Element | Arrival], run: Run) -> list[OpenWindow]:
+    def _open(self, feed: Sequence[Element | ArrivedElement], run: OracleRun) -> list[OpenWindow]:
         """Give every window its elements, timed as it wants them (S2), without the late ones (S4)."""
         streams = sorted({element.stream for element, _ in map(_parts, feed)})
         wanted: list[_Source] = []
@@ -194,7 +194,7 @@ class Oracle:
         return opened
 
     def _accept(
-        self, feed: Sequence[Element | Arrival], sources: Iterable[_Source], run: Run
+        self, feed: Sequence[Element | ArrivedElement], sources: Iterable[_Source], run: OracleRun
     ) -> dict[_Source, list[Element]]:
         """Walk the feed as it arrives; a stream read with two event times counts as two (S4)."""
         accepted: dict[_Source, list[Element]] = {each: [] for each in sources}
@@ -256,8 +256,8 @@ class Oracle:
                     yield Answer(t, sign, solution)
 
 
-def _parts(fed: Element | Arrival) -> tuple[Element, int | None]:
-    return (fed.element, fed.at_ms) if isinstance(fed, Arrival) else (fed, None)
+def _parts(fed: Element | ArrivedElement) -> tuple[Element, int | None]:
+    return (fed.element, fed.at_ms) if isinstance(fed, ArrivedElement) else (fed, None)
 
 
 def _minus(rows: list[Row], others: list[Row]) -> list[Row]:

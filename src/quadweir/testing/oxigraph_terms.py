@@ -1,4 +1,4 @@
-"""Our terms as pyoxigraph has them, for the store that the oracle asks."""
+"""Our terms as pyoxigraph terms, for the oracle's store."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def milliseconds(term: object) -> int:
 
 
 def moment_literal(t: int) -> ox.Literal:
-    """Give the report instant as NOW() has it."""
+    """The report instant as NOW() has it."""
     moment = (_EPOCH + timedelta(milliseconds=t)).replace(tzinfo=None)
     return ox.Literal(
         moment.isoformat(timespec="milliseconds") + "Z", datatype=ox.NamedNode(XSD.dateTime)

@@ -1,4 +1,4 @@
-"""What a running query has read of late, to look at its answers once more."""
+"""The recent input of a running query, to check its answers again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BEGIN: Final = "begin"
 
 
 def reach_ms(query: ContinuousQuery) -> int:
-    """Tell how far before a report the elements lie that it and the one before it look at.
+    """How far before a report the oldest element is that it and the report before it use.
 
     Raises:
         UsageError: a window has no such bound.
@@ -41,7 +41,7 @@ def reach_ms(query: ContinuousQuery) -> int:
 
 
 @final
-class Recorded:
+class RecordedElements:
     """The elements that a query has read (`runtime.recording`), until they are forgotten.
 
     The files are kept as long as their elements are, so that a run that goes on where another
@@ -57,8 +57,8 @@ class Recorded:
         self._latest: dict[Path, int] = {}
         self._through: int | None = None
         for file in sorted(folder.glob(f"*{_TAKEN}")):
-            told = file.with_suffix("").suffix[1:]
-            through = None if told == _BEGIN else int(told)
+            stamp = file.with_suffix("").suffix[1:]
+            through = None if stamp == _BEGIN else int(stamp)
             if through is not None:
                 self._through = max(through, self._through or through)
             self._read(file, through)
@@ -67,14 +67,14 @@ class Recorded:
         """Take what was written since the last time.
 
         Args:
-            through: the instant until which all was known before that; what is not later is late,
+            through: the watermark before that; what is not later is late,
                 and left out. None if it is not known: then that of a run before this one counts.
         """
         self._through = through if through is not None else self._through
-        told = _BEGIN if self._through is None else str(self._through)
+        stamp = _BEGIN if self._through is None else str(self._through)
         for file in sorted(self._folder.glob("*.parquet")):
             # The name says what was late, for a run that reads the file again.
-            taken = file.rename(file.with_suffix(f".{told}{_TAKEN}"))
+            taken = file.rename(file.with_suffix(f".{stamp}{_TAKEN}"))
             self._read(taken, self._through)
 
     def _read(self, file: Path, through: int | None) -> None:
@@ -98,7 +98,7 @@ class Recorded:
         return {key: Element(*key, tuple(quads)) for key, quads in self._elements.items()}
 
     def forget(self, through: int, *, but: Key | None = None) -> None:
-        """Forget what is not later than an instant, except for one element."""
+        """Forget the elements up to an instant, except for one."""
         for key in [each for each in self._elements if each[1] <= through and each != but]:
             del self._elements[key]
         for file in [each for each, latest in self._latest.items() if latest <= through]:

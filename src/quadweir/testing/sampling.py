@@ -1,4 +1,4 @@
-"""The oracle beside a query that goes on: some of its reports, computed once more from scratch."""
+"""Checks a live query with the oracle: some of its reports are computed again from scratch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from quadweir.sinks.base import Sink
 from quadweir.testing.answers import Answer, diff_answers
 from quadweir.testing.frames import answers_from_rows
 from quadweir.testing.oracle import Oracle
-from quadweir.testing.recorded import Recorded, reach_ms
+from quadweir.testing.recorded import RecordedElements, reach_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quadweir.sinks.base import Batch
 
 _MOST: Final = 20
-"""So many reports are computed anew at a time."""
+"""How many reports are computed again at a time."""
 
 
 @final
@@ -47,7 +47,7 @@ class Sampled:
 
     def __post_init__(self) -> None:
         self._reach = reach_ms(self.oracle.query)
-        self._recorded = Recorded(self.folder)
+        self._recorded = RecordedElements(self.folder)
         self._answers: dict[int, list[Answer]] = defaultdict(list)
         self._checked: int | None = None
         self._lock = threading.Lock()
@@ -58,7 +58,7 @@ class Sampled:
 
         Args:
             answers: its answers.
-            through: the instant until which all was known before the batch; what is not later is
+            through: the watermark before the batch; what is not later is
                 late.
         """
         with self._lock:
@@ -67,7 +67,7 @@ class Sampled:
                 self._answers[answer.t].append(answer)
 
     def check(self, through: int | None) -> None:
-        """Compare some of the reports since the last time, as far as all is known."""
+        """Compare some of the complete reports since the last time."""
         with self._lock:
             if through is None or (self._checked is not None and through <= self._checked):
                 return
@@ -83,7 +83,7 @@ class Sampled:
             known = [
                 element
                 for key, element in elements.items()
-                # The first of all tells since when there are reports.
+                # The very first element decides when reports begin.
                 if begin - self._reach < key[1] <= through or key == first
             ]
             sampled = self.oracle.sample(known, begin, through, most=_MOST, dice=self._dice)
@@ -106,7 +106,7 @@ class SampledSink(Sink):
     sink: Sink
     sampled: Sampled
     through: Callable[[], int | None]
-    """Gives the instant until which all was known after the batch before."""
+    """Returns the watermark after the batch before."""
 
     def prepare(self) -> None:
         self.sink.prepare()

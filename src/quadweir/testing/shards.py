@@ -1,7 +1,7 @@
 """Elements to the events of a kernel shard: matching, lateness and watermark, slow and plain.
 
 What Spark does for a running query, this does for tests and small runs: it matches the triples of
-each element against the shard's leaves, drops what is late (S4) and says how far time has come.
+each element against the shard's leaves, drops late elements (S4) and advances the watermark.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _ints(values: Sequence[int]) -> np.ndarray:
 def _matches(
     plan: Match, element: Element, table: Table | None = None
 ) -> Iterable[tuple[str, ...]]:
-    """Give what the triples of an element, and what follows, bind a leaf's variables to."""
+    """The bindings of a leaf's variables by the triples of an element and their consequences."""
     if plan.pattern is None:
         if element.quads:
             yield ()
@@ -177,12 +177,12 @@ def _match(plan: Match, quad: Quad) -> dict[Variable, Term] | None:
 
 
 def scoped_static(quads: Iterable[Quad]) -> list[Quad]:
-    """Give static data with blank nodes that are not those of a stream (S3)."""
+    """Static data with blank nodes that differ from those of streams (S3)."""
     return [quad.relabelled(static_label) for quad in quads]
 
 
 def as_answers(answers: Answers, query: ContinuousQuery) -> list[Answer]:
-    """Give a shard's answers in the form in which the oracle gives its own."""
+    """A shard's answers in the form in which the oracle gives its own."""
     found = []
     columns = [column.to_pylist() for column in answers.values]
     for place in range(len(answers)):

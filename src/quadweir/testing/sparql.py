@@ -1,6 +1,6 @@
 """A query's pattern as SPARQL text over a store that holds the windows' contents as named graphs.
 
-The store (`oracle.py` fills it) has, besides the static data:
+The store (`oracle.py` fills it) has, in addition to the static data:
 
 - for each open window k a graph `W:k`, the merge of its elements;
 - for each element i that is in some window a graph `E:i`;
@@ -112,7 +112,7 @@ Graphs: TypeAlias = Mapping[Resource, str]
 @final
 @dataclass(frozen=True, slots=True)
 class Active:
-    """What plain patterns match: the graph that stands around them, or the elements of a bag.
+    """The data of plain patterns: the graph around them, or the elements of a bag.
 
     `times` names the window in which TIMESTAMP looks for elements, None outside of windows; so
     does `window`, the place of the open window whose named graphs GRAPH looks into.

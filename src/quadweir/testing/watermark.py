@@ -17,12 +17,12 @@ Source = TypeVar("Source", bound=Hashable)
 
 @final
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class ArrivedElement:
     """An element together with the instant at which it arrived, in milliseconds on any clock.
 
     >>> from quadweir.terms import IRI, Quad
     >>> quad = Quad(IRI("urn:a"), IRI("urn:p"), IRI("urn:b"))
-    >>> Arrival(Element("urn:s", 5, 0, (quad,)), at_ms=1000).at_ms
+    >>> ArrivedElement(Element("urn:s", 5, 0, (quad,)), at_ms=1000).at_ms
     1000
     """
 
@@ -58,7 +58,7 @@ class Watermark(Generic[Source]):
         self._at: int | None = None
 
     def is_late(self, source: Source, time: int, arrived: int | None = None) -> bool:
-        """Take in an element; tell whether the watermark was past it when it came."""
+        """Add an element; return whether the watermark was past it when it arrived."""
         if arrived is not None:
             self._turn(arrived)
             self._heard[source] = arrived
@@ -85,7 +85,7 @@ class Watermark(Generic[Source]):
                 self._move(self._active(end + 1))
 
     def _active(self, instant: int | None) -> tuple[Source, ...]:
-        """List the streams that are not idle at an instant of arrival."""
+        """The streams that are not idle at an instant of arrival."""
         if instant is None:
             return self._sources
         return tuple(

@@ -1,4 +1,4 @@
-"""What the W3C suite does not ask of the evaluator: windows, times, datasets, forms."""
+"""Cases of the evaluator that the W3C suite does not cover: windows, times, datasets, forms."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ def test_order_by_several_keys_and_slice() -> None:
         ("?v ?w", "ORDER BY DESC(?w) LIMIT 1", "- 3"),
         ("?v ?w", "ORDER BY DESC(?v)", "2 1, 1 1, 1 2, 1 3, - 3"),
         ("?w", "ORDER BY DESC(?v) LIMIT 3", "1, 1, 2"),
-        # A solution that is there twice counts where it came first.
+        # A repeated solution counts at its first place.
         ("DISTINCT ?w", "ORDER BY DESC(?v) DESC(?w)", "1, 3, 2"),
         ("DISTINCT ?w", "ORDER BY ?v ?w LIMIT 2", "3, 1"),
         ("DISTINCT ?w", "LIMIT 1 OFFSET 1", "2"),

@@ -235,7 +235,7 @@ ERRORS = [
     '!"a"@en',
     '"xyz" != "xyz"^^<urn:unknown>',
     '"xyz" = "xyz"^^xsd:integer',
-    # Whether these are the same day depends on where one is.
+    # Whether these are the same day depends on the time zone.
     '"2006-08-23Z"^^xsd:date != "2006-08-23"^^xsd:date',
     '"2006-08-23"^^xsd:date = "2006-08-23Z"^^xsd:date',
     '"2006-08-23" IN ("2006-08-23"^^xsd:date, "x"^^xsd:date)',
@@ -377,7 +377,7 @@ def test_only_these_functions_may_not_be_folded() -> None:
 
 # --- an independent judge ---------------------------------------------------------------------
 
-# What Oxigraph does otherwise, and why we do not follow.
+# Where Oxigraph differs, and why we do not follow it.
 DIFFERENT = {
     'isNumeric("300"^^xsd:byte)',  # it does not check the bounds of derived integers
     'sameTerm(1, "01"^^xsd:integer)',  # it stores values, not lexical forms

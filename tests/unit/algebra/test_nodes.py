@@ -93,7 +93,7 @@ def test_places_are_left_out_of_equality() -> None:
     assert "span" not in repr(Distinct(input=UNIT, span=here))
 
 
-def test_classes_are_told_apart() -> None:
+def test_classes_are_distinguished() -> None:
     assert And(parts=(ONE, ONE)) != Or(parts=(ONE, ONE))
 
 

@@ -1,4 +1,4 @@
-"""Functions that users register in Python are called from queries, wherever these are evaluated."""
+"""Queries call functions that users registered in Python, in every evaluator."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_queries_and_mappings_share_one_registry() -> None:
     assert lookup(IRI("urn:f:f")) is None
 
 
-def test_what_is_registered_is_known_and_its_misspellings_are_told() -> None:
+def test_a_registered_function_is_known_and_misspellings_are_reported() -> None:
     register("http://example.org/function/knots", lambda text: text)
     text = "SELECT ?x { ?x <urn:p> ?y FILTER(<http://example.org/function/%s>(?y)) }"
     assert warnings_of(parse(text % "knots")) == ()

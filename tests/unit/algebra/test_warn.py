@@ -1,4 +1,4 @@
-"""What a query says but hardly means is named before it runs."""
+"""Doubtful parts of a query are reported before it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run says of windows: stated in the algebra, or refused with what to do."""
+"""The window options of a run change the algebra, or are refused with a hint."""
 
 from __future__ import annotations
 

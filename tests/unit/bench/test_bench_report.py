@@ -1,4 +1,4 @@
-"""The report of the whole benchmark: what it says, and how a real browser draws it."""
+"""The report of the whole benchmark: its content, and how a real browser draws it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def agreement(worst: float) -> dict[str, Any]:
 
 
 def fake(section: str, name: str, worst: float) -> Any:
-    """What a piece of that name could have found."""
+    """A possible result of the piece with that name."""
     match section:
         case "functionality":
             return {"dialect": name.split()[1], "answers": 17, "mismatch": 0.0}
@@ -66,8 +66,8 @@ def fake(section: str, name: str, worst: float) -> Any:
 def result(worst: float = 0.0) -> dict[str, Any]:
     found: dict[str, list[dict[str, Any]]] = {}
     for piece in all_pieces(Plan.of(quick=False)):
-        told = {"name": piece.name, "result": fake(piece.section, piece.name, worst)}
-        found.setdefault(piece.section, []).append(told)
+        printed = {"name": piece.name, "result": fake(piece.section, piece.name, worst)}
+        found.setdefault(piece.section, []).append(printed)
     machine = {"cores": 2, "commit": "0123abc", "pyspark": "4.3.0"}
     return {"machine": machine, "input": {"effort": {"rates": [20, 1000]}}, "sections": found}
 
@@ -75,21 +75,21 @@ def result(worst: float = 0.0) -> dict[str, Any]:
 def test_correctness_comes_first_and_all_sections_are_there() -> None:
     made = make_report(result(), COMMANDS)
     titles = [section.title for section in made.sections]
-    assert titles[:3] == ["Which queries run", "Are the answers right", "How fast"]
+    assert titles[:3] == ["Which queries run", "Are the answers right", "Throughput"]
     assert len(titles) == 11
     assert "mismatch is 0.00 %" in made.summary
     # 300,000 triples/s: Q1 and Q10 want three times what CQELS published.
     assert "in 10 of 12 queries" in made.summary
 
 
-def test_only_what_was_measured_is_told() -> None:
+def test_only_measured_figures_are_shown() -> None:
     whole = result()
     few = {"correctness": whole["sections"]["correctness"]}
     made = make_report({**whole, "sections": few})
     assert [section.title for section in made.sections] == ["Are the answers right"]
 
 
-def test_what_failed_is_told_first() -> None:
+def test_failures_are_listed_first() -> None:
     whole = result()
     assert wrong(whole) == []
     assert wrong(result(worst=0.1)) == ["LSBench Q4"]
@@ -124,17 +124,18 @@ def test_a_wrong_answer_is_seen_at_once(browser: Browser, tmp_path: Path) -> Non
     browser.look(page).check("the largest mismatch is 2.50 %", "2.50 %, missed")
 
 
-def test_the_report_as_markdown_has_its_charts_beside_it(tmp_path: Path) -> None:
+def test_the_report_as_markdown_has_its_charts_in_a_folder(tmp_path: Path) -> None:
     page = tmp_path / "benchmarks.md"
     written = write_markdown(make_report(result(), COMMANDS), page)
     text = page.read_text()
     assert text.startswith("# Quadweir") and "| Q1 | all of one user |" in text
     assert "*118,924*" in text and "**(missed)**" in text
+    assert max(map(len, text.splitlines())) <= 120
     charts = [path for path in written if path.suffix == ".svg"]
     assert len(charts) == 11
     for chart in charts:
         assert f"(benchmarks/{chart.name})" in text and chart.read_text().startswith("<svg")
-    # What an earlier report left is gone.
+    # Charts of an earlier report are removed.
     (tmp_path / "benchmarks" / "old.svg").touch()
     write_markdown(make_report(result(), COMMANDS), page)
     assert not (tmp_path / "benchmarks" / "old.svg").exists()
@@ -151,8 +152,8 @@ def test_the_command_measures_once_and_writes_page_and_figures(
     monkeypatch.setattr(report, "all_pieces", few)
     words = ["bench", "report", "--quick", "--section", "functionality", str(tmp_path / "out")]
     main(words)
-    out, told = capsys.readouterr()
-    assert "report.html" in out and told.count("functionality: Q2") == 3
+    out, printed = capsys.readouterr()
+    assert "report.html" in out and printed.count("functionality: Q2") == 3
     found = json.loads((tmp_path / "out" / "report.json").read_text())
     assert [each["result"]["mismatch"] for each in found["sections"]["functionality"]] == [0.0] * 3
     main(words)

@@ -1,4 +1,4 @@
-"""Charts show what they were given, escaped, at the right places, in every viewer."""
+"""Charts show their data, escaped, at the right places, in every viewer."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_bars_are_as_high_as_their_values() -> None:
 
 
 def test_a_viewer_without_style_sheets_shows_every_bar() -> None:
-    """Some viewers know no classes and no variables: each shape has to say its own colours."""
+    """Some viewers do not support classes or variables, so each shape must have its own colours."""
     values = [Bars(name=f"series {n}", values=[n + 1]) for n in range(8)]
     text = standalone(BarChart(title="t", y="y", groups=["a"], series=values))
     assert "var(" not in text

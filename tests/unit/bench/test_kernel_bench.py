@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from command_line import main
 from quadweir.bench.kernel import SECTIONS
-from quadweir.bench.kernel_pipeline import Figure, hash_join
-from quadweir.bench.kernel_whole import soak
+from quadweir.bench.kernel_pipeline import Measurement, hash_join
+from quadweir.bench.kernel_resources import soak
 
 
 def test_all_sections_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,7 +20,7 @@ def test_all_sections_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
     result = json.loads(capsys.readouterr().out)
     assert list(result["sections"]) == list(SECTIONS)
     for name, figures in result["sections"].items():
-        # Compiling everything anew takes longer than a quick run may.
+        # Compiling everything again takes longer than a quick run may.
         assert figures or name == "compilation"
         for figure in figures:
             assert np.isfinite(figure["value"]), figure
@@ -42,7 +42,7 @@ def test_an_unknown_section_is_refused() -> None:
 
 
 def test_a_short_soak_holds_no_more_at_its_end_than_in_its_middle() -> None:
-    """State, not resident memory: that of a test run is everybody's."""
+    """State, not resident memory, which all tests of the process share."""
     figures = {figure.name: figure for figure in soak(150_000, step=5_000)}
     for query in ("Q4", "Q10"):
         for what in ("mappings held", "terms in the dictionary"):
@@ -65,11 +65,11 @@ def test_the_join_that_is_measured_against_joins(windows: list[list[int]]) -> No
 @pytest.mark.parametrize(
     ("figure", "met"),
     [
-        (Figure("a", 2.0, "/s", at_least=1), True),
-        (Figure("a", 0.5, "/s", at_least=1), False),
-        (Figure("a", 2.0, "s", at_most=1), False),
-        (Figure("a", 2.0, "s"), None),
+        (Measurement("a", 2.0, "/s", at_least=1), True),
+        (Measurement("a", 0.5, "/s", at_least=1), False),
+        (Measurement("a", 2.0, "s", at_most=1), False),
+        (Measurement("a", 2.0, "s"), None),
     ],
 )
-def test_targets(figure: Figure, met: bool | None) -> None:
+def test_targets(figure: Measurement, met: bool | None) -> None:
     assert figure.met is met

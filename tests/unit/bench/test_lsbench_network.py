@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 
 from quadweir.bench.lsbench.draw import Dice
-from quadweir.bench.lsbench.network import Network, make_network
+from quadweir.bench.lsbench.network import FriendNetwork, make_network
 from quadweir.bench.lsbench.parameters import Parameters
 from quadweir.errors import UsageError
 
 
 @pytest.fixture(scope="module")
-def network() -> Network:
+def network() -> FriendNetwork:
     return make_network(Parameters(users=20_000))
 
 
-def pairs(network: Network) -> tuple[np.ndarray, np.ndarray]:
+def pairs(network: FriendNetwork) -> tuple[np.ndarray, np.ndarray]:
     return np.repeat(np.arange(network.parameters.users), network.degree), network.friends
 
 
-def test_the_number_of_friends_follows_the_power_law(network: Network) -> None:
+def test_the_number_of_friends_follows_the_power_law(network: FriendNetwork) -> None:
     numbers = np.arange(5, 41)
     expected = numbers**-2.0 / np.sum(numbers**-2.0) * 20_000
     found = np.bincount(network.degree, minlength=41)
@@ -29,7 +29,7 @@ def test_the_number_of_friends_follows_the_power_law(network: Network) -> None:
     assert np.sum((found[5:] - expected) ** 2 / expected) < 80
 
 
-def test_friendship_goes_both_ways_and_nobody_is_their_own_friend(network: Network) -> None:
+def test_friendship_goes_both_ways_and_no_user_is_their_own_friend(network: FriendNetwork) -> None:
     one, other = pairs(network)
     size = network.parameters.users
     assert not np.any(one == other)
@@ -54,7 +54,7 @@ def test_friendship_falls_with_the_distance_along_the_order() -> None:
 
 
 def test_friends_have_a_place_or_an_interest_in_common_more_often_than_strangers(
-    network: Network,
+    network: FriendNetwork,
 ) -> None:
     one, other = pairs(network)
     stranger = other[np.argsort(Dice(9).words("strangers", np.arange(len(other))))]

@@ -13,7 +13,7 @@ import pytest
 
 from command_line import main
 from quadweir.bench.lsbench import activity
-from quadweir.bench.lsbench.network import Network, make_network
+from quadweir.bench.lsbench.network import FriendNetwork, make_network
 from quadweir.bench.lsbench.parameters import DAY_MS, STREAMS, Parameters
 from quadweir.bench.lsbench.play import play
 from quadweir.bench.lsbench.tables import make_tables, static_table
@@ -29,12 +29,12 @@ SIOC = "http://rdfs.org/sioc/ns#"
 
 
 @pytest.fixture(scope="module")
-def network() -> Network:
+def network() -> FriendNetwork:
     return make_network(Parameters(users=400, days=14, first_user=900))
 
 
 @pytest.fixture(scope="module")
-def events(network: Network) -> dict[str, pa.RecordBatch]:
+def events(network: FriendNetwork) -> dict[str, pa.RecordBatch]:
     made = defaultdict(list)
     for stream, batch in all_events(network):
         made[stream].append(batch)
@@ -42,7 +42,7 @@ def events(network: Network) -> dict[str, pa.RecordBatch]:
 
 
 @pytest.fixture(scope="module")
-def tables(network: Network) -> dict[str, pa.Table]:
+def tables(network: FriendNetwork) -> dict[str, pa.Table]:
     return make_tables(network)
 
 
@@ -73,7 +73,7 @@ def test_posts_a_week_are_uniform_and_in_proportion_to_the_friends() -> None:
 
 
 def test_friends_like_with_the_stated_probability_and_delay(
-    network: Network, events: dict[str, pa.RecordBatch]
+    network: FriendNetwork, events: dict[str, pa.RecordBatch]
 ) -> None:
     posts, likes = events["posts"], events["post-likes"]
     is_post = column(posts, "kind") == activity.POST
@@ -94,7 +94,7 @@ def test_friends_like_with_the_stated_probability_and_delay(
 
 
 def test_events_are_attended_by_users_near_one_place(
-    network: Network, events: dict[str, pa.RecordBatch], tables: dict[str, pa.Table]
+    network: FriendNetwork, events: dict[str, pa.RecordBatch], tables: dict[str, pa.Table]
 ) -> None:
     gps = events["gps"]
     assert set(column(gps, "parent")[column(gps, "parent") >= 0]) == set(
@@ -137,7 +137,7 @@ def test_the_sizes_are_about_those_of_the_paper() -> None:
 
 
 def test_every_reference_is_to_what_came_before(
-    network: Network, tables: dict[str, pa.Table]
+    network: FriendNetwork, tables: dict[str, pa.Table]
 ) -> None:
     static = static_table(network).to_pydict()
     knows: dict[str, set[str]] = defaultdict(set)
@@ -222,7 +222,7 @@ def test_bytes_depend_on_the_seed_alone(tmp_path: Path) -> None:
     assert digests[0] == digests[1] != digests[2]
 
 
-def test_how_users_are_split_does_not_matter(network: Network) -> None:
+def test_how_users_are_split_does_not_matter(network: FriendNetwork) -> None:
     whole = activity.user_events(network, np.arange(400))
     pieces = [activity.user_events(network, users) for users in ranges(400, 37)]
     for stream in STREAMS:

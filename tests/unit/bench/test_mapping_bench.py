@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quadweir.bench import mapping
-from quadweir.bench.mapping import Line, report, run
+from quadweir.bench.mapping import ReportLine, report, run
 from quadweir.bench.morph import Morph, NoMorphError
 
 
@@ -17,7 +17,7 @@ def morph(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("morph")
 def test_an_interrupt_leaves_what_was_measured(monkeypatch):
     def measured(bench):
-        bench.lines.append(Line("CSV, of by hand", 0.9, 0.8))
+        bench.lines.append(ReportLine("CSV, of by hand", 0.9, 0.8))
 
     def interrupted(_bench):
         raise KeyboardInterrupt
@@ -31,7 +31,7 @@ def test_an_interrupt_leaves_what_was_measured(monkeypatch):
 
 
 @pytest.mark.usefixtures("morph")
-def test_a_failure_of_morph_is_told_and_not_raised(monkeypatch):
+def test_a_failure_of_morph_is_reported_and_not_raised(monkeypatch):
     def fails(_self, _form, _records):
         raise NoMorphError("failed: no disk")
 

@@ -11,7 +11,7 @@ from quadweir.testing import Answer
 
 
 def literally(blocks: list[list[str]], other: list[str]) -> float:
-    """The definition as the paper has it, with slices and maximal remainders."""
+    """The definition of the paper, with slices and maximal remainders."""
     slice_start = 1
     kept = total = 0
     for block in blocks:

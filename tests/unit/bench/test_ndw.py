@@ -52,7 +52,7 @@ def test_every_tenth_second_of_the_periodic_rhythm_goes_out_at_once() -> None:
 def test_counts_of_the_paper(seconds: int, full: int, tumbling: int) -> None:
     records = play(Workload(seconds=seconds))
     assert model.bounded(records) == full
-    # The paper's engine never closed the last window: nothing came that would have.
+    # The paper's engine never closed the last window, because no later record came.
     assert model.tumbling(records, last=False) == tumbling
     assert model.tumbling(records) == tumbling + 25_650
     assert abs(model.tumbling(records) / full - 0.749) < 0.005
@@ -110,7 +110,7 @@ def test_the_real_recording() -> None:
     assert (recording.readings[0][0, first], recording.readings[1][0, first]) == (92, 360)
 
 
-def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
+def test_a_wrong_recording_is_an_error(tmp_path: Path) -> None:
     assert load(tmp_path).origin == "made up"
     with pytest.raises(DataError, match="cannot be read"):
         read_recording(tmp_path)

@@ -1,4 +1,4 @@
-"""The page of the evaluation shows what was measured beside what the paper reported."""
+"""The page of the evaluation shows our measurements next to those of the paper."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def result() -> dict[str, Any]:
         "latency": list(bench._latency_figures(found["live"], 1000)),
         "throughput": [
             each
-            for scene, told in found["throughput"].items()
-            for each in bench._throughput_figures(scene, told)
+            for scene, made in found["throughput"].items()
+            for each in bench._throughput_figures(scene, made)
         ],
     }
     return {
@@ -89,13 +89,13 @@ def result() -> dict[str, Any]:
         "machine": {"cores": 2, "commit": "abc"},
         "input": {"recording": "NDW", "seconds": 180},
         "found": found,
-        "sections": {name: [each.as_json() for each in told] for name, told in figures.items()},
+        "sections": {name: [each.as_json() for each in made] for name, made in figures.items()},
     }
 
 
 def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
-    told = result()
-    page, data = write(report.build(told), told, tmp_path, "ndw")
+    made = result()
+    page, data = write(report.build(made), made, tmp_path, "ndw")
     seen = browser.look(page)
     seen.check(
         "0.749 (published)",
@@ -104,7 +104,7 @@ def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
         "V = 1, no timestamp in the key",
         runs.SPARK_JOIN,
         "quadweir bench ndw",
-        "Of 21 targets 21 were reached.",
+        "Of 21 targets, 21 were reached.",
     )
     titles = [each["title"] for each in seen.charts]
     assert len(titles) == len(set(titles)) == 21
@@ -112,14 +112,14 @@ def test_the_page_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     assert data.stat().st_size > 1000
 
 
-def test_missed_targets_are_told() -> None:
-    told = result()
-    told["found"]["completeness"][Rhythm.PERIODIC] = completeness(1.0)
-    figures = list(bench._completeness_figures(told["found"]["completeness"]))
+def test_missed_targets_are_reported() -> None:
+    made = result()
+    made["found"]["completeness"][Rhythm.PERIODIC] = completeness(1.0)
+    figures = list(bench._completeness_figures(made["found"]["completeness"]))
     missed = [each.name for each in figures if each.met is False]
     assert missed == ["periodic: tumbling, how far below boundary-safe"]
-    told["sections"]["completeness"] = [each.as_json() for each in figures]
-    assert "and 1 missed." in report.build(told).summary
+    made["sections"]["completeness"] = [each.as_json() for each in figures]
+    assert "and 1 missed." in report.build(made).summary
 
 
 def test_windows_adapt_and_lose_no_key() -> None:
@@ -139,6 +139,6 @@ def test_windows_adapt_and_lose_no_key() -> None:
 def test_completeness_is_intersection_over_union(
     found: list[int], iou: float, doubled: int
 ) -> None:
-    told = runs.Completeness.of(np.array(found, dtype=np.int64), np.array([1, 2, 3, 4]))
-    assert told.iou == pytest.approx(iou)
-    assert told.doubled == doubled
+    made = runs.Completeness.of(np.array(found, dtype=np.int64), np.array([1, 2, 3, 4]))
+    assert made.iou == pytest.approx(iou)
+    assert made.doubled == doubled

@@ -1,4 +1,4 @@
-"""A report is one page that a real browser draws whole, without asking anybody for anything."""
+"""A report is one page that a real browser draws completely, without any request."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from quadweir.bench.charts import BarChart, Bars, Box, BoxChart, LineChart, Mark
 from quadweir.bench.page import (
     Figure,
     Note,
+    PageTable,
     Published,
-    Report,
+    ReportPage,
     Section,
-    Table,
-    Verdict,
+    TargetResult,
     render,
     write,
 )
@@ -28,7 +28,7 @@ from quadweir.errors import EnvironmentProblem
 NASTY = "</style><script>document.title = 'broken'</script><img src=http://localhost/x>"
 
 
-def report(title: str = "All about windows") -> Report:
+def report(title: str = "All about windows") -> ReportPage:
     times = [(float(n), 40 + 30 * ((n * 7919) % 13) / 13) for n in range(900)]
     windows = ["tumbling 2 s", "sliding", "dynamic as published", "boundary-safe", "interval"]
     line = LineChart(
@@ -56,7 +56,7 @@ def report(title: str = "All about windows") -> Report:
         log_x=True,
     )
     bars = BarChart(
-        title="Completeness of every kind of window, beside what the paper tells of its own engine",
+        title="Completeness of every kind of window, next to what the paper reports for its own engine",
         y="intersection over union",
         groups=windows * 2,
         series=[
@@ -75,16 +75,16 @@ def report(title: str = "All about windows") -> Report:
     shares = LineChart(
         title="Distribution", x="ms", y="share", series=[ecdf("a", range(99)), ecdf("b", range(50))]
     )
-    table = Table(
+    table = PageTable(
         title="What was wanted",
         heading=["window", "completeness", "paper", "verdict"],
         rows=[
-            ["tumbling 2 s", 0.7521, Published(0.749), Verdict("within 0.005", True)],
-            [NASTY, 1, None, Verdict(0.5, False)],
+            ["tumbling 2 s", 0.7521, Published(0.749), TargetResult("within 0.005", True)],
+            [NASTY, 1, None, TargetResult(0.5, False)],
         ],
         note="Counted in pairs.",
     )
-    return Report(
+    return ReportPage(
         title=title,
         summary="Windows were measured.",
         sections=[

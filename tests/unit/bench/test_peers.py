@@ -1,4 +1,4 @@
-"""Peers answer what the oracle answers: re-evaluation, and a program of its own."""
+"""Peers give the oracle's answers: re-evaluation, and a separate program."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def in_named_graph(quads: list[Quad]) -> list[Quad]:
 @pytest.mark.parametrize("name", list(lsbench()))
 def test_reevaluation_gives_the_answers_of_the_oracle(name: str) -> None:
     question = lsbench("csparql")[name]
-    # Who is near whom takes longer to come about.
+    # Queries about nearby users need more input before they have answers.
     given = feed(question, 600 if name == "Q7" else 250)
     peer = Reevaluation()
     peer.start(question, given.static)
@@ -110,7 +110,7 @@ def test_a_program_of_its_own_is_fed_and_answers(tmp_path: Path) -> None:
     assert compare(found, wanted).worst == 0.0
 
 
-def test_a_program_that_fails_is_told() -> None:
+def test_a_program_that_fails_is_reported() -> None:
     peer = ProcessPeer("broken", [sys.executable, "-c", "raise SystemExit(3)"])
     question = taxi()
     peer.start(question, None)

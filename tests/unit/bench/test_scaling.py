@@ -1,4 +1,4 @@
-"""Many queries of one template: instances, and that a group answers as its members apart do."""
+"""Many queries of one template: a group gives the same answers as its members alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_a_group_answers_as_its_members_apart(tmp_path: Path, monkeypatch) -> No
     small = Parameters(users=60, days=7, max_posts=200)
     monkeypatch.setattr(workloads, "LARGE", small)
     for piece in many_queries(SPAN):
-        # The piece itself asserts that both give as many answers.
+        # The piece itself asserts that both give the same number of answers.
         found = piece.work(Workbench(tmp_path))
         assert found["shards"] == 1
         assert found["answers"] > 0

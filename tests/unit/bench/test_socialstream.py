@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from quadweir.bench.socialstream import FILES, STREAM, Network, write_streams
+from quadweir.bench.socialstream import FILES, STREAM, SocialNetworkSize, write_streams
 from quadweir.sources.staticfiles import StaticFile, read_static
 
-SMALL = Network(users=50)
+SMALL = SocialNetworkSize(users=50)
 
 
 def test_batches_follow_one_another_in_time_and_hold_what_was_asked_for(tmp_path: Path) -> None:
@@ -31,10 +31,10 @@ def test_batches_follow_one_another_in_time_and_hold_what_was_asked_for(tmp_path
 
 def test_the_same_seed_gives_the_same_rows() -> None:
     assert SMALL.posts(10, 20).equals(SMALL.posts(10, 20))
-    assert not SMALL.posts(10, 20).equals(Network(users=50, seed=2).posts(10, 20))
+    assert not SMALL.posts(10, 20).equals(SocialNetworkSize(users=50, seed=2).posts(10, 20))
 
 
-def test_static_data_is_whole_and_tells_of_every_user(tmp_path: Path) -> None:
+def test_static_data_is_complete_and_describes_every_user(tmp_path: Path) -> None:
     written = SMALL.static(folder=tmp_path)
     quads = list(read_static([StaticFile(tmp_path)]))
     assert len(quads) == written

@@ -98,7 +98,7 @@ def ran(commit: str, *points: Point) -> dict[str, object]:
     }
 
 
-def test_the_page_sets_figures_of_several_runs_beside_targets():
+def test_the_page_shows_figures_of_several_runs_with_their_targets():
     first = ran(
         "a",
         point("windows", 1, 329, 40, 0, 1.0),
@@ -123,8 +123,8 @@ def test_the_page_sets_figures_of_several_runs_beside_targets():
     }
     # The windows of the second run count, and not those of the first.
     assert min(each["rates"][ENTAILED] for each in result["points"]) > 1.0
-    assert verdicts[f"beside {IN_PLACE}"] is True
-    assert verdicts[f"all 2 beside {IN_PLACE}, geometric mean"] is True
+    assert verdicts[f"compared with {IN_PLACE}"] is True
+    assert verdicts[f"all 2 compared with {IN_PLACE}, geometric mean"] is True
     assert verdicts["22,527 / 329 classes"] is False
     assert verdicts["pattern 2, 1,000,000 / 200 static"] is True
     assert len(result["points"]) == 9

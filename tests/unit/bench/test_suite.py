@@ -1,4 +1,4 @@
-"""Pieces are done once: interrupted, damaged or changed ones are done again, and no others."""
+"""Pieces run once; only interrupted, damaged or changed ones run again."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from quadweir.bench.suite import Piece, Workbench, run
+from quadweir.bench.suite import BenchmarkPiece, Workbench, run
 from quadweir.errors import SourceError
 
 
-def pieces(done: list[str], *, size: int = 1, stop_at: str = "") -> list[Piece]:
+def pieces(done: list[str], *, size: int = 1, stop_at: str = "") -> list[BenchmarkPiece]:
     def work(name: str):  # type: ignore[no-untyped-def]
         def do(_bench: Workbench) -> dict[str, str]:
             if name == stop_at:
                 raise KeyboardInterrupt
             done.append(name)
-            return {"told": name}
+            return {"reported": name}
 
         return do
 
-    return [Piece("section", name, {"size": size}, work(name)) for name in ("a", "b", "c")]
+    return [BenchmarkPiece("section", name, {"size": size}, work(name)) for name in ("a", "b", "c")]
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -29,19 +29,19 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     bench = Workbench(tmp_path / "data")
     with pytest.raises(KeyboardInterrupt):
         run(pieces(done, stop_at="b"), tmp_path / "pieces", bench)
-    told: list[tuple[str, bool]] = []
+    reported: list[tuple[str, bool]] = []
     found = run(
         pieces(done),
         tmp_path / "pieces",
         bench,
-        on_piece=lambda piece, known: told.append((piece.name, known)),
+        on_piece=lambda piece, known: reported.append((piece.name, known)),
     )
     assert done == ["a", "b", "c"]
-    assert told == [("a", True), ("b", False), ("c", False)]
-    assert [piece["result"]["told"] for piece in found["section"]] == ["a", "b", "c"]
+    assert reported == [("a", True), ("b", False), ("c", False)]
+    assert [piece["result"]["reported"] for piece in found["section"]] == ["a", "b", "c"]
 
 
-def test_other_inputs_are_measured_anew_and_damaged_results_too(tmp_path: Path) -> None:
+def test_other_inputs_are_measured_again_and_damaged_results_too(tmp_path: Path) -> None:
     done: list[str] = []
     bench = Workbench(tmp_path / "data")
     run(pieces(done), tmp_path, bench)
@@ -54,12 +54,12 @@ def test_other_inputs_are_measured_anew_and_damaged_results_too(tmp_path: Path) 
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_piece_that_fails_is_told_and_tried_again(tmp_path: Path) -> None:
+def test_a_piece_that_fails_is_reported_and_tried_again(tmp_path: Path) -> None:
     def fail(_bench: Workbench) -> None:
         raise ValueError("no such luck")
 
     done: list[str] = []
-    broken = Piece("section", "b", {}, fail)
+    broken = BenchmarkPiece("section", "b", {}, fail)
     some = pieces(done)
     found = run([some[0], broken, some[2]], tmp_path, Workbench(tmp_path / "data"))
     assert done == ["a", "c"] and [each["name"] for each in found["section"]] == ["a", "c"]

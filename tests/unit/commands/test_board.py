@@ -1,4 +1,4 @@
-"""What a run shows of itself: drawn on a terminal, with answers above, and as lines elsewhere."""
+"""The status of a run: drawn on a terminal, with answers above, and as lines elsewhere."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CODE = re.compile(r"\x1b\[(\d*)([A-Za-z])|\x1b\[\?25[hl]|([\r\n])")
 
 
 class Terminal:
-    """A pseudo-terminal, and the lines that somebody in front of it would see."""
+    """A pseudo-terminal, and the lines that a user would see on it."""
 
     def __init__(self) -> None:
         self._master, slave = os.openpty()
@@ -45,7 +45,7 @@ class Terminal:
 
 
 def _seen(text: str) -> list[str]:
-    """Obey the few codes that drawing in place needs."""
+    """Interpret the few control codes that redrawing needs."""
     lines, row, column, at = [""], 0, 0, 0
     for match in [*_CODE.finditer(text), None]:
         plain = text[at : match.start() if match is not None else len(text)]
@@ -78,7 +78,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Terminal, Consol
         monkeypatch.undo()
 
 
-def test_answers_stand_above_what_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_printed_above_the_display(monkeypatch: pytest.MonkeyPatch) -> None:
     long = "x" * 100
     with terminal(monkeypatch) as (shown, console):
         with Board(console) as board:

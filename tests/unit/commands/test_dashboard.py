@@ -1,4 +1,4 @@
-"""What Spark reports of its batches adds up, and is shown on a terminal and off one."""
+"""Spark's progress reports are summed, and shown with and without a terminal."""
 
 import io
 
@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from quadweir.commands import dashboard
-from quadweir.commands.dashboard import METRICS, Dashboard, Meter
+from quadweir.commands.dashboard import DEMO_METRICS, Dashboard, ProgressMeter
 
 
 def progress(batch: int, rows: tuple[int, ...], triples: int = 0, **more):
@@ -15,7 +15,7 @@ def progress(batch: int, rows: tuple[int, ...], triples: int = 0, **more):
         "durationMs": {"triggerExecution": 100 + batch},
         "sources": [{"numInputRows": count} for count in rows],
         "eventTime": {},
-        "observedMetrics": {METRICS: {"triples": triples, "used": sum(rows) - 1}},
+        "observedMetrics": {DEMO_METRICS: {"triples": triples, "used": sum(rows) - 1}},
     } | more
 
 
@@ -29,7 +29,7 @@ class Clock:
 
 @pytest.fixture
 def screen(monkeypatch):
-    """Let the dashboard write here; `terminal` decides what it takes it for."""
+    """Let the dashboard write here; `terminal` decides whether it is a terminal."""
 
     def make(terminal: bool) -> io.StringIO:
         written = io.StringIO()
@@ -41,7 +41,7 @@ def screen(monkeypatch):
 
 
 def test_a_meter_adds_batches_up_once_each():
-    meter = Meter(names=("a", "b"))
+    meter = ProgressMeter(names=("a", "b"))
     for report in (progress(0, (2, 3), 50), progress(0, (2, 3), 50), progress(1, (1, 0), 10)):
         meter.add(report, 1.0)
     assert meter.records == {"a": 3, "b": 3}
@@ -49,7 +49,7 @@ def test_a_meter_adds_batches_up_once_each():
 
 
 def test_a_batch_that_only_moved_the_watermark_counts_as_none():
-    meter = Meter(names=("a",))
+    meter = ProgressMeter(names=("a",))
     meter.add(progress(0, (2,), eventTime={"watermark": "1970-01-01T00:00:00.000Z"}), 1.0)
     assert meter.watermark is None
     meter.add(progress(1, (0,), eventTime={"watermark": "2026-03-03T06:00:00.000Z"}), 2.0)
@@ -58,15 +58,15 @@ def test_a_batch_that_only_moved_the_watermark_counts_as_none():
 
 
 def test_the_batch_after_idle_time_counts():
-    """While nothing arrives, Spark reports under the number of the batch that is still to come."""
-    meter = Meter(names=("a",))
+    """While nothing arrives, Spark reports the number of the next batch."""
+    meter = ProgressMeter(names=("a",))
     for report in (progress(0, (2,)), progress(1, (0,)), progress(1, (0,)), progress(1, (5,))):
         meter.add(report, 1.0)
     assert (meter.records, len(meter.batch_ms)) == ({"a": 7}, 2)
 
 
 def test_rates_are_those_of_the_last_seconds():
-    meter = Meter(names=("a",))
+    meter = ProgressMeter(names=("a",))
     meter.add(progress(0, (1_000_000,), 5_000_000), 0.0)
     for second in range(20, 31):
         meter.add(progress(second, (10,), 50), float(second))
@@ -74,7 +74,7 @@ def test_rates_are_those_of_the_last_seconds():
 
 
 def test_batches_further_apart_than_that_still_give_a_rate():
-    meter = Meter(names=("a",))
+    meter = ProgressMeter(names=("a",))
     assert meter.rates() == (0.0, 0.0)
     meter.add(progress(0, (10,), 50), 0.0)
     meter.add(progress(1, (200,), 1000), 20.0)
@@ -82,7 +82,7 @@ def test_batches_further_apart_than_that_still_give_a_rate():
 
 
 def test_batches_that_are_heard_of_together_count_as_one():
-    meter = Meter(names=("a",))
+    meter = ProgressMeter(names=("a",))
     meter.add(progress(0, (10,), 50), 1.0)
     for batch in range(1, 4):
         meter.add(progress(batch, (20,), 100), 3.0 + batch / 1e6)
@@ -91,8 +91,10 @@ def test_batches_that_are_heard_of_together_count_as_one():
 
 
 def test_a_batch_of_which_nothing_could_be_used_is_all_bad():
-    meter = Meter(names=("a",))
-    meter.add(progress(0, (7,), observedMetrics={METRICS: {"triples": None, "used": None}}), 1.0)
+    meter = ProgressMeter(names=("a",))
+    meter.add(
+        progress(0, (7,), observedMetrics={DEMO_METRICS: {"triples": None, "used": None}}), 1.0
+    )
     assert (meter.total_records, meter.triples, meter.bad) == (7, 0, 7)
 
 

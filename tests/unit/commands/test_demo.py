@@ -1,4 +1,4 @@
-"""What the demo does before Spark starts."""
+"""The steps of the demo before Spark starts."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def test_a_folder_that_no_demo_made_is_left_alone(tmp_path):
     assert (tmp_path / "rdf" / "precious.nt").exists()
 
 
-def test_a_former_run_is_removed_and_what_else_lies_there_is_not(tmp_path):
+def test_an_earlier_run_is_removed_and_other_files_are_not(tmp_path):
     demo._clear(tmp_path / "new")
     for part in ("recording", "rdf", "checkpoint"):
         (tmp_path / "new" / part).mkdir()

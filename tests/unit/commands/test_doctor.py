@@ -1,4 +1,4 @@
-"""Each check finds what is there and says what to do about what is not."""
+"""Each check reports what it finds, and how to fix what is missing."""
 
 import json
 import socket
@@ -18,7 +18,7 @@ from quadweir.runtime.spark import java
 
 @contextmanager
 def listener(answer):
-    """A server on loopback that answers each client's first request with what `answer` makes of it."""
+    """A server on loopback that answers each client's first request with the result of `answer`."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve():
@@ -53,7 +53,7 @@ def test_a_listener_that_hangs_up_is_told_apart():
         assert doctor.check_kafka_broker(f"127.0.0.1:{port}").status is Status.BROKEN
 
 
-def test_nobody_listening_is_broken():
+def test_a_port_without_a_listener_is_broken():
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         finding = doctor.check_kafka_broker(f"127.0.0.1:{reserved.getsockname()[1]}")
@@ -74,7 +74,7 @@ def test_wrong_addresses_end_with_2(address, capsys):
 @pytest.mark.parametrize(
     ("gib", "status"), [(0.1, Status.BROKEN), (2, Status.OPTIONAL), (9, Status.OK)]
 )
-def test_little_room_is_told_from_none(gib, status, monkeypatch):
+def test_little_space_and_no_space_are_distinguished(gib, status, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage(0, 0, int(gib * 2**30)))
     assert {finding.status for finding in doctor.check_disk()} == {status}

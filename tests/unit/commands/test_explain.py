@@ -23,7 +23,7 @@ def test_it_says_what_a_query_means(file, capsys):
     assert "dialect   CQELS-QL\n" in out
     assert "output    ISTREAM; derivations are compared\n" in out
     assert "report    on change" in out
-    assert "over <urn:s>\n  scope   the last 10 s, looked at every 2 s\n  content bag\n" in out
+    assert "over <urn:s>\n  scope   the last 10 s, evaluated every 2 s\n  content bag\n" in out
     assert "state   every element ever seen (refused unless allowed by name)\n" in out
     assert "\nstatic\n  (bgp\n    (triple ?s <urn:r> 1))\n" in out
     before, after = out.split("\noptimized")

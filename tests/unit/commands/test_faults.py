@@ -1,4 +1,4 @@
-"""What the machine refuses is not reported as an error of ours."""
+"""Errors of the machine are not reported as our internal errors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from quadweir.cli import main
 from quadweir.commands.faults import known_fault, naming_full_disk
 
-# A file system without room that every Linux has: each write fails with ENOSPC.
+# Every Linux has this file system without space: each write fails with ENOSPC.
 FULL = Path("/dev/full")
 
 
 def trial(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], act) -> str:
-    """Have a command do something; give what is said on standard error."""
+    """Run a function as a command; return its standard error."""
     import quadweir.commands.doctor as command
 
     def doctor() -> None:

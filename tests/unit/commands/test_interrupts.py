@@ -27,7 +27,7 @@ def test_the_former_handler_comes_back(number):
 
 @pytest.mark.parametrize("error", [ConnectionRefusedError(), Py4JNetworkError("no answer")])
 def test_what_fails_because_the_signal_ended_spark_too_is_an_interrupt(error):
-    """As when a service manager ends all processes of a unit."""
+    """For example, a service manager ends all processes of a unit."""
     with pytest.raises(KeyboardInterrupt), Interrupts():
         signal.raise_signal(signal.SIGTERM)
         raise error

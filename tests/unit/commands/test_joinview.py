@@ -7,8 +7,8 @@ import json
 
 from rich.console import Console
 
-from quadweir.commands.joinview import read_reports, tables_of
-from quadweir.runtime import joins
+from quadweir.commands.joinview import JOIN_METRICS, read_reports, tables_of
+from quadweir.runtime.joins import frames
 
 WINDOW = {
     "key": "a-\x1b1, 52.5",
@@ -20,7 +20,7 @@ WINDOW = {
     "evictions": 2,
 }
 OTHER = {**WINDOW, "key": "fullest", "child_records": 400}
-REPORTS_TIME = {
+JOIN_TOTALS = {
     "late": 1,
     "without_key": 0,
     "pairs": 1234,
@@ -32,9 +32,9 @@ REPORTS_TIME = {
 }
 
 
-def progress(**told: object) -> dict[str, object]:
+def progress(**metrics: object) -> dict[str, object]:
     return {
-        "observedMetrics": {"quadweir_join_1": {**REPORTS_TIME, **told}, "quadweir_answers": {}}
+        "observedMetrics": {f"{JOIN_METRICS}1": {**JOIN_TOTALS, **metrics}, "quadweir_answers": {}}
     }
 
 
@@ -43,10 +43,10 @@ def test_reports_hold_the_fullest_windows_first() -> None:
     assert report.totals["held"] == 461
     assert [window["key"] for window in report.windows] == ["fullest", WINDOW["key"]]
     assert read_reports(progress(held=None)) == []
-    assert joins.METRICS + "1" in progress()["observedMetrics"]  # type: ignore[operator]
+    assert frames.JOIN_METRICS == JOIN_METRICS
 
 
-def test_the_table_tells_size_limits_fill_and_evictions() -> None:
+def test_the_table_shows_size_limits_fill_and_evictions() -> None:
     out = io.StringIO()
     Console(file=out, width=120).print(*tables_of(read_reports(progress())))
     text = out.getvalue()
@@ -63,7 +63,7 @@ def test_the_table_tells_size_limits_fill_and_evictions() -> None:
     assert "\x1b" not in text
 
 
-def test_windows_that_do_not_adapt_tell_only_what_they_hold() -> None:
+def test_windows_that_do_not_adapt_show_only_their_records() -> None:
     plain = {
         **WINDOW,
         "size_ms": None,

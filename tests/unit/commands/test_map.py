@@ -14,7 +14,7 @@ MAPPING = (
 )
 
 
-def test_warnings_about_the_text_are_told_on_standard_error(
+def test_warnings_about_the_text_are_printed_on_standard_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "m.ttl"
@@ -22,9 +22,9 @@ def test_warnings_about_the_text_are_told_on_standard_error(
     with pytest.raises(SystemExit):
         # Refused before Spark starts: both want standard output.
         main(["map", str(path), "--json"])
-    told = capsys.readouterr()
-    assert "the language tag 'english' is not registered [unregistered-language]" in told.err
-    assert told.out == ""
+    printed = capsys.readouterr()
+    assert "the language tag 'english' is not registered [unregistered-language]" in printed.err
+    assert printed.out == ""
 
 
 def test_rules_for_values_are_one_of_two(

@@ -1,4 +1,4 @@
-"""A mapping that goes on says how it fares, with joins and without."""
+"""A live mapping shows its status, with joins and without."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ JOIN = {"pairs": 5, "held": 2, "keys": 1, "evictions": 0, "late": 0, "without_ke
 
 
 def report(batch: int, rows: int = 100, *, idle: bool = False, pairs: int | None = None) -> Any:
-    told = {"quadweir_join_1": {**JOIN, "pairs": pairs}} if pairs is not None else {}
+    metrics = {"quadweir_join_1": {**JOIN, "pairs": pairs}} if pairs is not None else {}
     return SimpleNamespace(
         batchId=batch,
         numInputRows=0 if idle else rows,
         batchDuration=3 if idle else 250,
         durationMs={"latestOffset": 1} if idle else {"addBatch": 200},
-        json=json.dumps({"observedMetrics": told}),
+        json=json.dumps({"observedMetrics": metrics}),
     )
 
 

@@ -1,4 +1,4 @@
-"""What is wrong before Spark starts is said before Spark starts."""
+"""Errors that can be found before Spark starts are reported before Spark starts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """Run a command that has to fail before Spark starts; give what it says."""
+    """Run a command that must fail before Spark starts; return its messages."""
 
     def build(**_: object) -> None:
         pytest.fail("Spark was started")
@@ -80,7 +80,7 @@ def bounded(run: Run, tmp_path: Path) -> Run:
 
 @pytest.fixture
 def closed(tmp_path: Path) -> Path:
-    """A folder that nobody, not even root, can make files in."""
+    """A folder in which not even root can make files."""
     if os.geteuid() != 0:
         folder = tmp_path / "closed"
         folder.mkdir(mode=0o500)
@@ -290,5 +290,5 @@ def test_what_real_time_mode_cannot_do(run: Run, tmp_path: Path) -> None:
     assert "real-time mode reads Kafka only" in err
 
 
-def test_a_place_of_shards_that_is_none(live: Run) -> None:
+def test_an_invalid_place_of_shards(live: Run) -> None:
     assert "'driver', 'executors'" in live("--shards-in", "space")

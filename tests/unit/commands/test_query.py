@@ -15,7 +15,7 @@ this is no statement
 
 @pytest.fixture
 def run(tmp_path, capsys):
-    """Run a query text over files of the given contents; give its answers and its messages."""
+    """Run a query text over files of the given contents; return its answers and its messages."""
 
     def ask(text, *options, **files):
         for name, content in {"s.stream": STREAM, **files}.items():
@@ -190,7 +190,7 @@ def test_windows_begin_and_report_as_the_run_asks(run):
         (["--report", "often"], "no report often"),
     ],
 )
-def test_a_windowing_that_is_none_is_refused(run, capsys, options, says):
+def test_an_invalid_windowing_is_refused(run, capsys, options, says):
     with pytest.raises(SystemExit) as found:
         run(CQELS, *GIVEN, *options)
     assert found.value.code == 2
@@ -216,7 +216,7 @@ BOTH = (
 
 @pytest.fixture
 def declared(tmp_path):
-    """Streams that a file declares, all but one of them read without Spark."""
+    """Declared streams; all but one can be read without Spark."""
     for name in ("in", "files"):
         (tmp_path / name).mkdir()
     (tmp_path / "in" / "a1.stream").write_text("1000 <urn:a> <urn:p> 'x' .\n".replace("'", '"'))

@@ -76,7 +76,7 @@ def test_the_watermark_of_a_recording_is_an_instant(lag_ms: int, shown: str) -> 
 
 
 def test_what_is_not_known_yet_is_not_shown_as_nothing() -> None:
-    """After a restart state is there, and is read with the first batch."""
+    """After a restart, the state is read with the first batch."""
     found = {**FOUND, "held": None, "state_bytes": None, "kernel_ms": None, "state_ms": None}
     assert dict(rows_of(found))["state"] == "state not read yet"
     assert "batch 300 ms (Spark 250)" in line_of(found)

@@ -1,4 +1,4 @@
-"""`quadweir replay` on the command line, and where it sends what it plays."""
+"""`quadweir replay` on the command line, and its outputs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from quadweir.cli import main
-from quadweir.commands.outlets import (
-    FolderOutlet,
-    KafkaOutlet,
+from quadweir.commands.replay import ReplayFormat, _guess, _pace
+from quadweir.commands.replayoutputs import (
+    FolderOutput,
+    KafkaOutput,
     StandardOutput,
-    TcpOutlet,
-    outlet_for,
+    TcpOutput,
+    output_for,
 )
-from quadweir.commands.replay import Written, _guess, _pace
 from quadweir.errors import SourceError, UsageError
 from quadweir.sources.declare import Burst, Rate, Speed
 
@@ -53,7 +53,7 @@ def test_playing_into_a_folder_goes_on_after_files_that_are_there(
     folder.mkdir()
     (folder / "00000041.stream").write_text("")
     assert run("replay", recording, "--rate", "1e6", "--to", folder, "--limit", "2", "--json") == 0
-    # Which elements share a file is a matter of the clock; that all come, in order, is not.
+    # The clock decides which elements share a file, but all must come in order.
     before, *played = sorted(folder.iterdir())
     assert before.name == "00000041.stream"
     assert played[0].name == "00000042.stream"
@@ -108,13 +108,13 @@ def test_a_missing_file_is_a_runtime_failure(tmp_path: Path) -> None:
 
 
 def test_names_say_the_format(tmp_path: Path) -> None:
-    assert _guess(Path("a.csv.gz"), None) is Written.CSV
-    assert _guess(Path("a.ndjson"), None) is Written.JSONL
-    assert _guess(Path("a.trig"), None) is Written.TIMED_GRAPHS
-    assert _guess(Path("a.txt"), None) is Written.TIMED_LINES
-    assert _guess(tmp_path, 1000) is Written.TIMED_FILES
+    assert _guess(Path("a.csv.gz"), None) is ReplayFormat.CSV
+    assert _guess(Path("a.ndjson"), None) is ReplayFormat.JSONL
+    assert _guess(Path("a.trig"), None) is ReplayFormat.TIMED_GRAPHS
+    assert _guess(Path("a.txt"), None) is ReplayFormat.TIMED_LINES
+    assert _guess(tmp_path, 1000) is ReplayFormat.TIMED_FILES
     (tmp_path / "x.jsonl").touch()
-    assert _guess(tmp_path, None) is Written.JSONL
+    assert _guess(tmp_path, None) is ReplayFormat.JSONL
 
 
 def test_paces() -> None:
@@ -126,36 +126,36 @@ def test_paces() -> None:
 
 
 def test_targets() -> None:
-    assert isinstance(outlet_for("-", ""), StandardOutput)
-    assert isinstance(outlet_for("kafka:a:9092,b:9092/topic", ""), KafkaOutlet)
-    assert isinstance(outlet_for("some/folder", ".stream"), FolderOutlet)
+    assert isinstance(output_for("-", ""), StandardOutput)
+    assert isinstance(output_for("kafka:a:9092,b:9092/topic", ""), KafkaOutput)
+    assert isinstance(output_for("some/folder", ".stream"), FolderOutput)
     with pytest.raises(UsageError):
-        outlet_for("tcp:host:99999", "")
+        output_for("tcp:host:99999", "")
 
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SourceError):
-        FolderOutlet(tmp_path / "file" / "sub", ".stream").open()
+        FolderOutput(tmp_path / "file" / "sub", ".stream").open()
 
 
 def test_tcp_clients_get_the_lines_and_may_come_and_go() -> None:
-    outlet = TcpOutlet("127.0.0.1", 0)
-    outlet.listen()
+    output = TcpOutput("127.0.0.1", 0)
+    output.listen()
     try:
-        opening = threading.Thread(target=outlet.open)
+        opening = threading.Thread(target=output.open)
         opening.start()
-        first = socket.create_connection(("127.0.0.1", outlet.port))
+        first = socket.create_connection(("127.0.0.1", output.port))
         opening.join(timeout=30)
         assert not opening.is_alive()
-        outlet.send(["a", "b\nc"])
+        output.send(["a", "b\nc"])
         with first, first.makefile() as lines:
             assert [next(lines) for _ in range(3)] == ["a\n", "b\n", "c\n"]
-        second = socket.create_connection(("127.0.0.1", outlet.port))
+        second = socket.create_connection(("127.0.0.1", output.port))
         with second, second.makefile() as lines:
-            outlet.send(["d"])
+            output.send(["d"])
             assert next(lines) == "d\n"
         with pytest.raises(SourceError):
-            TcpOutlet("127.0.0.1", outlet.port).listen()
+            TcpOutput("127.0.0.1", output.port).listen()
     finally:
-        outlet.close()
+        output.close()

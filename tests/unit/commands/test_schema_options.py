@@ -54,7 +54,7 @@ def test_answers_rest_on_what_the_schema_derives(ask):
     assert "schema.ttl:3:29: the literal" in err
 
 
-def test_why_tells_elements_and_steps(ask):
+def test_why_shows_elements_and_steps(ask):
     answers, _ = ask(PETS, "--why")
     first, second = (each["why"] for each in answers)
     assert first == [
@@ -75,14 +75,14 @@ def test_why_tells_elements_and_steps(ask):
     assert second[0]["elements"][0]["steps"][0]["rule"] == "rdfs3"
 
 
-def test_why_tells_static_triples_and_chains_of_them(ask):
+def test_why_shows_static_triples_and_chains_of_them(ask):
     text = """SELECT ?x ?y { STREAM <urn:s> [RANGE 5s] { ?x <urn:at> ?k }
         ?k <urn:partOf> ?y }"""
     answers, _ = ask(text, "--why")
     assert set(bound(answers, "y")) == {"urn:house", "urn:street"}
-    told = {each["bindings"]["y"]["value"]: each["why"][1]["static"] for each in answers}
-    assert told["urn:house"] == [{}]
-    assert told["urn:street"] == [{"steps": [{"rule": "transitive"}]}]
+    static_of = {each["bindings"]["y"]["value"]: each["why"][1]["static"] for each in answers}
+    assert static_of["urn:house"] == [{}]
+    assert static_of["urn:street"] == [{"steps": [{"rule": "transitive"}]}]
 
 
 def test_why_of_a_count_is_all_that_was_counted_and_of_negation_what_there_is(ask):

@@ -1,4 +1,4 @@
-"""Where a live run writes down what it reads, to explain its answers."""
+"""Where a live run records its input, to explain its answers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def test_a_run_without_a_record_leaves_nothing_to_explain_by(tmp_path: Path) -> 
     assert folder is not None
     (folder / "some.5.taken").touch()
     (tmp_path / "offsets").mkdir()
-    # Whoever goes on with it finds it again.
+    # The next run finds it again.
     assert record_folder(tmp_path, why=True) == folder
     assert list(folder.iterdir())
-    # A run without it reads what is not in it.
+    # A run without --why records nothing, so the recording would have a gap.
     assert record_folder(tmp_path, why=False) is None
     with pytest.raises(UsageError, match="without --why"):
         record_folder(tmp_path, why=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quadweir.entailment.schema import TYPE, Axiom, Kind, Schema
+from quadweir.entailment.schema import TYPE, Axiom, AxiomKind, Schema
 from quadweir.errors import DataError, LimitError, SourceError, UnsupportedError
 from quadweir.sources import schemafiles
 from quadweir.sources.schemafiles import read_schema
@@ -69,7 +69,7 @@ def test_every_axiom_is_read(tmp_path):
         (":tom a :Cat .", "3:8", "give them as static data"),
     ],
 )
-def test_what_is_odd_is_told_with_its_place(tmp_path, said, place, words):
+def test_doubtful_statements_are_reported_with_their_place(tmp_path, said, place, words):
     axioms, warnings = read(tmp_path, PREFIXES + said)
     assert len(warnings) == 1
     assert warnings[0].startswith(f"{place}: ")
@@ -122,12 +122,12 @@ def test_what_is_no_schema_is_refused_with_its_place(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "axioms",
     [
-        [Axiom(Kind.SYMMETRIC, TYPE, TYPE)],
-        [Axiom(Kind.INVERSE, TYPE, TYPE)],
+        [Axiom(AxiomKind.SYMMETRIC, TYPE, TYPE)],
+        [Axiom(AxiomKind.INVERSE, TYPE, TYPE)],
         [
-            Axiom(Kind.SUBPROPERTY, TYPE, IRI("urn:p")),
-            Axiom(Kind.INVERSE, IRI("urn:q"), IRI("urn:p")),
-            Axiom(Kind.SUBPROPERTY, IRI("urn:q"), TYPE),
+            Axiom(AxiomKind.SUBPROPERTY, TYPE, IRI("urn:p")),
+            Axiom(AxiomKind.INVERSE, IRI("urn:q"), IRI("urn:p")),
+            Axiom(AxiomKind.SUBPROPERTY, IRI("urn:q"), TYPE),
         ],
     ],
 )

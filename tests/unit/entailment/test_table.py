@@ -9,8 +9,8 @@ import pytest
 from quadweir.algebra.patterns import TriplePattern
 from quadweir.entailment import table as tables
 from quadweir.entailment.close import close, refuse_transitive, static_closure
-from quadweir.entailment.needs import Needs, needs_of, needs_of_static, needs_of_windows
-from quadweir.entailment.schema import TYPE, Axiom, Kind, Schema
+from quadweir.entailment.needs import SchemaNeeds, needs_of, needs_of_static, needs_of_windows
+from quadweir.entailment.schema import TYPE, Axiom, AxiomKind, Schema
 from quadweir.entailment.steps import steps_to
 from quadweir.entailment.table import Derived, End, Table
 from quadweir.entailment.ways import ways_of
@@ -25,18 +25,18 @@ def iri(name: str) -> IRI:
 
 def below(*names: str) -> list[Axiom]:
     """A chain of classes, each below the next."""
-    return [Axiom(Kind.SUBCLASS, iri(a), iri(b)) for a, b in itertools.pairwise(names)]
+    return [Axiom(AxiomKind.SUBCLASS, iri(a), iri(b)) for a, b in itertools.pairwise(names)]
 
 
 PETS = Schema.of(
     [
         *below("Siamese", "Cat", "Pet", "Animal"),
         *below("Dog", "Pet"),
-        Axiom(Kind.RANGE, iri("feeds"), iri("Pet")),
-        Axiom(Kind.DOMAIN, iri("feeds"), iri("Person")),
-        Axiom(Kind.INVERSE, iri("feeds"), iri("fedBy")),
-        Axiom(Kind.SUBPROPERTY, iri("spoils"), iri("feeds")),
-        Axiom(Kind.SYMMETRIC, iri("near"), iri("near")),
+        Axiom(AxiomKind.RANGE, iri("feeds"), iri("Pet")),
+        Axiom(AxiomKind.DOMAIN, iri("feeds"), iri("Person")),
+        Axiom(AxiomKind.INVERSE, iri("feeds"), iri("fedBy")),
+        Axiom(AxiomKind.SUBPROPERTY, iri("spoils"), iri("feeds")),
+        Axiom(AxiomKind.SYMMETRIC, iri("near"), iri("near")),
     ]
 )
 
@@ -50,8 +50,8 @@ def test_cycles_are_equivalences():
     ring = Schema.of(below("A", "B", "C", "A"))
     assert follows(ring, "x", TYPE, iri("A")) == {"<x> a <B> .", "<x> a <C> ."}
     both = Schema.of(
-        [Axiom(Kind.SUBPROPERTY, iri(a), iri(b)) for a, b in ("pq", "qr", "rp")]
-        + [Axiom(Kind.INVERSE, iri("p"), iri("q"))]
+        [Axiom(AxiomKind.SUBPROPERTY, iri(a), iri(b)) for a, b in ("pq", "qr", "rp")]
+        + [Axiom(AxiomKind.INVERSE, iri("p"), iri("q"))]
     )
     names = {f"<{s}> <{p}> <{o}> ." for p in "pqr" for s, o in ("xy", "yx")}
     assert follows(both, "x", iri("p"), iri("y")) == names - {"<x> <p> <y> ."}
@@ -62,7 +62,7 @@ def test_literals_are_no_subjects():
 
 
 def test_a_schema_is_cut_down_to_what_is_asked_for():
-    asked = Needs(frozenset({iri("fedBy")}), frozenset({iri("Pet")}))
+    asked = SchemaNeeds(frozenset({iri("fedBy")}), frozenset({iri("Pet")}))
     table = Table.of(PETS, asked)
     pet = Derived(End.SUBJECT, TYPE, iri("Pet"))
     assert table.classes == {iri(name): (pet,) for name in ("Cat", "Dog", "Siamese")}
@@ -71,12 +71,12 @@ def test_a_schema_is_cut_down_to_what_is_asked_for():
         Derived(End.OBJECT, iri("fedBy"), End.SUBJECT),
         Derived(End.OBJECT, TYPE, iri("Pet")),
     }
-    assert Table.of(PETS, Needs(frozenset(), frozenset())) == Table({}, {})
+    assert Table.of(PETS, SchemaNeeds(frozenset(), frozenset())) == Table({}, {})
 
 
 def test_looking_down_from_a_class_finds_what_looking_up_finds():
     for wanted in PETS.classes:
-        down = Table.of(PETS, Needs(frozenset(), frozenset({wanted}))).classes
+        down = Table.of(PETS, SchemaNeeds(frozenset(), frozenset({wanted}))).classes
         derived = Derived(End.SUBJECT, TYPE, wanted)
         up = {one for one, found in Table.of(PETS).classes.items() if derived in found}
         assert set(down) == up
@@ -86,11 +86,11 @@ def test_what_follows_from_types_is_found_through_properties_that_say_types():
     schema = Schema.of(
         [
             *below("Cat", "Pet"),
-            Axiom(Kind.INVERSE, iri("has"), TYPE),
-            Axiom(Kind.SUBPROPERTY, iri("isA"), TYPE),
+            Axiom(AxiomKind.INVERSE, iri("has"), TYPE),
+            Axiom(AxiomKind.SUBPROPERTY, iri("isA"), TYPE),
         ]
     )
-    asked = Table.of(schema, Needs(frozenset({iri("has")}), frozenset()))
+    asked = Table.of(schema, SchemaNeeds(frozenset({iri("has")}), frozenset()))
     found = asked.consequences(Quad(iri("tom"), iri("isA"), iri("Cat")))
     assert {(each.subject, each.predicate) for each in found} >= {
         (iri("Cat"), iri("has")),
@@ -103,7 +103,7 @@ def test_what_is_too_much_is_refused(monkeypatch):
     chain = Schema.of(below(*(f"C{n}" for n in range(10))))
     with pytest.raises(LimitError, match="consequences"):
         Table.of(chain)
-    assert len(Table.of(chain, Needs(frozenset(), frozenset({iri("C9")}))).classes) == 9
+    assert len(Table.of(chain, SchemaNeeds(frozenset(), frozenset({iri("C9")}))).classes) == 9
 
 
 @pytest.mark.parametrize(
@@ -152,9 +152,9 @@ def test_needs_of_windows_leave_static_patterns_out():
 def test_transitive_properties_are_followed_in_static_data_alone():
     schema = Schema.of(
         [
-            Axiom(Kind.TRANSITIVE, iri("partOf"), iri("partOf")),
-            Axiom(Kind.SUBPROPERTY, iri("partOf"), iri("in")),
-            Axiom(Kind.SUBPROPERTY, iri("cityOf"), iri("partOf")),
+            Axiom(AxiomKind.TRANSITIVE, iri("partOf"), iri("partOf")),
+            Axiom(AxiomKind.SUBPROPERTY, iri("partOf"), iri("in")),
+            Axiom(AxiomKind.SUBPROPERTY, iri("cityOf"), iri("partOf")),
         ]
     )
     asks = "PREFIX : <urn:> SELECT ?x {{ STREAM <urn:s> [RANGE 1s] {{ ?x :{} ?y }} ?y :in ?z }}"
@@ -189,7 +189,7 @@ def test_patterns_with_names_have_few_ways_and_others_are_looked_up():
     assert open_class.looked_up
 
 
-def test_why_a_triple_follows_is_told_by_rules_and_axioms():
+def test_rules_and_axioms_explain_why_a_triple_follows():
     start = Quad(iri("eve"), iri("spoils"), iri("tom"))
     found = steps_to(PETS, start, Quad(iri("tom"), TYPE, iri("Animal")))
     assert found is not None

@@ -1,4 +1,4 @@
-"""What is refused before a run, and what is only remarked on."""
+"""Errors that stop a run, and remarks that do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mappings as people have them: what is read although it is odd, and what errors say."""
+"""Common mistakes in mappings: odd forms that are accepted, and the errors for the others."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_the_mappings_prefixes_come_first() -> None:
 
 
 @pytest.mark.parametrize("iterator", ["/r/q:p", "//q:p[1]"])
-def test_a_prefix_that_nobody_declares(iterator: str) -> None:
+def test_a_prefix_that_is_not_declared(iterator: str) -> None:
     (row,) = read_elements(BY_ROOT, XmlPlan(iterator, (), ()), None)
     assert row.reason == f"nothing declares the prefix q: of the iterator {iterator}"
 

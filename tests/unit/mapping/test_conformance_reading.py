@@ -1,4 +1,4 @@
-"""The suites' mappings as texts: which are valid, which are not, and the same in old words."""
+"""The suites' mappings as texts: valid ones, invalid ones, and the same in the older vocabulary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are made to take memory, or that cannot be read: bad records, in bounded memory."""
+"""Files that would fill memory or cannot be read: they become bad records, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a mapping says of a join window becomes a window, or an error at its place."""
+"""The properties of a join window become a window, or an error at their place."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_all_spellings_and_parameters(join: str, window: JoinWindow) -> None:
 
 
 @pytest.mark.parametrize(
-    ("join", "told"),
+    ("join", "message"),
     [
         ('rmls:DynamicJoin ; qw:minSize "9 s"', "between 9000 and 5000 ms"),
         ("rmls:DynamicJoin ; qw:lowerThreshold 3", "lower threshold of 3.0"),
@@ -78,11 +78,11 @@ def test_all_spellings_and_parameters(join: str, window: JoinWindow) -> None:
         ('rmls:TumblingJoin ; qw:timestamp "$.t["', "the time"),
     ],
 )
-def test_windows_that_cannot_be_are_refused_at_their_place(join: str, told: str) -> None:
+def test_windows_that_cannot_be_are_refused_at_their_place(join: str, message: str) -> None:
     found = read(join)
     with pytest.raises(MappingError) as refused:
         check_mapping(found)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert refused.value.span is not None
     # The object map begins there.
     assert refused.value.span.line == item_of(found).span.line  # type: ignore[union-attr]

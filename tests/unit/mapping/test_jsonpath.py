@@ -51,6 +51,6 @@ def test_going_up_is_refused(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["$ a", "$.", "$['a']b c", "$.a b)", "$[a b]"])
-def test_what_nobody_reads_stays_an_error(path: str) -> None:
+def test_an_unreadable_path_stays_an_error(path: str) -> None:
     with pytest.raises(MappingError, match="is not a JSONPath"):
         check_path(path, "a reference")

@@ -1,4 +1,4 @@
-"""Nodes of the model refuse to be what no mapping can mean."""
+"""Nodes of the model refuse invalid mappings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from quadweir.errors import MappingError, UsageError
 from quadweir.mapping.functions import Function, Output, Parameter
 from quadweir.mapping.model import (
-    Constant,
+    ConstantTerm,
     FunctionExecution,
     FunctionInput,
     JoinCondition,
@@ -24,17 +24,17 @@ from quadweir.mapping.model import (
 )
 from quadweir.mapping.sources import (
     CsvDialect,
-    FileSource,
     Formulation,
     FormulationKind,
     LogicalSource,
+    MappedFile,
     TcpStream,
 )
 from quadweir.spans import Span
 from quadweir.terms import IRI, BlankNode, Literal
 
 SOURCE = LogicalSource(
-    source=FileSource(path="a.csv"), formulation=Formulation(kind=FormulationKind.CSV)
+    source=MappedFile(path="a.csv"), formulation=Formulation(kind=FormulationKind.CSV)
 )
 
 
@@ -53,7 +53,7 @@ def triples_map(name: str) -> TriplesMap:
 )
 def test_a_constant_is_of_its_own_type(term, kind: TermType):
     with pytest.raises(MappingError, match="term type"):
-        TermMap(expression=Constant(term=term), term_type=kind)
+        TermMap(expression=ConstantTerm(term=term), term_type=kind)
 
 
 def test_only_literals_have_languages_and_datatypes():

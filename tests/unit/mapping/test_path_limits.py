@@ -100,7 +100,7 @@ def test_xpath_matches_patterns_in_linear_time():
     assert values("<r><a>B1b2</a></r>", "/r/a", "re:match(., 'b.', 'gi')") == [(["B1", "b2"],)]
 
 
-def test_a_pattern_that_is_none_is_an_error_of_the_mapping_or_a_bad_record():
+def test_an_invalid_pattern_is_an_error_of_the_mapping_or_a_bad_record():
     with pytest.raises(MappingError, match="is not an XPath"):
         check_plan(XmlPlan("/r", ("re:test(., '(((')",), EXSLT))
     (reason,) = values("<r p='((('/>", "/r", "re:test('a', @p)")

@@ -1,4 +1,4 @@
-"""What one look at a file says about it."""
+"""The results of scanning a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quadweir.mapping.formats.prescan import CsvShape, look_at_csv, look_at_json
 
 @pytest.fixture(params=[1, 2, 3, 7, 2**24], ids="chunks of {}".format)
 def chunk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is found must not depend on where a file is cut."""
+    """The result must not depend on where a file is split."""
     monkeypatch.setattr(prescan, "_CHUNK", request.param)
 
 
@@ -102,7 +102,7 @@ def test_a_delimiter_of_several_bytes_is_not_counted(tmp_path: Path) -> None:
     assert (look.shape, look.records) == (CsvShape.PLAIN, None)
 
 
-def test_a_file_that_is_too_large_is_not_looked_at(
+def test_a_file_that_is_too_large_is_not_scanned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prescan, "MOST_BYTES", 3)

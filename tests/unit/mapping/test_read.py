@@ -7,7 +7,7 @@ import pytest
 from quadweir.errors import MappingError
 from quadweir.mapping.model import (
     DEFAULT_GRAPH,
-    Constant,
+    ConstantTerm,
     FunctionExecution,
     JoinWindowKind,
     PerRecord,
@@ -21,11 +21,11 @@ from quadweir.mapping.read import parse_mapping
 from quadweir.mapping.sources import (
     Compression,
     DeclaredStream,
-    FileSource,
     FileStream,
     FormulationKind,
     FrameSource,
     KafkaStream,
+    MappedFile,
     MqttStream,
     PathRoot,
     TcpStream,
@@ -57,7 +57,7 @@ def test_both_vocabularies_may_be_mixed_in_one_file():
     assert triples_map.source.formulation.kind is FormulationKind.JSONPATH
     assert triples_map.source.iterator == "$.x[*]"
     assert triples_map.subject.classes == (IRI("http://ex.org/C"),)
-    assert triples_map.subject.graphs[0].expression == Constant(term=DEFAULT_GRAPH)
+    assert triples_map.subject.graphs[0].expression == ConstantTerm(term=DEFAULT_GRAPH)
     assert triples_map.subject.graphs[0].is_default_graph
     (term,) = triples_map.predicate_objects[0].objects
     assert term.expression == Reference(reference="name")
@@ -111,7 +111,7 @@ def test_a_blank_node_needs_no_expression():
 
 def test_yarrrmls_string_constants_with_type_iri_are_iris():
     term = read_object('rml:constant "http://ex.org/x" ; rml:termType rml:IRI')
-    assert term.expression == Constant(term=IRI("http://ex.org/x"))
+    assert term.expression == ConstantTerm(term=IRI("http://ex.org/x"))
 
 
 def test_base_iris_of_the_document_and_of_a_triples_map():
@@ -158,7 +158,7 @@ def test_any_number_of_join_conditions():
     )
     assert len(item.conditions) == 2
     assert item.conditions[1].child == Template.parse("{c}-{d}")
-    assert item.conditions[1].parent == Constant(term=Literal("e"))
+    assert item.conditions[1].parent == ConstantTerm(term=Literal("e"))
     assert join("").conditions == ()
 
 
@@ -253,22 +253,22 @@ def test_the_papers_mapping_is_read_as_it_stands():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('"a.json"', FileSource(path="a.json")),
+        ('"a.json"', MappedFile(path="a.json")),
         ('"{frame}"', FrameSource(name="frame")),
-        ("<dir/a%20b.json>", FileSource(path="dir/a b.json")),
-        ("<file:///dir/a.json>", FileSource(path="/dir/a.json")),
+        ("<dir/a%20b.json>", MappedFile(path="dir/a b.json")),
+        ("<file:///dir/a.json>", MappedFile(path="/dir/a.json")),
         ("ex:stream", DeclaredStream(iri="http://ex.org/stream")),
         (
             '[ a rml:FilePath ; rml:root rml:CurrentWorkingDirectory ; rml:path "a.json.gz" ;'
             " rml:encoding rml:UTF-16 ; rml:compression rml:gzip ]",
-            FileSource(
+            MappedFile(
                 path="a.json.gz",
                 root=PathRoot.WORKING_DIRECTORY,
                 encoding="UTF-16",
                 compression=Compression.GZIP,
             ),
         ),
-        ('[ a rml:RelativePathSource ; rml:root "data" ; rml:path "a" ]', FileSource(path="a", root="data")),
+        ('[ a rml:RelativePathSource ; rml:root "data" ; rml:path "a" ]', MappedFile(path="a", root="data")),
         ('[ a rmls:TCPSocketStream ; rmls:hostName "h" ; rmls:port "5005" ]', TcpStream(host="h", port=5005)),
         ('[ a rmls:FileStream ; rmls:path "dir" ]', FileStream(path="dir")),
         (
@@ -301,7 +301,7 @@ def test_sources(text: str, expected: object):
     assert read_source(text).source == expected
 
 
-def test_streams_are_told_from_bounded_sources():
+def test_streams_and_bounded_sources_are_distinguished():
     assert read_source("ex:stream").is_stream
     assert not read_source('"a.json"').is_stream
 

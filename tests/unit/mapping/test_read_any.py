@@ -1,4 +1,4 @@
-"""Whatever a document says in the mapping vocabularies, it is read or refused in words."""
+"""Every document in the mapping vocabularies is read, or refused with a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RML texts that say nothing that can be mapped: errors at the right place."""
+"""Invalid RML texts: errors at the right place."""
 
 from __future__ import annotations
 

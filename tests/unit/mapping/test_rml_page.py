@@ -1,4 +1,4 @@
-"""The reference page says what the code does: its examples parse, its tables are complete."""
+"""The reference page agrees with the code: its examples parse, its tables are complete."""
 
 from __future__ import annotations
 

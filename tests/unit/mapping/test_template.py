@@ -44,5 +44,5 @@ def test_what_is_wrong_is_said(text: str, words: str):
         parse_template(text)
 
 
-def test_escapes_stand_for_themselves():
+def test_escaped_characters_mean_themselves():
     assert parse_template(r"\{\}\\{a\{0\}}") == (TextPart("{}\\"), ReferencePart("a{0}"))

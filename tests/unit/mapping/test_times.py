@@ -80,7 +80,7 @@ def test_a_replay_reads_its_times_itself():
     assert time_of(recording, {"": "all"}, bounded=True).reference == "t"
 
 
-def test_a_file_beside_live_streams_has_no_time_unless_it_is_named():
+def test_a_file_next_to_live_streams_has_no_time_unless_it_is_named():
     assert time_of(None, {"": "all"}).reference is None
     assert time_of(None, {"": "all"}, bounded=True).reference == "all"
     assert time_of(None, {"r.csv": "own"}).reference == "own"

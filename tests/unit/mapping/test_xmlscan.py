@@ -1,4 +1,4 @@
-"""What one look at an XML file says about it; lxml has the last word on what XML is."""
+"""The results of scanning an XML file, compared with lxml."""
 
 from __future__ import annotations
 
@@ -172,7 +172,8 @@ MARKUP = st.sampled_from(
 def test_what_is_called_plain_is_so_for_lxml(
     tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[int, str]], has_attributes: bool
 ) -> None:
-    """Edits of a plain document: whatever the look still calls plain, lxml reads in the same way."""
+    """Edits of a plain document: if the scan still calls it plain, lxml reads it in the same
+    way."""
     tag = '<r i="x y">' if has_attributes else "<r>"
     text = (
         f"<l>{tag}<a>1</a><b>x y</b></r>\n {tag} <a>2</a><b></b> </r>{tag}<a>3</a><b>z</b></r></l>"

@@ -1,4 +1,4 @@
-"""YARRRML beside the RML that says the same."""
+"""YARRRML gives the same model as the equivalent RML."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from quadweir.mapping.sources import (
     CsvDialect,
     DatabaseSource,
     DeclaredStream,
-    FileSource,
     KafkaStream,
+    MappedFile,
     MqttStream,
     TcpStream,
     ValueRules,
@@ -283,10 +283,10 @@ def test_targets_named_and_inline():
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        ("[a.tsv~csv]", FileSource(path="a.tsv", dialect=CsvDialect(delimiter="\t"))),
+        ("[a.tsv~csv]", MappedFile(path="a.tsv", dialect=CsvDialect(delimiter="\t"))),
         (
             "{access: a.csv, referenceFormulation: csv, delimiter: ';', encoding: utf-16}",
-            FileSource(path="a.csv", encoding="utf-16", dialect=CsvDialect(delimiter=";")),
+            MappedFile(path="a.csv", encoding="utf-16", dialect=CsvDialect(delimiter=";")),
         ),
         (
             "{access: 'h:9092/topic', type: kafka, referenceFormulation: jsonpath}",

@@ -54,7 +54,7 @@ TRAPS = {
     "exists-in-subquery": "SELECT * { ?x :q ?y FILTER EXISTS { SELECT ?x { ?x :p ?y } } }",
     "subquery-distinct": "SELECT ?x { { SELECT DISTINCT ?x ?v { ?x :p ?v } } }",
     "subquery-limit": "SELECT * { { SELECT ?x ?v { ?x :p ?v } ORDER BY ?v ?x LIMIT 2 } FILTER(?x = :b) }",
-    # Columns that nobody looks at still decide which of two equals LIMIT keeps.
+    # Unused columns still decide which of two equals LIMIT keeps.
     "subquery-limit-unused": "SELECT ?x { { SELECT ?v ?x { ?x :p ?v } LIMIT 2 } }",
     "subquery-limit-bind": "SELECT ?x { { SELECT ?w ?x { ?x :p ?v BIND(-?v AS ?w) } LIMIT 2 } }",
     "subquery-bind-unused": "SELECT ?x { { SELECT ?x (?v + 1 AS ?w) { ?x :p ?v } } }",
@@ -67,7 +67,7 @@ TRAPS = {
     "group-not-key": "SELECT * { { SELECT ?x (SUM(?v) AS ?k) { ?x :p ?v } GROUP BY ?x } FILTER(COALESCE(?v, 2) = 2) }",
     "having": "SELECT ?x (COUNT(?v) AS ?k) { ?x :p ?v } GROUP BY ?x HAVING(COUNT(?v) > 1 && ?x != :a)",
     "count-distinct-star": "SELECT (COUNT(DISTINCT *) AS ?k) { { SELECT ?x ?v { ?x :p ?v BIND(?v AS ?u) } } }",
-    # EXISTS looks at the graph it stands in, and sees the whole solution.
+    # EXISTS uses the graph around it, and sees the whole solution.
     "exists-outside-graph": "SELECT * { GRAPH :g { ?x :p ?v } FILTER EXISTS { ?x :q ?y } }",
     "exists-inside-graph": "SELECT * { GRAPH :g { ?x :p ?v FILTER NOT EXISTS { ?x :q ?y } } }",
     "exists-correlated": "SELECT * { { ?x :q ?y } { ?y :p ?v } FILTER EXISTS { ?x :p ?v } }",
@@ -129,7 +129,7 @@ def test_answers_are_kept(body: str) -> None:
 
 
 WINDOW_TRAPS = {
-    # In a bag a pattern that stands twice meets itself as often as there are elements.
+    # In a bag, a repeated pattern is joined with itself for every element.
     "twice": "SELECT * { WINDOW :w { ?x :p ?v . ?x :p ?v } }",
     "same-window-twice": "SELECT * { WINDOW :w { ?x :p ?v } WINDOW :w { ?x :p ?w } }",
     "two-windows": "SELECT * { WINDOW :w { ?x :p ?v } WINDOW :u { ?x :p ?u } FILTER(?v = 1 && ?u > 1) }",
@@ -204,7 +204,7 @@ STREAM_TRAPS = {
         " FILTER NOT EXISTS { STREAM ?s [RANGE 9s] { ?x :r ?w } } }",
         3,
     ),
-    # Bound inside as well, it has to agree with the stream, even if nobody looks at it.
+    # Bound inside as well, it has to agree with the stream, even if nothing uses it.
     "subquery": ("SELECT ?x { STREAM ?s [RANGE 9s] { { SELECT ?x ?s { ?x :in ?s } } } }", 1),
     "bound-inside": ("SELECT ?s ?x { STREAM ?s [RANGE 9s] { ?x :in ?s } FILTER(?s = :t) }", 1),
     # An optional part that names the stream has to know it when a partner is looked for.

@@ -188,7 +188,7 @@ def test_a_filter_does_not_come_between_binds_of_new_nodes() -> None:
     assert shape(query.pattern) == "E(E({}))[(ISBLANK ?x)]"
 
 
-def test_the_same_window_or_graph_is_looked_at_once() -> None:
+def test_the_same_window_or_graph_is_matched_once() -> None:
     query = optimize(windowed("WINDOW :w { ?x :p ?v } ?x :r ?z WINDOW :w { ?x :q ?y }")).query
     assert shape(query.pattern) == "J(w:{p q}, {r})"
     query = optimized(
@@ -204,7 +204,7 @@ def test_what_all_branches_of_a_union_share_is_matched_once() -> None:
     assert shape(query.pattern) == "w:U({p}, {q})"
 
 
-def test_columns_that_nobody_looks_at_are_dropped() -> None:
+def test_unused_columns_are_dropped() -> None:
     query = optimized(
         "SELECT ?x { { SELECT ?x ?v (?v + 1 AS ?w) (?x AS ?u) { ?x :p ?v } } ?u :q ?x }"
     )
@@ -213,7 +213,7 @@ def test_columns_that_nobody_looks_at_are_dropped() -> None:
     assert sum(isinstance(each, Extend) for each in walk(query)) == 1
 
 
-def test_aggregates_that_nobody_looks_at_are_dropped() -> None:
+def test_unused_aggregates_are_dropped() -> None:
     query = optimized("SELECT ?k { { SELECT (COUNT(*) AS ?k) (SUM(?v) AS ?s) { ?x :p ?v } } }")
     (group,) = (each for each in walk(query) if isinstance(each, Group))
     assert [each.call.function for each in group.aggregates] == ["COUNT"]
@@ -292,9 +292,9 @@ def test_A2_what_is_left_out_does_not_change_what_is_compared(body: str) -> None
     query = parse(f"{PREFIX}SELECT ?x {{ STREAM :s [RANGE 9s] {{ ?x :p ?y }} {body} }}")
     assert not compares_derivations(query)
     assert not compares_derivations(optimize(query).query)
-    # Where all solutions are told, nothing is compared, and it can go.
-    told = replace(query, output=OutputOperator.RSTREAM)
-    assert compares_derivations(optimize(told).query)
+    # With RSTREAM nothing is compared, and it can go.
+    rstream = replace(query, output=OutputOperator.RSTREAM)
+    assert compares_derivations(optimize(rstream).query)
 
 
 def test_a_query_with_nothing_to_gain_comes_back_as_it_is() -> None:

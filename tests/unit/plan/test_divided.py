@@ -1,4 +1,5 @@
-"""Static relations that shards divide among them: which, why not the others, the same answers."""
+"""Static relations that are divided among shards: which ones, why not the others, the same
+answers."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ STATIC = quads(" . ".join(f"a{n} r c{n % 3} . b{n} r d{n}" for n in range(12)))
 FEED = stream(*((5 * n, f"a{n % 12} p b{n % 5}") for n in range(40)))
 
 
-def told(text: str, static: Sequence[Quad]) -> str:
-    """What is said of the plan of a query over static data."""
+def described(text: str, static: Sequence[Quad]) -> str:
+    """The description of a query's plan over static data."""
     query = optimize(parse(text)).query
     facts, _ = facts_over(query, static, ("urn:s", "urn:t"))
     return describe(spec_of(text, static=static).plan, facts=facts)
@@ -44,7 +45,7 @@ def told(text: str, static: Sequence[Quad]) -> str:
     ],
 )
 def test_a_plan_says_of_each_relation_where_its_rows_are_and_why(text: str, said: str) -> None:
-    assert said in told(text, STATIC)
+    assert said in described(text, STATIC)
 
 
 def test_each_shard_has_rows_of_its_own_and_all_together_have_all() -> None:
@@ -121,12 +122,12 @@ def test_windows_and_static_data_matched_as_one_are_sharded(
 
 
 def test_a_plan_says_how_static_data_is_matched_with_windows() -> None:
-    some = told(MERGED["a join by the key"], GRAPHS)
+    some = described(MERGED["a join by the key"], GRAPHS)
     assert "?x ?y  5 rows, each in the shard of its ?x, as the rows of windows that they" in some
     nothing = quads("a is b", "g")
-    assert "static" not in told(MERGED["a join by the key"], nothing)
+    assert "static" not in described(MERGED["a join by the key"], nothing)
     apart = f"SELECT ?x {FROM} {{ {{ ?x <urn:p> ?y }} UNION {{ ?z <urn:r> ?w }} }}"
-    assert "rows with and without ?x are put together" in told(apart, nothing)
+    assert "rows with and without ?x are put together" in described(apart, nothing)
 
 
 def test_where_rows_lie_does_not_depend_on_what_static_data_has() -> None:
@@ -147,7 +148,7 @@ def test_what_comes_from_streams_alone_is_divided_rather_than_sent_to_every_shar
     assert none.layout == "by ?z, matches 0 in every shard"
     assert some.layout == "by ?x, matches 1 in every shard"
     assert "sharded by it, the others, which static data matches too, go" in some.first.reason
-    said = told(MERGED["a triangle"], data[1])
+    said = described(MERGED["a triangle"], data[1])
     assert "?x ?z  2 rows, each in the shard of its ?x" in said
     assert "?y ?z  1 rows, all in every shard: it has no ?x" in said
 

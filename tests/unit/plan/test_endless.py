@@ -1,4 +1,4 @@
-"""W5: windows that go on for ever are refused unless the plan bounds what is kept of them."""
+"""W5: endless windows are refused unless the plan limits their state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BOUNDED = {
 GROUPED = """SELECT ?y (COUNT(*) AS ?n) { STREAM <urn:s> [ALL] { ?x <urn:p> ?y }
   STREAM <urn:s> [ALL] { ?x <urn:q> ?z } } GROUP BY ?y"""
 ENDLESS = {
-    "evaluated anew": "SELECT ?x { STREAM <urn:s> [ALL] { ?x <urn:p> ?y } "
+    "recomputed": "SELECT ?x { STREAM <urn:s> [ALL] { ?x <urn:p> ?y } "
     "FILTER (EXISTS { ?x <urn:a> <urn:b> } || ?y = 1) }",
     "greatest of all": "SELECT (MAX(?y) AS ?n) { STREAM <urn:s> [ALL] { ?x <urn:p> ?y } }",
 }
@@ -28,7 +28,7 @@ ENDLESS = {
 
 def plan_of(text: str) -> QueryPlan:
     query = parse(text)
-    refuse_unbounded(query)  # by its meaning nothing speaks against it
+    refuse_unbounded(query)  # its meaning alone allows it
     return plan_query(optimize(query).query, streams=())
 
 

@@ -1,4 +1,4 @@
-"""How queries are sharded, and how a plan is told."""
+"""How queries are sharded, and how a plan is described."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -100,9 +100,9 @@ def test_rows_that_have_to_meet_go_through_a_second_stage(text, key, reason, sec
     assert first.key.name == key
     assert reason in first.reason
     assert (then.key.name if then.key is not None else None) == second
-    told = describe(found, shards=4, algebra=False)
-    assert f"  count    4\n  send ({second_sent(found)})" in told
-    assert f"count    {4 if second is not None else 1}\n  report" in told
+    shown = describe(found, shards=4, algebra=False)
+    assert f"  count    4\n  send ({second_sent(found)})" in shown
+    assert f"count    {4 if second is not None else 1}\n  report" in shown
 
 
 def second_sent(plan: QueryPlan) -> str:
@@ -111,27 +111,27 @@ def second_sent(plan: QueryPlan) -> str:
     return " ".join(map(str, sent.variables))
 
 
-def test_a_plan_is_told_with_its_reasons():
-    told = describe(plan(JOIN.format(what="?x ?z", end="y")), shards=3)
-    assert "?x <urn:p> ?y  in" in told
-    assert "over <urn:t>, by ?y" in told
-    assert "because  ?y occurs in every windowed pattern" in told
-    assert "count    3" in told
-    assert "leave as soon as their parts have arrived" in told
-    assert "the elements of the last 5 s" in told
+def test_a_plan_is_described_with_its_reasons():
+    shown = describe(plan(JOIN.format(what="?x ?z", end="y")), shards=3)
+    assert "?x <urn:p> ?y  in" in shown
+    assert "over <urn:t>, by ?y" in shown
+    assert "because  ?y occurs in every windowed pattern" in shown
+    assert "count    3" in shown
+    assert "leave as soon as their parts have arrived" in shown
+    assert "the elements of the last 5 s" in shown
 
 
 def test_what_brings_reports_goes_to_every_shard():
     text = "SELECT ?x FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT5S] { WINDOW <urn:w> { ?x <urn:p> ?y } }"
-    told = describe(plan(text), shards=2, algebra=False)
-    assert told.startswith("matched before the shuffle")
-    assert "to every shard: its changes bring reports" in told
-    assert "leave once the watermark has passed their instant" in told
+    shown = describe(plan(text), shards=2, algebra=False)
+    assert shown.startswith("matched before the shuffle")
+    assert "to every shard: its changes bring reports" in shown
+    assert "leave once the watermark has passed their instant" in shown
 
 
 def conditions(text: str) -> list[str]:
-    told = describe(plan(text, quads("a k b . c k d")), algebra=False).partition("shards")[0]
-    return [line.strip() for line in told.splitlines() if line.startswith("     if")]
+    shown = describe(plan(text, quads("a k b . c k d")), algebra=False).partition("shards")[0]
+    return [line.strip() for line in shown.splitlines() if line.startswith("     if")]
 
 
 def test_what_changes_no_answer_is_left_out_before_the_shuffle():
@@ -143,7 +143,7 @@ def test_what_changes_no_answer_is_left_out_before_the_shuffle():
     # A row that finds nothing on the other side is an answer here, and a reason for one there.
     bound = f"{filtered} BIND(?y * 2 AS ?z) BIND(?z + 1 AS ?u) FILTER(?u < 9)"
     assert "(< (+ (* ?y 2) 1) 9)" in conditions(f"SELECT * {{ {bound} }}")[0]
-    # BOUND tells a failed BIND from a failed expression.
+    # BOUND sees the difference between a failed BIND and a failed expression.
     unsure = bound.replace("?u < 9", "!BOUND(?u) || ?u < 9")
     assert conditions(f"SELECT * {{ {unsure} }}") == conditions(f"SELECT * {{ {filtered} }}")
     optional = f"SELECT * {{ {window.format(filter='')} OPTIONAL {{ ?x <urn:k> ?z }} }}"

@@ -7,7 +7,7 @@ import pickle
 from quadweir import register
 from quadweir.algebra.dataset import Dataset
 from quadweir.entailment.needs import needs_of
-from quadweir.entailment.schema import Axiom, Kind, Schema
+from quadweir.entailment.schema import Axiom, AxiomKind, Schema
 from quadweir.entailment.table import Table
 from quadweir.functions import REGISTERED
 from quadweir.kernel.fixed import Loaded
@@ -21,7 +21,7 @@ from quadweir.terms import IRI
 
 def test_workers_are_not_sent_the_schema() -> None:
     classes = [IRI(f"urn:class{number}") for number in range(20_000)]
-    schema = Schema(tuple(Axiom(Kind.SUBCLASS, one, IRI("urn:C")) for one in classes))
+    schema = Schema(tuple(Axiom(AxiomKind.SUBCLASS, one, IRI("urn:C")) for one in classes))
     query = parse("SELECT * { STREAM <urn:s> [RANGE 1s] { ?x a <urn:C> } }", dialect="cqels")
     table = Table.of(schema, needs_of(query))
     plan = plan_query(optimize(query).query, streams=("urn:s",), table=table)

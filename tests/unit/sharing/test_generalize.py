@@ -8,7 +8,7 @@ from quadweir.algebra.patterns import Group, Project
 from quadweir.algebra.query import ContinuousQuery, SelectForm
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.windows import TimeScope
-from quadweir.sharing import Template, bind, generalize
+from quadweir.sharing import QueryTemplate, bind, generalize
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Variable
 
@@ -19,7 +19,7 @@ def queries(text: str, *values: str) -> list[ContinuousQuery]:
     return [parse(prefix + text.replace("$", value), dialect="cqels") for value in values]
 
 
-def constants(template: Template) -> list[list[str]]:
+def constants(template: QueryTemplate) -> list[list[str]]:
     return [[str(term) for term in member.constants] for member in template.members]
 
 

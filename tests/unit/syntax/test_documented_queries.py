@@ -16,7 +16,7 @@ DIALECTS = {
     "CQELS-QL": "cqels",
     "SPARQLStream": "sparqlstream",
 }
-# Patterns over static data cannot stand beside windows there.
+# There, a query cannot have patterns over static data next to windows.
 CANNOT = {("RSP-QL", "sparqlstream"), ("CQELS-QL", "sparqlstream")}
 
 

@@ -219,7 +219,7 @@ GROUP BY ?taxi
         "PREFIX : <http://x/> REGISTER RSTREAM <http://e/out> AS PREFIX e: <http://e/>",
     ],
 )
-def test_prefixes_stand_before_or_after_register(text: str) -> None:
+def test_prefixes_come_before_or_after_register(text: str) -> None:
     body = "SELECT ?a FROM NAMED WINDOW <urn:w> ON <urn:s> [NOW] { WINDOW <urn:w> { ?a ?b ?c } }"
     query = parse(f"{text} {body}", dialect="rspql")
     assert query.name == "http://e/out"
@@ -231,7 +231,7 @@ def test_a_query_is_computed_by_the_clock() -> None:
     assert (query.name, query.tick.every_ms) == ("1st-query", 5000)
 
 
-def test_a_window_may_stand_before_its_stream() -> None:
+def test_a_window_may_come_before_its_stream() -> None:
     before = asked("SELECT * FROM NAMED WINDOW :w [RANGE 5s STEP 1s] ON STREAM :s { }")
     after = asked("SELECT * FROM NAMED WINDOW :w ON STREAM :s [RANGE 5s STEP 1s] { }")
     assert before == after

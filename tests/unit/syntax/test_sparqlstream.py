@@ -84,7 +84,7 @@ def test_windows_are_merged_and_can_be_asked_for_by_name() -> None:
     assert len(both.default_graph_windows) == 2
 
 
-def test_graph_cannot_tell_two_windows_over_one_stream_apart() -> None:
+def test_graph_cannot_distinguish_two_windows_over_one_stream() -> None:
     clauses = "FROM NAMED STREAM :s [NOW - 1 S] FROM NAMED STREAM :s [NOW - 2 S]"
     assert len(streamed(clauses).windows) == 2
     with pytest.raises(QuerySyntaxError, match="two windows"):

@@ -1,4 +1,4 @@
-"""Writers: what each dialect can say, and what is warned of where it cannot."""
+"""Writers: what each dialect can express, and the warnings for the rest."""
 
 import pytest
 

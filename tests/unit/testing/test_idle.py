@@ -3,7 +3,7 @@
 import pytest
 
 from quadweir.algebra.windows import AllScope
-from quadweir.testing import Arrival, Oracle
+from quadweir.testing import ArrivedElement, Oracle
 from streaming import inside, join, quads, query, short, window
 
 ASKED = query(
@@ -18,7 +18,9 @@ def arrive(*arrivals):
     from quadweir.sources.streamfiles import Element
 
     return [
-        Arrival(Element(f"urn:{name}", time, place, quads(f"a {'pq'[name == 'slow']} {time}")), at)
+        ArrivedElement(
+            Element(f"urn:{name}", time, place, quads(f"a {'pq'[name == 'slow']} {time}")), at
+        )
         for place, (at, name, time) in enumerate(arrivals)
     ]
 

@@ -40,7 +40,7 @@ def two_windows(one, other, **more):
 
 
 def reported_by_the_kernel(asked, feed):
-    """The reports of an engine that answers at each of them: how many rows, be they none."""
+    """The number of rows of each report, including empty ones."""
     counted = Aggregation(
         variable=Variable("n"), call=AggregateCall(function="COUNT", argument=None)
     )

@@ -14,7 +14,7 @@ from quadweir.errors import UsageError
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax import parse
 from quadweir.testing import Oracle
-from quadweir.testing.recorded import Recorded, reach_ms
+from quadweir.testing.recorded import RecordedElements, reach_ms
 from quadweir.testing.sampling import Sampled
 from spark_queries import statement_rows
 from streaming import stream
@@ -97,14 +97,14 @@ def test_windows_without_a_reach_are_refused() -> None:
 
 
 def test_what_was_recorded_outlives_the_run_and_then_is_forgotten(tmp_path: Path) -> None:
-    before = Recorded(tmp_path)
+    before = RecordedElements(tmp_path)
     record(tmp_path, FEED[:10], "one")
     before.take(None)
     record(tmp_path, [*FEED[3:5], *FEED[10:12]], "two")
     before.take(FEED[9].event_time)
     late = replace(FEED[0], event_time=FEED[9].event_time - 1, position=77)
     record(tmp_path, [late], "three")
-    after = Recorded(tmp_path)
+    after = RecordedElements(tmp_path)
     assert after.elements() == before.elements()
     # How far time had come is known from the run before.
     after.take(None)
@@ -112,4 +112,4 @@ def test_what_was_recorded_outlives_the_run_and_then_is_forgotten(tmp_path: Path
     after.forget(FEED[9].event_time)
     assert [each.position for each in after.elements().values()] == [10, 11]
     assert len(list(tmp_path.iterdir())) == 1
-    assert Recorded(tmp_path).elements() == after.elements()
+    assert RecordedElements(tmp_path).elements() == after.elements()

@@ -121,8 +121,8 @@ def test_W11_the_name_of_a_graph_can_be_a_node_in_it() -> None:
     elements = feed((1, ":g { :g :at 5 . :a :p 1 } :h { :a :p 2 }"))
     query = asked("WINDOW :w { GRAPH ?g { ?g :at ?t . :a :p ?v } }")
     assert answers(query, elements) == [(1, "g 5 1")]
-    beside = asked("WINDOW :w { GRAPH ?g { :a :p ?v } ?g :at ?t }")
-    assert answers(beside, elements) == [(1, "g 5 1")]
+    both_sides = asked("WINDOW :w { GRAPH ?g { :a :p ?v } ?g :at ?t }")
+    assert answers(both_sides, elements) == [(1, "g 5 1")]
 
 
 def test_W11_a_blank_graph_name_belongs_to_its_stream() -> None:

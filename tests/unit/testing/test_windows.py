@@ -220,7 +220,7 @@ def test_W7_elements_of_equal_time_enter_together(content):
     assert [answer.t for answer in found.answers] == [5, 5, 5]
 
 
-def test_W7_a_count_window_is_looked_at_once_in_an_instant():
+def test_W7_a_count_window_is_evaluated_once_in_an_instant():
     scope = CountScope(unit=CountUnit.TRIPLES, size=2, step=1)
     asked = query(inside("?x p ?y"), window(scope), report=CLOSE)
     found = run(asked, stream((5, "a p 1"), (5, "b p 1"), (5, "c p 1")))

@@ -1,7 +1,7 @@
-"""What users do and when, as columns of numbers: who, at which instant, with which item.
+"""The activity of users as columns of numbers: who acts, at which instant, on which item.
 
-The numbers of a range of users are the same whatever other ranges are made; `spell.py` makes text of
-them. An item's number says whose it is: each user has a range of numbers of their own.
+The numbers of a range of users do not depend on other ranges; `spell.py` turns them into text. An
+item's number identifies its owner: each user has an own range of numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from quadweir.bench.lsbench.parameters import DAY_MS, HOUR_MS, MINUTE_MS, Parame
 
 if TYPE_CHECKING:
     from quadweir.bench.lsbench.draw import Floats, Ints
-    from quadweir.bench.lsbench.network import Network
+    from quadweir.bench.lsbench.network import FriendNetwork
 
 EVENTS: Final = pa.schema(
     [
@@ -45,8 +45,8 @@ _MOST_WALK: Final = 45
 _UPLOAD_MS: Final = 20_000
 
 
-def user_events(network: Network, users: Ints) -> dict[str, pa.RecordBatch]:
-    """What becomes of the posts and photos of users, their friends' reactions included."""
+def user_events(network: FriendNetwork, users: Ints) -> dict[str, pa.RecordBatch]:
+    """All events of users' posts and photos, with the reactions of their friends."""
     posts, post_likes = _posts(network, users)
     photos, photo_likes = _photos(network, users)
     return {
@@ -59,7 +59,7 @@ def user_events(network: Network, users: Ints) -> dict[str, pa.RecordBatch]:
 
 
 def in_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Bring events together in the one order that they have: by time, then kind, item and actor."""
+    """Merge events and sort them by time, then kind, item and actor."""
     table = pa.Table.from_batches(batches, schema=EVENTS).combine_chunks()
     if table.num_rows == 0:
         return pa.RecordBatch.from_pylist([], schema=EVENTS)
@@ -73,11 +73,14 @@ def _batch(time: Ints, kind: Ints | int, item: Ints, actor: Ints, parent: Ints) 
     return pa.RecordBatch.from_arrays(columns, schema=EVENTS)
 
 
-def _weekly(network: Network, users: Ints, most: int, purpose: str) -> tuple[Ints, Ints, Ints]:
-    """How many each user does in each week: users, weeks and counts, one row for each pair.
+def _weekly(
+    network: FriendNetwork, users: Ints, most: int, purpose: str
+) -> tuple[Ints, Ints, Ints]:
+    """The number of items of each user in each week: users, weeks and counts, one row for each
+    pair.
 
-    Uniform from 0 to `most`, in proportion to the friends; the part after the point is the chance
-    of one more. A last week that is cut short has its share.
+    The number is uniform from 0 to `most`, scaled by the number of friends. A fraction is the
+    chance of one more item. A last week that is cut short gets its share.
     """
     parameters = network.parameters
     dice = Dice(parameters.seed)
@@ -96,12 +99,12 @@ def _instants(parameters: Parameters, week: Ints, units: Floats) -> Ints:
 
 
 def _ordinals(who: Ints, counts: Ints, weeks: int) -> Ints:
-    """For each user and week, how many came in the user's weeks before."""
+    """For each user and week, the number of items in the user's earlier weeks."""
     table = counts.reshape(-1, weeks)
     return np.asarray(np.cumsum(table, axis=1) - table).reshape(len(who))
 
 
-def _posts(network: Network, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+def _posts(network: FriendNetwork, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     parameters = network.parameters
     dice = Dice(parameters.seed)
     who, week, counts = _weekly(network, users, parameters.max_posts, "posts")
@@ -111,7 +114,7 @@ def _posts(network: Network, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBatc
     post = author * item_range(parameters.max_posts, parameters) + before[pair] + number
     time = _instants(parameters, week[pair], dice.unit("post time", post))
 
-    # Comments: so many on a user's wall in a week, each on one of the posts of that week.
+    # Comments on a user's wall in a week: each is on one of that week's posts.
     _, _, wall = _weekly(network, users, parameters.max_comments, "comments")
     wall = np.where(counts > 0, wall, 0)
     first = np.cumsum(counts) - counts
@@ -133,7 +136,7 @@ def _posts(network: Network, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBatc
     return _joined([posts, comments]), _joined(likes)
 
 
-def _photos(network: Network, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+def _photos(network: FriendNetwork, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     parameters = network.parameters
     dice = Dice(parameters.seed)
     who, week, counts = _weekly(network, users, parameters.max_photos, "photos")
@@ -141,7 +144,7 @@ def _photos(network: Network, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBat
     pair, number = repeat_each(counts)
     owner = who[pair]
     photo = owner * item_range(parameters.max_photos, parameters) + before[pair] + number
-    # An album never goes from one week into the next: its name has the week in it.
+    # An album never crosses a week: its name contains the week.
     most = parameters.max_photos // parameters.max_album + 1
     page = number // parameters.max_album
     album = (owner * parameters.weeks + week[pair]) * most + page
@@ -157,7 +160,7 @@ def _photos(network: Network, users: Ints) -> tuple[pa.RecordBatch, pa.RecordBat
 
 
 def _likes(
-    network: Network, owner: Ints, time: Ints, kind: int, item: Ints, probability: float
+    network: FriendNetwork, owner: Ints, time: Ints, kind: int, item: Ints, probability: float
 ) -> pa.RecordBatch:
     """Likes of items by the friends of their owners, some time later."""
     parameters = network.parameters
@@ -177,8 +180,10 @@ def _reaction(parameters: Parameters, dice: Dice, purpose: str, *keys: Ints) -> 
     return 1 + np.floor(dice.exponential(mean, purpose, *keys)).astype(np.int64)
 
 
-def gathering_events(network: Network, gatherings: Ints) -> pa.RecordBatch:
-    """Where those who attend events are, minute by minute; a window of users by location attends."""
+def gathering_events(network: FriendNetwork, gatherings: Ints) -> pa.RecordBatch:
+    """The positions of users at events, minute by minute; each event is attended by users who live
+    close together.
+    """
     parameters = network.parameters
     dice = Dice(parameters.seed)
     span = parameters.max_attendance - parameters.min_attendance + 1
@@ -200,8 +205,8 @@ def gathering_events(network: Network, gatherings: Ints) -> pa.RecordBatch:
     return _batch(time[inside], POSITION, item[inside], actor[inside], event[inside])
 
 
-def _walks(network: Network, users: Ints) -> pa.RecordBatch:
-    """One walk a day of the users who are tracked on their own."""
+def _walks(network: FriendNetwork, users: Ints) -> pa.RecordBatch:
+    """One walk a day for each user who is tracked alone."""
     parameters = network.parameters
     dice = Dice(parameters.seed)
     lone = users[dice.unit("lone", users) < parameters.lone_trackers]
@@ -227,5 +232,5 @@ def item_range(most: int, parameters: Parameters) -> int:
 
 
 def first_walk(parameters: Parameters) -> int:
-    """The number of the first position that is of no event."""
+    """The first position number outside events."""
     return parameters.events * parameters.max_attendance * _MOST_FIXES

@@ -1,6 +1,6 @@
 """A large network, written by Spark in parallel: a task for each range of users, then for each day.
 
-The folder must be one that all workers see. The bytes are those of `write.generate`.
+All workers must see the folder. The bytes are those of `write.generate`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def generate_with_spark(
     *,
     on_step: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Make a network and write it; gives what the manifest says.
+    """Make a network and write it; return the content of the manifest.
 
     Raises:
         SourceError: the folder is not empty, or cannot be written.
@@ -92,10 +92,11 @@ def generate_with_spark(
     counts = dict.fromkeys((_STATIC, *STREAMS), 0)
     on_step("static data")
     tasks = spark.createDataFrame(users, columns)
-    told = tasks.repartition(min(len(users), 4 * cores)).mapInArrow(
+    users_written = tasks.repartition(min(len(users), 4 * cores)).mapInArrow(
         tell, "stream string, triples long"
     )
-    # Days of all streams: more tasks than cores, since some have far more to write than others.
+    # One task for each day of each stream: more tasks than cores, since some days have far more to
+    # write.
     made = spark.createDataFrame(users + guests, columns).repartition(
         min(len(users) + len(guests), 8 * cores)
     )
@@ -103,13 +104,13 @@ def generate_with_spark(
         min(len(STREAMS) * parameters.days, 16 * cores), "stream", "day"
     )
     written = days.groupBy("stream", "day").applyInArrow(write, "stream string, triples long")
-    for step, frame in (("static data", told), ("streams", written)):
+    for step, frame in (("static data", users_written), ("streams", written)):
         on_step(step)
         for row in frame.collect():
             counts[row["stream"]] += row["triples"]
     for stream in STREAMS:
         for day in range(parameters.days):
-            # A day on which nothing happens has its file all the same.
+            # A day without events has a file too.
             path = folder / stream / f"day-{day:05}.stream"
             if not path.exists():
                 path.write_bytes(b"")

@@ -1,7 +1,7 @@
-"""Random numbers that depend on the seed and on what they are for, and on nothing else.
+"""Random numbers that depend only on the seed and on their purpose.
 
-A number is a hash of the seed, of a purpose and of keys such as a user and a week. So there is no
-generator whose state would tie one draw to those before it, and arrays are drawn at once.
+A number is a hash of the seed, a purpose and keys, for example a user and a week. No generator
+state ties a draw to earlier draws, and whole arrays are drawn at once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _mix(words: Words) -> Words:
 
 @final
 class Dice:
-    """What is drawn from one seed.
+    """The random numbers of one seed.
 
     >>> dice = Dice(1)
     >>> bool(dice.unit("a", np.arange(3))[1] == dice.unit("a", np.array([1]))[0])
@@ -86,7 +86,7 @@ def power_law(units: Floats, least: int, most: int, exponent: float) -> Ints:
 
 
 def repeat_each(counts: Ints) -> tuple[Ints, Ints]:
-    """For each of the counts its place so many times, and 0, 1, 2... within each.
+    """For each count n: its place, n times; and the numbers 0 to n - 1.
 
     >>> [part.tolist() for part in repeat_each(np.array([2, 0, 1]))]
     [[0, 0, 2], [0, 1, 0]]

@@ -1,4 +1,4 @@
-"""Users and who their friends are: the structure that everything else follows.
+"""Users and their friends: the structure that everything else follows.
 
 As in S3G2, friendships are made in passes: users are put in an order in which those with something
 in common stand close together, and a window slides along it. Two users in the window become friends
@@ -26,7 +26,7 @@ _COUNTRY: Final = np.array([COUNTRIES.index(country) for _, country, _, _ in PLA
 
 @final
 @dataclass(frozen=True, slots=True)
-class Network:
+class FriendNetwork:
     """The users by their places from 0, and their friends.
 
     Attributes:
@@ -57,12 +57,12 @@ class Network:
         return np.asarray(self.friends[self.starts[users] + which])
 
 
-def make_network(parameters: Parameters) -> Network:
+def make_network(parameters: Parameters) -> FriendNetwork:
     """Make users and friendships."""
     dice = Dice(parameters.seed)
     users = np.arange(parameters.users)
     place = dice.skewed(len(PLACES), "place", users)
-    # What people like depends on where they live: each country has its own order of interests.
+    # Interests depend on the place: each country has its own order of interests.
     rank = dice.skewed(len(INTERESTS), "interest", users)
     interest = (rank + 7 * _COUNTRY[place]) % len(INTERESTS)
     count = LEAST_INTERESTS + dice.below(MOST_INTERESTS - LEAST_INTERESTS + 1, "interests", users)
@@ -82,7 +82,7 @@ def make_network(parameters: Parameters) -> Network:
     both = np.concatenate((edges, edges[:, ::-1]))
     both = both[np.lexsort((both[:, 1], both[:, 0]))]
     starts = np.searchsorted(both[:, 0], np.arange(parameters.users + 1))
-    return Network(parameters, place, interest, count, starts, both[:, 1].copy(), by_location)
+    return FriendNetwork(parameters, place, interest, count, starts, both[:, 1].copy(), by_location)
 
 
 def _befriend(parameters: Parameters, dice: Dice, wanted: Ints, orders: tuple[Ints, ...]) -> Ints:
@@ -92,7 +92,7 @@ def _befriend(parameters: Parameters, dice: Dice, wanted: Ints, orders: tuple[In
     known = np.zeros(0, dtype=np.int64)
     reach = np.cumsum((parameters.location_share, parameters.interest_share))
     for number, order in enumerate(orders):
-        # What a pass could not give is for the passes after it.
+        # Later passes make the friendships that this pass could not.
         goal = wanted if number == 2 else np.round(wanted * reach[number]).astype(np.int64)
         known = _pass(parameters, dice, number, order, goal, have, known)
     return np.column_stack((known // size, known % size))
@@ -107,11 +107,12 @@ def _pass(
     have: Ints,
     known: Ints,
 ) -> Ints:
-    """Let a window slide along an order; counts friends in `have`, gives all pairs, each as one number.
+    """Slide a window along an order; count friends in `have`, and return all pairs, each as one
+    number.
 
-    Each round goes over the users who are still short of friends, so that distances are counted
-    among those. Pairs are taken by their distance, the nearest first. At one distance d, places
-    whose d-th part is even and odd are taken by turns, so that no user is in two pairs at once.
+    Each round looks only at users who still need friends, and counts distances among them. The
+    nearest pairs come first. At a distance d, even and odd multiples of d take turns, so that no
+    user is in two pairs at once.
     """
     size = len(order)
     pairs = known
@@ -146,12 +147,12 @@ def _contains(ordered: Ints, keys: Ints) -> np.ndarray:
     return np.asarray(ordered[at] == keys)
 
 
-def interests_of(network: Network, users: Ints) -> tuple[Ints, Ints]:
-    """All interests of users: which of the users, and the interest."""
+def interests_of(network: FriendNetwork, users: Ints) -> tuple[Ints, Ints]:
+    """All interests of users: the user and the interest."""
     owners, number = repeat_each(network.interests[users])
     return owners, nth_interest(network, users[owners], number)
 
 
-def nth_interest(network: Network, users: Ints, number: Ints) -> Ints:
+def nth_interest(network: FriendNetwork, users: Ints, number: Ints) -> Ints:
     """One interest of each user: steps of 11 from the first, so that all are different."""
     return (network.interest[users] + 11 * number) % len(INTERESTS)

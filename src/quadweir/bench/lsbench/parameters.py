@@ -1,4 +1,4 @@
-"""What a network is made from; every field is an option of `quadweir bench lsbench generate`."""
+"""The parameters of a network; every field is an option of `quadweir bench lsbench generate`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, final
 from quadweir.errors import UsageError
 
 STREAMS: Final = ("posts", "post-likes", "photos", "photo-likes", "gps")
-"""The five streams, in the order in which events of one instant are told."""
+"""The five streams, in the order in which events of one instant are written."""
 STREAM_IRI: Final = "http://www.ins.cwi.nl/sib/stream/"
 DAY_MS: Final = 86_400_000
 HOUR_MS: Final = 3_600_000
@@ -20,16 +20,16 @@ _SHARES: Final = ("location_share", "interest_share", "friend_probability", "fri
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """The size of the network, how much happens in it, and how its parts go together.
+    """The size of the network, its activity, and its probabilities.
 
     Attributes:
         users: how many users.
         days: how long.
-        seed: what all is drawn from.
+        seed: the seed of all random numbers.
         start: the first instant, in milliseconds since 1970.
         first_user: the number of the first user.
-        max_posts, max_comments, max_photos: the most for a user with the most friends in a week;
-            how many there are is uniform below that, and in proportion to the friends.
+        max_posts, max_comments, max_photos: the most in a week for a user with the most friends;
+        the number is uniform below that, and in proportion to the friends.
         min_friends, max_friends, friend_exponent: the power law of the number of friends.
         location_share, interest_share: which parts of the friendships come from the passes by
             location and by interest; the last pass, in random order, makes the rest.
@@ -40,7 +40,8 @@ class Parameters:
         like_probability, photo_like_probability: how likely a friend likes a post or a comment,
             or a photo.
         reaction_hours: how long, on average, until a friend likes or comments.
-        max_hashtags, max_usertags, max_album: the most of a post, of a photo, and of an album.
+        max_hashtags, max_usertags, max_album: the most hashtags of a post, user tags of a photo,
+        and photos of an album.
         gps_events: how many events there are among 1,000 users in 30 days.
         min_attendance, max_attendance: how many users are tracked at an event.
         lone_trackers: which part of the users is tracked on its own.
@@ -121,5 +122,5 @@ class Parameters:
         return max(1, round(self.gps_events * self.users / 1000 * self.days / 30))
 
     def as_json(self) -> dict[str, Any]:
-        """Give the fields."""
+        """The fields as JSON."""
         return asdict(self)

@@ -1,4 +1,4 @@
-"""A network that was written, played live: all streams together at an even rate."""
+"""Plays the files of a network live: all streams together at an even rate."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _TIME_DIGITS: Final = 13
 def due_lines(folder: Path, rate: float, started_ms: int) -> Iterator[tuple[int, str, str]]:
     """The lines of all streams in the order of time: when each is due, its stream, its text.
 
-    A line is due as soon as all before it have been told at that rate, and those of one event
-    together; when it is due is its event time.
+    A line is due as soon as all lines before it were sent at that rate; the lines of one event are
+    due together. The due time is the event time.
     """
     due = before = -1
     last = ""
-    for told, (stream, time, statement) in enumerate(_in_order(folder)):
+    for place, (stream, time, statement) in enumerate(_in_order(folder)):
         if time != before or stream != last:
-            due = started_ms + int(told * 1000 / rate)
+            due = started_ms + int(place * 1000 / rate)
             before, last = time, stream
         yield due, stream, f"{due} {statement}"
 
@@ -49,7 +49,7 @@ def play(
     wait_until: Callable[[int], None],
     tick_ms: int,
 ) -> int:
-    """Play a network to the end, handing over what is due once a tick; gives how many lines."""
+    """Play a network to the end, sending the due lines once a tick; return the number of lines."""
     sent = 0
     waiting: dict[str, list[str]] = {stream: [] for stream in STREAMS}
     started = now_ms()

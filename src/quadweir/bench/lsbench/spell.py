@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from quadweir.bench.lsbench import words
 from quadweir.bench.lsbench.activity import COMMENT, FIRST_PHOTO, POST
 from quadweir.bench.lsbench.draw import Dice, repeat_each
-from quadweir.bench.lsbench.network import Network, interests_of, nth_interest
+from quadweir.bench.lsbench.network import FriendNetwork, interests_of, nth_interest
 from quadweir.bench.lsbench.parameters import DAY_MS
 from quadweir.vocab import RDF, XSD
 
@@ -43,7 +43,7 @@ _NAMES: Final = pa.array([name for name, _, _, _ in words.PLACES])
 _WHERE: Final = np.array([(latitude, longitude) for _, _, latitude, longitude in words.PLACES])
 
 
-def spell_events(network: Network, stream: str, events: pa.RecordBatch) -> pa.Array:
+def spell_events(network: FriendNetwork, stream: str, events: pa.RecordBatch) -> pa.Array:
     """The timed lines of events, each text ending with a line feed."""
     return _SPELLERS[stream](network, _Columns(network, events))
 
@@ -51,7 +51,7 @@ def spell_events(network: Network, stream: str, events: pa.RecordBatch) -> pa.Ar
 class _Columns:
     """The columns of events, as numbers and as what lines are made of."""
 
-    def __init__(self, network: Network, events: pa.RecordBatch) -> None:
+    def __init__(self, network: FriendNetwork, events: pa.RecordBatch) -> None:
         self.time, self.kind, self.item, self.actor, self.parent = (
             column.to_numpy() for column in events.columns
         )
@@ -59,24 +59,24 @@ class _Columns:
         self.at = _text(self.time)
         self.user = _join(f"<{SIB}user/u", _text(self.actor + first), ">")
 
-    def only(self, network: Network, chosen: Ints) -> _Columns:
+    def only(self, network: FriendNetwork, chosen: Ints) -> _Columns:
         columns = (self.time, self.kind, self.item, self.actor, self.parent)
         arrays = [pa.array(each[chosen]) for each in columns]
         names = ["time", "kind", "item", "actor", "parent"]
         return _Columns(network, pa.RecordBatch.from_arrays(arrays, names))
 
 
-def _posts(network: Network, events: _Columns) -> pa.Array:
+def _posts(network: FriendNetwork, events: _Columns) -> pa.Array:
     is_post = events.kind == POST
     posts = events.only(network, np.flatnonzero(is_post))
     comments = events.only(network, np.flatnonzero(events.kind == COMMENT))
     texts = pa.concat_arrays([_post(network, posts), _comment(network, comments)])
-    # Back into the order that they came in.
+    # Restore the original order.
     order = np.argsort(np.concatenate((np.flatnonzero(is_post), np.flatnonzero(~is_post))))
     return texts.take(pa.array(order))
 
 
-def _post(network: Network, events: _Columns) -> pa.Array:
+def _post(network: FriendNetwork, events: _Columns) -> pa.Array:
     parameters = network.parameters
     dice = Dice(parameters.seed)
     item, actor = events.item, events.actor
@@ -109,8 +109,8 @@ def _post(network: Network, events: _Columns) -> pa.Array:
     )
 
 
-def _hashtags(network: Network, dice: Dice, events: _Columns, post: pa.Array) -> pa.Array:
-    """The hashtags of posts, all different: interests of the author, or what is talked about."""
+def _hashtags(network: FriendNetwork, dice: Dice, events: _Columns, post: pa.Array) -> pa.Array:
+    """The hashtags of posts, all different: interests of the author, or popular topics."""
     parameters = network.parameters
     most = min(parameters.max_hashtags, len(words.INTERESTS))
     owners, number = repeat_each(1 + dice.below(most, "hashtags", events.item))
@@ -119,7 +119,7 @@ def _hashtags(network: Network, dice: Dice, events: _Columns, post: pa.Array) ->
     own = nth_interest(network, actor, first + number)
     other = dice.skewed(len(words.INTERESTS), "other tag", item, number)
     tag = np.where(dice.unit("off topic", item, number) < _OFF_TOPIC, other, own)
-    # What a post has already is not told again.
+    # A post has each hashtag once.
     order = np.lexsort((number, tag, owners))
     again = np.zeros(len(tag), dtype=bool)
     again[order[1:]] = (tag[order[1:]] == tag[order[:-1]]) & (
@@ -136,7 +136,7 @@ def _hashtags(network: Network, dice: Dice, events: _Columns, post: pa.Array) ->
     return _grouped(_join(*line), owners, len(events.item))
 
 
-def _comment(network: Network, events: _Columns) -> pa.Array:
+def _comment(network: FriendNetwork, events: _Columns) -> pa.Array:
     dice = Dice(network.parameters.seed)
     comment = _join(f"<{SIB}comment/co", _text(events.item), ">")
     post = _join(f"<{SIB}post/po", _text(events.parent), ">")
@@ -151,20 +151,20 @@ def _comment(network: Network, events: _Columns) -> pa.Array:
     )
 
 
-def _post_likes(network: Network, events: _Columns) -> pa.Array:
+def _post_likes(network: FriendNetwork, events: _Columns) -> pa.Array:
     del network
     kinds = _pick(("post/po", "comment/co"), (events.kind == COMMENT).astype(np.int64))
     item = (f"<{SIB}", kinds, _text(events.item), ">")
     return _lines(events.at, (events.user, f"<{_VOCABULARY}like>", item))
 
 
-def _photo_likes(network: Network, events: _Columns) -> pa.Array:
+def _photo_likes(network: FriendNetwork, events: _Columns) -> pa.Array:
     del network
     photo = (f"<{SIB}photo/ph", _text(events.item), ">")
     return _lines(events.at, (events.user, f"<{_VOCABULARY}like>", photo))
 
 
-def _photos(network: Network, events: _Columns) -> pa.Array:
+def _photos(network: FriendNetwork, events: _Columns) -> pa.Array:
     parameters = network.parameters
     dice = Dice(parameters.seed)
     photo = _join(f"<{SIB}photo/ph", _text(events.item), ">")
@@ -207,11 +207,11 @@ def _photos(network: Network, events: _Columns) -> pa.Array:
     return _join(opening, lines)
 
 
-def _gps(network: Network, events: _Columns) -> pa.Array:
+def _gps(network: FriendNetwork, events: _Columns) -> pa.Array:
     parameters = network.parameters
     dice = Dice(parameters.seed)
     fix = _join(f"<{SIB}gps/g", _text(events.item), ">")
-    # Those at an event are where its first guest lives; others are at home.
+    # Users at an event are where its first guest lives; others are at home.
     centre = network.by_location[dice.below(parameters.users, "centre", events.parent)]
     place = network.place[np.where(events.parent >= 0, centre, events.actor)]
     latitude, longitude = _near(dice, place, "event", events.parent, _SPREAD_DEGREES)
@@ -243,7 +243,7 @@ _SPELLERS: Final = {
 # --- static data ------------------------------------------------------------------------------
 
 
-def spell_users(network: Network, users: Ints) -> pa.Array:
+def spell_users(network: FriendNetwork, users: Ints) -> pa.Array:
     """The static N-Triples of users: persons, accounts, forums, friendships, memberships."""
     parameters = network.parameters
     dice = Dice(parameters.seed)
@@ -294,7 +294,7 @@ def spell_users(network: Network, users: Ints) -> pa.Array:
     )
 
 
-def _interests(network: Network, users: Ints, user: pa.Array) -> pa.Array:
+def _interests(network: FriendNetwork, users: Ints, user: pa.Array) -> pa.Array:
     owners, interest = interests_of(network, users)
     line = _line(
         None,
@@ -305,8 +305,10 @@ def _interests(network: Network, users: Ints, user: pa.Array) -> pa.Array:
     return _grouped(_join(*line), owners, len(users))
 
 
-def _friends(network: Network, users: Ints, user: pa.Array) -> pa.Array:
-    """Who a user knows and follows; a friendship itself is told by the lower of the two."""
+def _friends(network: FriendNetwork, users: Ints, user: pa.Array) -> pa.Array:
+    """The users that a user knows and follows; the lower of two users writes the friendship
+    itself.
+    """
     parameters = network.parameters
     dice = Dice(parameters.seed)
     owners, which = repeat_each(network.degree[users])
@@ -319,7 +321,7 @@ def _friends(network: Network, users: Ints, user: pa.Array) -> pa.Array:
     low, high = np.minimum(one, other), np.maximum(one, other)
     bond = _join(f"<{SIB}friendship/fr", _text(low * parameters.users + high), ">")
     since = parameters.start - 1 - dice.below(500 * DAY_MS, "befriended", low, high)
-    told = _lines(
+    described = _lines(
         None,
         (bond, _TYPE, f"<{_VOCABULARY}Friendship>"),
         (bond, f"<{_VOCABULARY}initiator>", me),
@@ -332,20 +334,22 @@ def _friends(network: Network, users: Ints, user: pa.Array) -> pa.Array:
         (me, f"<{_FOAF}knows>", friend),
         (me, f"<{_SIOC}subscriber_of>", forum),
         (forum, f"<{_SIOC}has_subscriber>", me),
-        after=(pc.if_else(pa.array(one < other), told, ""),),
+        after=(pc.if_else(pa.array(one < other), described, ""),),
     )
     return _grouped(lines, owners, len(users))
 
 
-def _groups(network: Network, dice: Dice, users: Ints, user: pa.Array) -> pa.Array:
-    """Groups of users with an interest; its first user of a dozen founds one and tells of it."""
+def _groups(network: FriendNetwork, dice: Dice, users: Ints, user: pa.Array) -> pa.Array:
+    """Groups of users with one interest; of every dozen users the first founds a group and
+    describes it.
+    """
     interest = network.interest[users]
     first = network.parameters.first_user
     named = _text(users // _GROUP_SIZE * len(words.INTERESTS) + interest + first)
     group = _join(f"<{SIB}group/gr", named, ">")
     topic = _pick(words.INTERESTS, interest)
     founded = network.parameters.start - 1 - dice.below(900 * DAY_MS, "founded", users)
-    told = _lines(
+    described = _lines(
         None,
         (group, _TYPE, f"<{_SIOC}Usergroup>"),
         (group, f"<{_TERMS}title>", ('"Friends of ', topic, '"')),
@@ -356,7 +360,7 @@ def _groups(network: Network, dice: Dice, users: Ints, user: pa.Array) -> pa.Arr
         None,
         (user, f"<{_SIOC}member_of>", group),
         (group, f"<{_SIOC}has_member>", user),
-        after=(pc.if_else(pa.array(users % _GROUP_SIZE == 0), told, ""),),
+        after=(pc.if_else(pa.array(users % _GROUP_SIZE == 0), described, ""),),
     )
 
 
@@ -377,7 +381,7 @@ def _line(at: pa.Array | None, subject: Any, predicate: str, obj: Any) -> tuple[
 
 
 def _join(*parts: Any) -> pa.Array:
-    """Text from columns and constants; neighbouring constants are one."""
+    """Text from columns and constants; neighbouring constants are merged."""
     merged: list[Any] = []
     for part in parts:
         if isinstance(part, str) and merged and isinstance(merged[-1], str):
@@ -400,7 +404,7 @@ def _some(dice: Dice, choices: tuple[str, ...], users: Ints, purpose: str) -> pa
 
 
 def _grouped(texts: pa.Array, owners: Ints, count: int) -> pa.Array:
-    """Bring texts together that have one owner, which they are ordered by."""
+    """Join the texts of each owner; texts are sorted by owner."""
     bounds = np.searchsorted(owners, np.arange(count + 1)).astype(np.int32)
     return pc.binary_join(pa.ListArray.from_arrays(pa.array(bounds), texts), "")
 

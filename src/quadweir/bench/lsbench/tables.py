@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from quadweir.bench.lsbench.activity import in_order
-from quadweir.bench.lsbench.network import Network
+from quadweir.bench.lsbench.network import FriendNetwork
 from quadweir.bench.lsbench.parameters import STREAMS
 from quadweir.bench.lsbench.spell import spell_events, spell_users
 from quadweir.bench.lsbench.write import all_events
@@ -19,7 +19,7 @@ from quadweir.bench.tables import STATEMENTS, text_of
 _EVENTS_AT_ONCE: Final = 100_000
 
 
-def make_tables(network: Network, streams: Iterable[str] = STREAMS) -> dict[str, pa.Table]:
+def make_tables(network: FriendNetwork, streams: Iterable[str] = STREAMS) -> dict[str, pa.Table]:
     """The streams of a network by their names, in the order of time.
 
     >>> from quadweir.bench.lsbench.network import make_network
@@ -36,7 +36,7 @@ def make_tables(network: Network, streams: Iterable[str] = STREAMS) -> dict[str,
     return {stream: _table(network, stream, in_order(made.pop(stream))) for stream in wanted}
 
 
-def _table(network: Network, stream: str, events: pa.RecordBatch) -> pa.Table:
+def _table(network: FriendNetwork, stream: str, events: pa.RecordBatch) -> pa.Table:
     pieces = []
     for start in range(0, events.num_rows, _EVENTS_AT_ONCE):
         some = events.slice(start, _EVENTS_AT_ONCE)
@@ -64,7 +64,7 @@ def _without_end(terms: pa.Array) -> pa.Array:
     return pc.utf8_slice_codeunits(terms, 0, -2)
 
 
-def static_table(network: Network) -> pa.Table:
+def static_table(network: FriendNetwork) -> pa.Table:
     """The static data: subjects, predicates and objects."""
     lines = _lines(spell_users(network, np.arange(network.parameters.users)))
     terms = pc.split_pattern(lines, " ", max_splits=2).flatten()

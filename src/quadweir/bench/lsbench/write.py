@@ -1,7 +1,7 @@
 """A network as files: a folder for each stream with a file for each day, and the static data.
 
-What is written where does not depend on who writes it: one process, or Spark with a task for each
-range of users and then for each day.
+The files are the same whether one process writes them, or Spark with a task for each range of users
+and then for each day.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from quadweir._version import __version__
 from quadweir.bench.lsbench.activity import gathering_events, in_order, user_events
-from quadweir.bench.lsbench.network import Network, make_network
+from quadweir.bench.lsbench.network import FriendNetwork, make_network
 from quadweir.bench.lsbench.parameters import DAY_MS, STREAM_IRI, STREAMS, Parameters
 from quadweir.bench.lsbench.spell import spell_events, spell_users
 from quadweir.bench.tables import text_of
@@ -34,7 +34,7 @@ STATIC_GRAPH: Final = "urn:lsbench:static"
 def generate(
     parameters: Parameters, folder: Path, *, on_step: Callable[[str], None] = lambda _: None
 ) -> dict[str, Any]:
-    """Make a network and write it, in this process; gives what the manifest says.
+    """Make a network and write it in this process; return the content of the manifest.
 
     Raises:
         SourceError: the folder is not empty, or cannot be written.
@@ -59,8 +59,8 @@ def generate(
     return finish(parameters, folder, counts)
 
 
-def all_events(network: Network) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """All events of a network, stream by stream, in pieces that are in no order."""
+def all_events(network: FriendNetwork) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """All events of a network, stream by stream, in unsorted pieces."""
     for users in ranges(network.parameters.users, USERS_OF_FILE):
         yield from user_events(network, users).items()
     for gatherings in ranges(network.parameters.events, EVENTS_OF_TASK):
@@ -73,8 +73,8 @@ def ranges(count: int, size: int) -> Iterator[Ints]:
         yield np.arange(start, min(count, start + size))
 
 
-def of_day(network: Network, events: pa.RecordBatch, day: int) -> pa.RecordBatch:
-    """Those of ordered events that are of one day."""
+def of_day(network: FriendNetwork, events: pa.RecordBatch, day: int) -> pa.RecordBatch:
+    """The events of one day; all events are sorted."""
     start = network.parameters.start + day * DAY_MS
     times = events.column("time").to_numpy()
     first, last = np.searchsorted(times, (start, start + DAY_MS))
@@ -97,14 +97,16 @@ def prepare(folder: Path) -> None:
         raise SourceError(f"cannot write to {folder}: {error.strerror or error}") from error
 
 
-def write_static(network: Network, folder: Path, users: Ints) -> int:
-    """Write the static data of a range of users; gives how many triples."""
+def write_static(network: FriendNetwork, folder: Path, users: Ints) -> int:
+    """Write the static data of a range of users; return the number of triples."""
     number = int(users[0]) // USERS_OF_FILE
     return _write(folder / "static" / f"users-{number:05}.nt", spell_users(network, users))
 
 
-def write_day(network: Network, folder: Path, stream: str, day: int, events: pa.RecordBatch) -> int:
-    """Write the events of a stream and a day, which are in order; gives how many triples."""
+def write_day(
+    network: FriendNetwork, folder: Path, stream: str, day: int, events: pa.RecordBatch
+) -> int:
+    """Write the sorted events of one day of a stream; return the number of triples."""
     return _write(folder / stream / f"day-{day:05}.stream", spell_events(network, stream, events))
 
 
@@ -115,7 +117,7 @@ def _write(path: Path, texts: pa.Array) -> int:
 
 
 def finish(parameters: Parameters, folder: Path, counts: dict[str, int]) -> dict[str, Any]:
-    """Write the declarations of the streams and what was made."""
+    """Write the declarations of the streams and the manifest."""
     tables = [
         f'[streams."{STREAM_IRI}{stream}"]\n'
         f'source = {{ kind = "folder", path = "{stream}" }}\n'

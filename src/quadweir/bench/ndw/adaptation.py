@@ -1,4 +1,4 @@
-"""How the windows of keys change while a play goes on, seen in the kernel itself, step by step."""
+"""How the windows of keys change during a play, observed in the kernel step by step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quadweir.bench.ndw.publisher import Longs, Play
+from quadweir.bench.ndw.publisher import Longs, SendSchedule
 from quadweir.kernel.streamjoin.clock import JoinTiming
 from quadweir.kernel.streamjoin.join import Arrivals, StreamJoin
 from quadweir.kernel.streamjoin.windows import JoinWindow
@@ -22,15 +22,15 @@ _MOST_KEYS: Final = 100_000
 @final
 @dataclass(slots=True)
 class Course:
-    """How a join went.
+    """The course of a join.
 
     Attributes:
         seconds: of the stream, one for each step.
         sizes_ms: for each step the least, the median and the greatest size of live keys' windows.
-        limits: the same of the limits of their lists.
-        held: for each step, how many records were held.
-        keys: for each step, how many keys were.
-        pairs: how many there were in all.
+        limits: the same for the limits of their lists.
+        held: for each step, the number of records held.
+        keys: for each step, the number of live keys.
+        pairs: the number of all pairs.
         evictions: how often a window ended.
         keys_met: how many keys had some pair.
         keys_sent: how many had records on both sides.
@@ -63,8 +63,8 @@ class Course:
         }
 
 
-def follow(window: JoinWindow, records: Play, *, with_time: bool = True) -> Course:
-    """Join a play step by step, and note after each what its windows are like."""
+def follow(window: JoinWindow, records: SendSchedule, *, with_time: bool = True) -> Course:
+    """Join a play step by step, and record the state of the windows after each step."""
     numbers, texts = _keys(records, with_time=with_time)
     join = StreamJoin(window, JoinTiming())
     course = Course(keys_sent=_sent_on_both(numbers, records.side))
@@ -110,8 +110,8 @@ def _spread(values: npt.NDArray[Any]) -> tuple[float, float, float]:
     return float(values.min()), float(np.median(values)), float(values.max())
 
 
-def _keys(records: Play, *, with_time: bool) -> tuple[Longs, pa.Array]:
-    """Number the keys, and give their texts."""
+def _keys(records: SendSchedule, *, with_time: bool) -> tuple[Longs, pa.Array]:
+    """The numbers of the keys, and their texts."""
     found, numbers = np.unique(records.keys(with_time=with_time), return_inverse=True)
     return numbers.astype(np.int64), pa.array([f"key {each}" for each in found.tolist()])
 

@@ -1,4 +1,6 @@
-"""What Spark does alone: its stream-stream join with a bound on the distance in time, and no join."""
+"""Plain Spark as a baseline: its stream-stream join with a time bound, and parsing without a
+join.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from quadweir import rows
-from quadweir.bench.ndw.publisher import FLOW, SPEED, Side
+from quadweir.bench.ndw.publisher import FLOW, SPEED, PublishedStream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,7 +52,9 @@ def spark_interval_join(frames: Mapping[str, DataFrame], distance_ms: int) -> Da
 
 
 def spark_parsing(frames: Mapping[str, DataFrame]) -> DataFrame:
-    """Parse the records of both streams, and make one quad of each: what no join can do without."""
+    """Parse the records of both streams, and make one quad of each: every join needs at least
+    this.
+    """
     child, parent = (
         _parsed(frames[side.name], side).select(
             F.col("iri").alias(rows.SUBJECT),
@@ -62,7 +66,7 @@ def spark_parsing(frames: Mapping[str, DataFrame]) -> DataFrame:
     return child.unionByName(parent)
 
 
-def _parsed(frame: DataFrame, side: Side) -> DataFrame:
+def _parsed(frame: DataFrame, side: PublishedStream) -> DataFrame:
     body = frame.select(F.from_json(rows.VALUE, _BODY).alias("body")).select("body.*")
     iri = F.concat(
         F.lit(f"<http://example.com/{side.reading}/"), "number", F.lit("/"), "sent", F.lit(">")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 
-from quadweir.bench.kernel_pipeline import Figure
+from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.measure import machine
 from quadweir.bench.ndw import model, runs
 from quadweir.bench.ndw.adaptation import Course, follow
-from quadweir.bench.ndw.feeds import Feed, FileFeed, LiveFiles, LiveKafka
-from quadweir.bench.ndw.publisher import LANES, Recording, Rhythm, Workload, load, play
+from quadweir.bench.ndw.feeds import FileFeed, LiveFiles, LiveKafka, LiveStreams
+from quadweir.bench.ndw.publisher import LANES, LaneReadings, Rhythm, Workload, load, play
 from quadweir.bench.ndw.windows import (
     COUNT,
     PAPER,
@@ -38,17 +38,17 @@ PUBLISHED_IOU: Final = {
 THROUGHPUT: Final = 100_000
 SATURATING: Final = {
     "15 results a record": Workload(),
-    # As many records a second, of thirty times the lanes.
+    # The same number of records a second, from thirty times as many lanes.
     "a result for every two records": Workload(lanes=30 * LANES, publishers=1, slots=1),
 }
-"""What is played as fast as it goes: as in the paper, and with one partner for each record."""
+"""The workloads played at full speed: as in the paper, and with one partner for each record."""
 _POINTS: Final = 200
 _WARM_BATCHES: Final = 4
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class NdwSize:
     """How much is measured.
 
     Attributes:
@@ -70,7 +70,7 @@ class Size:
     adapt_seconds: int = 60
 
 
-QUICK: Final = Size(
+QUICK: Final = NdwSize(
     seconds=20,
     live_seconds=6,
     warm_seconds=8,
@@ -86,11 +86,11 @@ class Bench:
     """The sections, over one session and one recording."""
 
     spark: SparkSession
-    recording: Recording
-    size: Size
+    recording: LaneReadings
+    size: NdwSize
     kafka: str | None
     on_step: Callable[[str], None]
-    figures: dict[str, list[Figure]] = field(default_factory=dict)
+    figures: dict[str, list[Measurement]] = field(default_factory=dict)
 
     # -- completeness ----------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class Bench:
     # -- adaptation ------------------------------------------------------------------------------
 
     def adaptation(self) -> dict[str, Any]:
-        """How sizes and limits follow what comes, in the kernel."""
+        """How window sizes and limits follow the input, in the kernel."""
         long, short = self.size.adapt_seconds, max(4, self.size.adapt_seconds // 8)
         scenes = {
             "V = 33, timestamp in the key": (Workload(seconds=short, copies=33), True),
@@ -144,15 +144,17 @@ class Bench:
     # -- throughput ------------------------------------------------------------------------------
 
     def throughput(self) -> dict[str, Any]:
-        """The dynamic join as fast as it goes, beside Spark's own interval join and no join at all."""
+        """The dynamic join at full speed, compared with Spark's own interval join and with no join
+        at all.
+        """
         found: dict[str, Any] = {}
         figures = self.figures["throughput"] = []
         for scene, workload in SATURATING.items():
-            told = found[scene] = {}
+            by_name = found[scene] = {}
             per_batch = max(1, self.size.batch_records // workload.a_second)
             for names, batches, seconds in (
                 ((SAFE, PAPER, runs.PARSING), _WARM_BATCHES + self.size.batches, per_batch),
-                # It is so much slower that the same input would take too long.
+                # Spark's join is so much slower that the same input would take too long.
                 ((runs.SPARK_JOIN,), _WARM_BATCHES + 2, max(1, per_batch // 24)),
             ):
                 records = play(replace(workload, seconds=batches * seconds))
@@ -160,18 +162,19 @@ class Bench:
                     self.on_step(f"throughput, {scene}: writing records")
                     feed.write(self.recording, records, every_ms=1000 * seconds)
                     wanted = model.bounded(records)
-                    # The first of its kind does not count: it would bear what Java compiles for all.
+                    # The first run of its kind does not count: Java compiles during it for all
+                    # later runs.
                     self.on_step(f"throughput, {scene}: warming up")
                     runs.throughput(self.spark, feed, names[0], warm_batches=_WARM_BATCHES)
                     for name in names:
                         self.on_step(f"throughput, {scene}: {name}")
                         went = runs.throughput(self.spark, feed, name, warm_batches=_WARM_BATCHES)
-                        told[name] = {
+                        by_name[name] = {
                             **went.as_json(),
                             "batch_records": seconds * workload.a_second,
                             "expected_results": len(records) if name == runs.PARSING else wanted,
                         }
-            figures += _throughput_figures(scene, told)
+            figures += _throughput_figures(scene, by_name)
         return found
 
     # -- live ------------------------------------------------------------------------------------
@@ -182,7 +185,7 @@ class Bench:
         for rhythm in Rhythm:
             workload = Workload(rhythm=rhythm, seconds=self.size.live_seconds)
             found[rhythm] = {}
-            # As for throughput: a join that does not count comes first.
+            # As for throughput, the first join does not count.
             ways = (TUMBLING, runs.PASS_THROUGH, TUMBLING, PAPER, SAFE)
             for turn, name in enumerate(ways):
                 self.on_step(f"live, {rhythm}: {name}")
@@ -207,7 +210,7 @@ class Bench:
             yield FileFeed(Path(name))
 
     @contextmanager
-    def _live_feed(self) -> Iterator[Feed]:
+    def _live_feed(self) -> Iterator[LiveStreams]:
         if self.kafka is None:
             with self._feed() as files:
                 yield LiveFiles(files)
@@ -231,7 +234,7 @@ def run(
     spark: SparkSession,
     sections: Sequence[str] = tuple(SECTIONS),
     *,
-    size: Size | None = None,
+    size: NdwSize | None = None,
     kafka: str | None = None,
     data: Path | None = None,
     on_step: Callable[[str], None] = lambda _: None,
@@ -242,13 +245,13 @@ def run(
         spark: a session; with Kafka's connector if `kafka` is given.
         sections: which ones.
         size: how much.
-        kafka: a broker, through which live runs go; else they go through files.
+        kafka: the broker for live runs; without one they use files.
         data: the folder of the recording; see `publisher.load`.
-        on_step: told what is being measured.
+        on_step: called with the name of each measurement before it begins.
     """
     about = machine()
     recording = load(data)
-    size = size or Size()
+    size = size or NdwSize()
     bench = Bench(spark, recording, size, kafka, on_step)
     found = {name: SECTIONS[name](bench) for name in sections}
     return {
@@ -268,73 +271,79 @@ def run(
     }
 
 
-def _completeness_figures(found: dict[str, Any]) -> Iterator[Figure]:
+def _completeness_figures(found: dict[str, Any]) -> Iterator[Measurement]:
     constant, periodic = (found[rhythm]["windows"] for rhythm in Rhythm)
     modelled = found[Rhythm.CONSTANT]["model"]
     name = "constant: tumbling, distance from the paper's 0.749"
     distance = abs(constant[TUMBLING]["iou"] - 0.749)
-    yield Figure(name, round(distance, 4), "", at_most=0.005)
+    yield Measurement(name, round(distance, 4), "", at_most=0.005)
     wrong = abs(constant[TUMBLING]["generated"] - modelled[TUMBLING])
-    yield Figure("constant: tumbling, results beside the model's", wrong, "", at_most=0)
+    yield Measurement("constant: tumbling, results compared with the model's", wrong, "", at_most=0)
     wrong = abs(constant[TUMBLING]["expected"] - modelled["bounded"])
-    yield Figure("constant: bounded join, results beside the model's", wrong, "", at_most=0)
+    yield Measurement(
+        "constant: bounded join, results compared with the model's", wrong, "", at_most=0
+    )
     for window in (PAPER, SAFE):
-        yield Figure(f"constant: {window}", constant[window]["iou"], "IOU", at_least=1.0)
-    yield Figure(f"periodic: {PAPER}", periodic[PAPER]["iou"], "IOU", at_least=0.982)
-    yield Figure(f"periodic: {SAFE}", periodic[SAFE]["iou"], "IOU", at_least=0.999)
+        yield Measurement(f"constant: {window}", constant[window]["iou"], "IOU", at_least=1.0)
+    yield Measurement(f"periodic: {PAPER}", periodic[PAPER]["iou"], "IOU", at_least=0.982)
+    yield Measurement(f"periodic: {SAFE}", periodic[SAFE]["iou"], "IOU", at_least=0.999)
     # Below the dynamic one, as in the paper.
     below = periodic[SAFE]["iou"] - periodic[TUMBLING]["iou"]
-    yield Figure("periodic: tumbling, how far below boundary-safe", round(below, 4), "IOU", 0.001)
+    yield Measurement(
+        "periodic: tumbling, how far below boundary-safe", round(below, 4), "IOU", 0.001
+    )
     doubled = sum(each["doubled"] for table in (constant, periodic) for each in table.values())
-    yield Figure("results given twice, all windows", doubled, "", at_most=0)
+    yield Measurement("results given twice, all windows", doubled, "", at_most=0)
 
 
-def _throughput_figures(scene: str, told: dict[str, Any]) -> Iterator[Figure]:
-    rates = {name: each["records_per_second"] for name, each in told.items()}
+def _throughput_figures(scene: str, by_name: dict[str, Any]) -> Iterator[Measurement]:
+    rates = {name: each["records_per_second"] for name, each in by_name.items()}
     for name, rate in rates.items():
         wanted = THROUGHPUT if name == SAFE else None
-        yield Figure(f"{scene}: {name}", rate, "records/s", at_least=wanted)
-    wrong = sum(abs(each["results"] - each["expected_results"]) for each in told.values())
-    yield Figure(f"{scene}: results missing or too many", wrong, "", at_most=0)
+        yield Measurement(f"{scene}: {name}", rate, "records/s", at_least=wanted)
+    wrong = sum(abs(each["results"] - each["expected_results"]) for each in by_name.values())
+    yield Measurement(f"{scene}: results missing or too many", wrong, "", at_most=0)
     for name in (runs.SPARK_JOIN, runs.PARSING):
         ratio = round(rates[SAFE] / rates[name], 3)
-        yield Figure(f"{scene}: dynamic join, times {name}", ratio, "times")
+        yield Measurement(f"{scene}: dynamic join, times {name}", ratio, "times")
 
 
 def _adaptation_figures(
     scene: str, courses: Iterable[dict[str, Any]], workload: Workload
-) -> Iterator[Figure]:
-    told = list(courses)
-    lost = sum(each["keys_sent"] - each["keys_met"] for each in told)
-    yield Figure(f"{scene}: keys without a result", lost, "keys", at_most=0)
-    changed = min(each["greatest_limit"] - each["least_limit"] for each in told)
-    yield Figure(f"{scene}: limits change by, at least", changed, "records", at_least=1)
-    # A window of 5 s and one as long carried over, and the wait for the watermark; with bursts two
-    # or three of them fall into that.
+) -> Iterator[Measurement]:
+    by_name = list(courses)
+    lost = sum(each["keys_sent"] - each["keys_met"] for each in by_name)
+    yield Measurement(f"{scene}: keys without a result", lost, "keys", at_most=0)
+    changed = min(each["greatest_limit"] - each["least_limit"] for each in by_name)
+    yield Measurement(f"{scene}: limits change by, at least", changed, "records", at_least=1)
+    # The bound covers a window of 5 s, an equally long carry-over, and the wait for the watermark.
+    # Two or three bursts fall into that time.
     most = 11 * workload.a_second
     if workload.rhythm is Rhythm.PERIODIC:
         most += 3 * workload.copies * workload.a_second
-    held = max(each["most_held"] for each in told)
-    yield Figure(f"{scene}: most records held", held, "records", at_most=most)
+    held = max(each["most_held"] for each in by_name)
+    yield Measurement(f"{scene}: most records held", held, "records", at_most=most)
 
 
-def _latency_figures(found: dict[str, Any], every_ms: int) -> Iterator[Figure]:
+def _latency_figures(found: dict[str, Any], every_ms: int) -> Iterator[Measurement]:
     constant = found[Rhythm.CONSTANT]
     empty = constant[runs.PASS_THROUGH]
     for key in ("median_ms", "p99_ms"):
-        yield Figure(f"{runs.PASS_THROUGH}, {key[:-3]}", empty[key], "ms")
+        yield Measurement(f"{runs.PASS_THROUGH}, {key[:-3]}", empty[key], "ms")
         for window in (TUMBLING, PAPER, SAFE):
             value = constant[window][key]
-            yield Figure(f"{window}, {key[:-3]}", value, "ms")
+            yield Measurement(f"{window}, {key[:-3]}", value, "ms")
             ratio = round(value / empty[key], 3)
-            yield Figure(f"{window}, {key[:-3]}, times pass-through", ratio, "times", at_most=2)
+            yield Measurement(
+                f"{window}, {key[:-3]}, times pass-through", ratio, "times", at_most=2
+            )
     for window in (PAPER, SAFE):
         added = constant[window]["median_ms"] - empty["median_ms"]
-        yield Figure(f"{window}, median added", round(added, 1), "ms", at_most=every_ms)
+        yield Measurement(f"{window}, median added", round(added, 1), "ms", at_most=every_ms)
 
 
 def _course(course: Course) -> dict[str, Any]:
-    """The course for a chart, thinned."""
+    """The course with fewer points, for a chart."""
     chosen = _thinned(len(course.seconds))
     found: dict[str, Any] = {
         "seconds": [course.seconds[place] for place in chosen],

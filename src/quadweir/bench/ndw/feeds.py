@@ -1,8 +1,8 @@
-"""How a play reaches the engine: as files that a stream takes batch by batch, live, or by Kafka.
+"""How a play reaches the engine: as files taken batch by batch, as live files, or through Kafka.
 
-A feed gives two streaming frames of records, as every live source does: text, event time, time of
-arrival and position. Files are played in lockstep, one of each stream in every batch, so that a
-replay is the same however fast the machine is.
+A feed gives two streaming frames of records with the columns of every live source: text, event
+time, arrival time and position. Files are played in lockstep, one of each stream in every batch, so
+a replay is the same on every machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quadweir import rows
-from quadweir.bench.ndw.publisher import SIDES, Play, Recording
+from quadweir.bench.ndw.publisher import SIDES, LaneReadings, SendSchedule
 from quadweir.sources.kafka import read_kafka
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _RECORDS: Final = pa.schema(
 )
 
 
-def write_bounded(folder: Path, recording: Recording, records: Play) -> None:
+def write_bounded(folder: Path, recording: LaneReadings, records: SendSchedule) -> None:
     """Write all records of a play as JSON Lines, one file for each stream."""
     for side, one in enumerate(SIDES):
         chosen = np.flatnonzero(records.side == side)
@@ -53,7 +53,7 @@ def write_bounded(folder: Path, recording: Recording, records: Play) -> None:
 @final
 @dataclass(frozen=True, slots=True)
 class FileFeed:
-    """A folder for each stream; a file there is what one batch takes."""
+    """A folder for each stream; each batch takes one file of each."""
 
     folder: Path
 
@@ -61,8 +61,8 @@ class FileFeed:
         for side in SIDES:
             (self.folder / side.name).mkdir(parents=True, exist_ok=True)
 
-    def write(self, recording: Recording, records: Play, every_ms: int) -> int:
-        """Write a whole play, a file for each `every_ms` of it; gives the number of files."""
+    def write(self, recording: LaneReadings, records: SendSchedule, every_ms: int) -> int:
+        """Write a whole play, a file for each `every_ms` of it; return the number of files."""
         piece = (records.sent_ms - records.sent_ms[0]) // every_ms
         edges = np.searchsorted(piece, np.arange(int(piece[-1]) + 2))
         for number, (start, end) in enumerate(itertools.pairwise(edges.tolist())):
@@ -70,20 +70,24 @@ class FileFeed:
         return len(edges) - 1
 
     def add(
-        self, number: int, recording: Recording, records: Play, chosen: npt.NDArray[np.intp]
+        self,
+        number: int,
+        recording: LaneReadings,
+        records: SendSchedule,
+        chosen: npt.NDArray[np.intp],
     ) -> None:
-        """Write one file of each stream; it appears whole."""
+        """Write one file of each stream; each appears complete."""
         for side, one in enumerate(SIDES):
             mine = chosen[records.side[chosen] == side]
             path = self.folder / one.name / f"{number:08d}.parquet"
             hidden = path.with_name(f".{path.name}")
             pq.write_table(_table(one.name, recording, records, mine), hidden, compression="NONE")
-            # Spark takes files by the time of their change, to the millisecond.
+            # Spark orders files by their modification times, in milliseconds.
             os.utime(hidden, (1_600_000_000 + number, 1_600_000_000 + number))
             hidden.rename(path)
 
     def frames(self, spark: SparkSession, files_per_batch: int | None = 1) -> dict[str, DataFrame]:
-        """Give both streams."""
+        """Both streams, as streaming frames of records."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         options = {"maxFilesPerTrigger": str(files_per_batch)} if files_per_batch else {}
@@ -96,7 +100,7 @@ class FileFeed:
 
 
 def _table(
-    name: str, recording: Recording, records: Play, chosen: npt.NDArray[np.intp]
+    name: str, recording: LaneReadings, records: SendSchedule, chosen: npt.NDArray[np.intp]
 ) -> pa.Table:
     count = len(chosen)
     sent, number = pa.array(records.sent_ms[chosen]), pa.array(chosen)
@@ -114,22 +118,26 @@ def _table(
     )
 
 
-class Feed(Protocol):
-    """Two streams that somebody feeds now.
+class LiveStreams(Protocol):
+    """Two streams that are fed while the query runs.
 
     Attributes:
-        delay_ms: how late records may be; None for what the engine takes by itself.
+        delay_ms: how late records may be; None for the engine's default.
     """
 
     @property
     def delay_ms(self) -> int | None: ...
 
     def open(self, spark: SparkSession) -> dict[str, DataFrame]:
-        """Give both streams."""
+        """Both streams, as streaming frames of records."""
         ...
 
     def send(
-        self, number: int, recording: Recording, records: Play, chosen: npt.NDArray[np.intp]
+        self,
+        number: int,
+        recording: LaneReadings,
+        records: SendSchedule,
+        chosen: npt.NDArray[np.intp],
     ) -> None:
         """Send some records of a play."""
         ...
@@ -138,10 +146,10 @@ class Feed(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class LiveFiles:
-    """Feeds by files that appear as the play goes on.
+    """Feeds through files that appear during the play.
 
-    Spark reads the files of one batch in the order of their sizes, so records may be as late as a
-    batch is long.
+    Spark reads the files of one batch in the order of their sizes, so records can be late by up to
+    the length of a batch.
     """
 
     feed: FileFeed
@@ -154,14 +162,18 @@ class LiveFiles:
         return self.feed.frames(spark, files_per_batch=None)
 
     def send(
-        self, number: int, recording: Recording, records: Play, chosen: npt.NDArray[np.intp]
+        self,
+        number: int,
+        recording: LaneReadings,
+        records: SendSchedule,
+        chosen: npt.NDArray[np.intp],
     ) -> None:
         self.feed.add(number, recording, records, chosen)
 
 
 @final
 class LiveKafka:
-    """Feeds by two topics of a real broker; each message bears the time of its sending."""
+    """Feeds through two topics of a real broker; each message carries its sending time."""
 
     delay_ms: int | None = None
 
@@ -193,8 +205,8 @@ class LiveKafka:
     def send(
         self,
         number: int,  # noqa: ARG002 - files have one, messages need none
-        recording: Recording,
-        records: Play,
+        recording: LaneReadings,
+        records: SendSchedule,
         chosen: npt.NDArray[np.intp],
     ) -> None:
         record = self._jvm.org.apache.kafka.clients.producer.ProducerRecord
@@ -205,7 +217,7 @@ class LiveKafka:
         self._producer.flush()
 
     def close(self) -> None:
-        """Remove the topics, and let go the broker."""
+        """Delete the topics, and close the connection to the broker."""
         names = self._jvm.java.util.ArrayList()
         for side in SIDES:
             names.add(self._topic(side.name))
@@ -220,22 +232,22 @@ class LiveKafka:
 @final
 @dataclass(slots=True)
 class Publisher:
-    """Sends a play in its own time, from a thread: slot by slot, each record when it is due.
+    """Sends a play in real time from a thread: slot by slot, each record when it is due.
 
     Attributes:
         behind_ms: how late the last record of a slot was sent, at most.
     """
 
-    feed: Feed
-    recording: Recording
-    records: Play
+    feed: LiveStreams
+    recording: LaneReadings
+    records: SendSchedule
     behind_ms: float = 0.0
     failure: BaseException | None = None
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def start(self, now: Callable[[], float] = time.time) -> None:
-        """Begin; the play's times must lie ahead."""
+        """Begin; the times of the play must be in the future."""
         self._thread = threading.Thread(target=self._run, args=(now,), daemon=True)
         self._thread.start()
 
@@ -243,7 +255,7 @@ class Publisher:
         """Wait until all is sent.
 
         Raises:
-            BaseException: what kept it from being sent.
+            BaseException: the error that stopped the thread.
         """
         assert self._thread is not None
         self._thread.join()

@@ -1,4 +1,4 @@
-"""How many pairs windows must give, counted plainly: the model that runs of the engine must meet.
+"""A plain model of how many pairs windows must give; runs of the engine must match it.
 
 Nothing is joined here: within a key and a piece of time the pairs are a product of two counts.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from quadweir.bench.ndw.publisher import Longs, Play
+from quadweir.bench.ndw.publisher import Longs, SendSchedule
 
 
-def bounded(records: Play) -> int:
+def bounded(records: SendSchedule) -> int:
     """How many pairs the join of all records has.
 
     >>> from quadweir.bench.ndw.publisher import Workload, play
@@ -21,8 +21,9 @@ def bounded(records: Play) -> int:
     return _products(records, records.keys())
 
 
-def tumbling(records: Play, size_ms: int = 2_000, *, last: bool = True) -> int:
-    """How many of them fall into one tumbling window; if `last` is false, the last never closes.
+def tumbling(records: SendSchedule, size_ms: int = 2_000, *, last: bool = True) -> int:
+    """How many of them fall into one tumbling window; if `last` is false, the last window never
+    closes.
 
     >>> from quadweir.bench.ndw.publisher import Workload, play
     >>> records = play(Workload(seconds=180))
@@ -36,12 +37,12 @@ def tumbling(records: Play, size_ms: int = 2_000, *, last: bool = True) -> int:
     return _products(records, keys, kept=window < window.max())
 
 
-def interval(records: Play, most_ms: int) -> int:
+def interval(records: SendSchedule, most_ms: int) -> int:
     """How many of them are of records not more than `most_ms` apart."""
     keys = records.keys()
     order = np.lexsort((records.sent_ms, keys))
     keys, side, sent = keys[order], records.side[order], records.sent_ms[order]
-    # One line on which keys lie too far apart to meet.
+    # All keys lie on one line, too far apart to meet.
     line = sent - sent.min() + keys * (int(sent.max() - sent.min()) + 2 * most_ms + 2)
     child, parent = line[side == 0], line[side == 1]
     first = np.searchsorted(parent, child - most_ms, side="left")
@@ -49,7 +50,7 @@ def interval(records: Play, most_ms: int) -> int:
     return int((after - first).sum())
 
 
-def _products(records: Play, keys: Longs, kept: npt.NDArray[np.bool_] | None = None) -> int:
+def _products(records: SendSchedule, keys: Longs, kept: npt.NDArray[np.bool_] | None = None) -> int:
     side = records.side
     if kept is not None:
         keys, side = keys[kept], side[kept]

@@ -1,11 +1,12 @@
-"""What paper 000's publishers sent, and when: flow and speed of the lanes of a Dutch motorway.
+"""The records of paper 000's publishers and their times: flow and speed of a Dutch motorway's
+lanes.
 
 A minute of the recording is played as one second: 3 publishers send the readings of all lanes, two
 of each lane, in each of 10 slots of a second. A record's body carries the time of sending rounded
 to the nearest second, by which flow and speed are joined; its event time is the time of sending.
 So the readings of a second of join time are sent around that second, half of them before it.
 
-Everything follows from the workload alone, so every play of it is the same.
+Everything depends on the workload alone, so every play of it is the same.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ MINUTES: Final = 1_800
 """How long the recording is."""
 
 
-class Side(NamedTuple):
+class PublishedStream(NamedTuple):
     """One of the two streams."""
 
     name: str
     reading: str
 
 
-SPEED: Final = Side("ndwspeed", "speed")
-FLOW: Final = Side("ndwflow", "flow")
+SPEED: Final = PublishedStream("ndwspeed", "speed")
+FLOW: Final = PublishedStream("ndwflow", "flow")
 SIDES: Final = (SPEED, FLOW)
 """Child and parent, as in the paper's mapping."""
 
 
 class Rhythm(StrEnum):
-    """How records are spread over time."""
+    """The distribution of records over time."""
 
     CONSTANT = "constant"
     PERIODIC = "periodic"
@@ -61,7 +62,7 @@ class Rhythm(StrEnum):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is played.
+    """The parameters of a play.
 
     Attributes:
         rhythm: constant, or with every tenth second's records at once, within 170 ms.
@@ -89,14 +90,14 @@ class Workload:
 
     @property
     def a_second(self) -> int:
-        """How many records are sent in a second that is no burst."""
+        """How many records are sent in a second without a burst."""
         copies = self.copies if self.rhythm is Rhythm.CONSTANT else 1
         return 2 * self.lanes * self.slots * self.publishers * copies
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Play:
+class SendSchedule:
     """The records of a workload in order of sending, as columns.
 
     Attributes:
@@ -126,8 +127,8 @@ class Play:
         return self.lane + (self.stamp - START_MS // 1000) * (int(self.lane.max()) + 1)
 
 
-def play(workload: Workload, start_ms: int = START_MS) -> Play:
-    """Give the records of a workload.
+def play(workload: Workload, start_ms: int = START_MS) -> SendSchedule:
+    """The records of a workload.
 
     >>> records = play(Workload(seconds=2))
     >>> len(records), int(records.stamp[-1] - records.stamp[0])
@@ -140,7 +141,7 @@ def play(workload: Workload, start_ms: int = START_MS) -> Play:
     seconds = [parts[int(burst)] for burst in bursts]
     number = np.repeat(np.arange(workload.seconds), [each.shape[1] for each in seconds])
     offset, lane, side = np.concatenate(seconds, axis=1)
-    return Play(start_ms + 1000 * number + offset, side, lane, number % MINUTES)
+    return SendSchedule(start_ms + 1000 * number + offset, side, lane, number % MINUTES)
 
 
 def _second(workload: Workload, copies: int, *, burst: bool) -> Longs:
@@ -157,8 +158,8 @@ def _second(workload: Workload, copies: int, *, burst: bool) -> Longs:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Recording:
-    """Readings by minute and lane: what a record holds besides its time.
+class LaneReadings:
+    """Readings by minute and lane: the content of a record without its time.
 
     Attributes:
         origin: where it comes from.
@@ -170,11 +171,10 @@ class Recording:
     places: tuple[tuple[str, float, float, int], ...]
     readings: tuple[Longs, Longs]
 
-    def texts(self, records: Play, chosen: npt.NDArray[np.intp]) -> Iterator[str]:
+    def texts(self, records: SendSchedule, chosen: npt.NDArray[np.intp]) -> Iterator[str]:
         """The bodies of some records, as JSON.
 
-        A body has what the paper's have, and besides the record's number in the play and the
-        time of its sending.
+        A body has the fields of the paper, the record's number in the play, and its sending time.
         """
         begins = self._beginnings(int(records.lane.max()) + 1)
         minutes = len(self.readings[0])
@@ -201,7 +201,7 @@ class Recording:
         found: tuple[list[str], list[str]] = ([], [])
         for lane in range(lanes):
             name, lat, long, count = self.places[lane % len(self.places)]
-            # Repeated lanes lie elsewhere: by a degree of longitude, a long way off.
+            # Repeated lanes are moved by a degree of longitude, far away.
             place = {"internalId": name, "lat": lat, "long": long + lane // len(self.places)}
             for side, one in enumerate(SIDES):
                 extra: dict[str, Any] = {"period": 60} if one is FLOW else {}
@@ -212,12 +212,12 @@ class Recording:
 
 
 def data_folder() -> Path:
-    """Where recordings are looked for: `QUADWEIR_DATA`, else beside the working folder."""
+    """Where recordings are searched: `QUADWEIR_DATA`, else next to the working folder."""
     return Path(os.environ.get("QUADWEIR_DATA", Path.cwd().parent / "shared" / "data"))
 
 
-def load(folder: Path | None = None) -> Recording:
-    """Read the real recording if it is there; else make one up, of the same size.
+def load(folder: Path | None = None) -> LaneReadings:
+    """Read the real recording if it exists; otherwise generate one of the same size.
 
     Raises:
         DataError: the recording has not the shape that it should have.
@@ -226,7 +226,7 @@ def load(folder: Path | None = None) -> Recording:
     return read_recording(found) if found.is_dir() else made_up()
 
 
-def read_recording(folder: Path) -> Recording:
+def read_recording(folder: Path) -> LaneReadings:
     """Read the recording of the Open Stream Processing Benchmark.
 
     Raises:
@@ -265,11 +265,11 @@ def read_recording(folder: Path) -> Recording:
     sides = {one.reading: side for side, one in enumerate(SIDES)}
     for (minute, lane, reading), value in found.items():
         readings[sides[reading], minute, lane] = value
-    return Recording(str(folder), tuple(places), (readings[0], readings[1]))
+    return LaneReadings(str(folder), tuple(places), (readings[0], readings[1]))
 
 
-def made_up(minutes: int = MINUTES) -> Recording:
-    """Make readings up, by the motorway of the demo."""
+def made_up(minutes: int = MINUTES) -> LaneReadings:
+    """Generate readings with the motorway of the demo."""
     road = Motorway(points=7, lanes=3)
     names = road.sensors[:LANES]
     places = tuple(
@@ -282,4 +282,4 @@ def made_up(minutes: int = MINUTES) -> Recording:
             one = found()
             if lane < LANES:
                 readings[:, minute, lane] = one.speed, one.flow
-    return Recording("made up", places, (readings[0], readings[1]))
+    return LaneReadings("made up", places, (readings[0], readings[1]))

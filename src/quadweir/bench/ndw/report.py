@@ -1,6 +1,6 @@
-"""The evaluation as a page: the paper's tables and figures drawn anew, ours beside the paper's.
+"""The evaluation as a page: the paper's tables and figures, with our results next to the paper's.
 
-What is marked as published stands in paper 000, which measured RMLStreamer on Apache Flink.
+Figures marked as published are from paper 000, which measured RMLStreamer on Apache Flink.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ from quadweir.bench.ndw.bench import PUBLISHED_IOU, THROUGHPUT
 from quadweir.bench.ndw.publisher import Rhythm
 from quadweir.bench.ndw.runs import PASS_THROUGH, SPARK_JOIN
 from quadweir.bench.ndw.windows import PAPER, SAFE, TUMBLING
-from quadweir.bench.page import Figure, Note, Part, Published, Report, Section, Table, Verdict
+from quadweir.bench.page import (
+    Figure,
+    Note,
+    PageTable,
+    Part,
+    Published,
+    ReportPage,
+    Section,
+    TargetResult,
+)
 
 _LATENCY: Final[dict[Rhythm, dict[str, tuple[float, float | None, float]]]] = {
     Rhythm.CONSTANT: {TUMBLING: (1081.0, 1915.0, 2624.0), PAPER: (39.0, 57.0, 120.0)},
@@ -28,7 +37,9 @@ _PUBLISHED_COUNTS: Final = {
 }
 
 
-def build(result: dict[str, Any], command: Sequence[str] = ("quadweir", "bench", "ndw")) -> Report:
+def build(
+    result: dict[str, Any], command: Sequence[str] = ("quadweir", "bench", "ndw")
+) -> ReportPage:
     """Make the page of a result."""
     found, given = result["found"], result["input"]
     makers = {
@@ -47,11 +58,11 @@ def build(result: dict[str, Any], command: Sequence[str] = ("quadweir", "bench",
     )
     summary = (
         f"Flow and speed of 19 motorway lanes, joined by lane, place and second in windows of every "
-        f"kind, as in the evaluation of dynamic windows for RMLStreamer. Played was {recording}. "
-        f"Of {len(judged)} targets {len(judged) - len(missed)} were reached"
+        f"kind, as in the evaluation of dynamic windows for RMLStreamer. The input is {recording}. "
+        f"Of {len(judged)} targets, {len(judged) - len(missed)} were reached"
         + (f" and {len(missed)} missed." if missed else ".")
     )
-    return Report(
+    return ReportPage(
         title="Joins of road sensor streams in windows",
         summary=summary,
         sections=[
@@ -79,14 +90,14 @@ def _targets(sections: dict[str, list[dict[str, Any]]]) -> Section:
             if "met" not in each:
                 continue
             sign, value = ("≥", each["at_least"]) if "at_least" in each else ("≤", each["at_most"])
-            shown = Verdict(each["value"], each["met"])
+            shown = TargetResult(each["value"], each["met"])
             rows.append(
                 [group, each["name"], shown, f"{sign} {value:,.10g} {each['unit']}".strip()]
             )
     heading = ["section", "what", "measured", "wanted"]
     return Section(
         title="Targets",
-        parts=[Table(title="Each figure with a target", heading=heading, rows=rows)],
+        parts=[PageTable(title="Each figure with a target", heading=heading, rows=rows)],
     )
 
 
@@ -100,25 +111,25 @@ def _completeness(found: dict[str, Any]) -> Iterator[Part]:
         "timestamps in the key, every even second's readings lie on both sides of a 2 s tumbling "
         "window's edge, which is why that window loses a quarter."
     )
-    for rhythm, told in found.items():
+    for rhythm, outcome in found.items():
         rows: list[list[Any]] = []
-        for window, each in told["windows"].items():
+        for window, each in outcome["windows"].items():
             published = PUBLISHED_IOU[Rhythm(rhythm)].get(window)
             shown = None if published is None else Published(published)
             row = [each[key] for key in ("generated", "expected", "common", "doubled")]
             rows.append([window, *row, f"{each['iou']:.4f}", shown])
-        yield Table(
+        yield PageTable(
             title=f"{rhythm.capitalize()} rhythm",
             heading=["window", "generated", "expected", "common", "doubled", "IOU", "paper's IOU"],
             rows=rows,
-            note=f"The plain model counts {told['model']['bounded']:,} pairs for the bounded join "
-            f"and {told['model'][TUMBLING]:,} for the tumbling window.",
+            note=f"The plain model counts {outcome['model']['bounded']:,} pairs for the bounded join "
+            f"and {outcome['model'][TUMBLING]:,} for the tumbling window.",
         )
     rows = [
         [rhythm, window, *map(Published, counts), Published(round(counts[0] / counts[1], 3))]
         for (rhythm, window), counts in _PUBLISHED_COUNTS.items()
     ]
-    yield Table(
+    yield PageTable(
         title="The paper's own counts, over 1,800 s",
         heading=["rhythm", "window", "generated", "expected", "IOU"],
         rows=rows,
@@ -129,9 +140,9 @@ def _completeness(found: dict[str, Any]) -> Iterator[Part]:
     series = [
         Bars(
             name=f"{rhythm}",
-            values=[told["windows"][window]["iou"] for window in windows],
+            values=[outcome["windows"][window]["iou"] for window in windows],
         )
-        for rhythm, told in found.items()
+        for rhythm, outcome in found.items()
     ]
     series += [
         Bars(
@@ -181,16 +192,16 @@ def _live_rhythm(rhythm: Rhythm, runs: dict[str, Any]) -> Iterator[Part]:
     }
     rows: list[list[Any]] = [[name, *(each[key] for key in keys)] for name, each in runs.items()]
     for window, (low, median, high) in _LATENCY[rhythm].items():
-        told = [
+        outcome = [
             Published(low),
             None if median is None else Published(median),
             None,
             Published(high),
         ]
         rate = Published(_RATE[window]) if rhythm is Rhythm.CONSTANT else None
-        rows.append([f"{window}, in the paper", *told, rate, None, None, None, None, None])
+        rows.append([f"{window}, in the paper", *outcome, rate, None, None, None, None, None])
     title = rhythm.capitalize()
-    yield Table(title=f"{title} rhythm", heading=["query", *keys.values()], rows=rows)
+    yield PageTable(title=f"{title} rhythm", heading=["query", *keys.values()], rows=rows)
     marks = [Mark(name="paper: dynamic, median 57 ms (published)", value=57)]
     marks.append(Mark(name="paper: tumbling, median 1915 ms (published)", value=1915))
     yield Figure(
@@ -251,8 +262,8 @@ def _resources(rhythm: Rhythm, runs: dict[str, Any], joins: dict[str, Any]) -> I
     title = rhythm.capitalize()
     paper = rhythm is Rhythm.CONSTANT
     rates = [
-        Series(name=name, points=[(each[0], each[4]) for each in told["over_time"]])
-        for name, told in joins.items()
+        Series(name=name, points=[(each[0], each[4]) for each in outcome["over_time"]])
+        for name, outcome in joins.items()
     ]
     marks = [Mark(name=f"paper: {k}, {v:,}/s (published)", value=v) for k, v in _RATE.items()]
     yield Figure(
@@ -270,8 +281,8 @@ def _resources(rhythm: Rhythm, runs: dict[str, Any], joins: dict[str, Any]) -> I
             x="seconds since measuring began",
             y="cores in use, of all processes",
             series=[
-                Series(name=name, points=[(a, b) for a, b in told["used_cores"]])
-                for name, told in runs.items()
+                Series(name=name, points=[(a, b) for a, b in outcome["used_cores"]])
+                for name, outcome in runs.items()
             ],
         ),
         caption="The paper's dynamic window used about 7 % more than its tumbling one (published)."
@@ -298,15 +309,15 @@ def _resources(rhythm: Rhythm, runs: dict[str, Any], joins: dict[str, Any]) -> I
             x="seconds since measuring began",
             y="records",
             series=[
-                Series(name=name, points=[(a, b) for a, b in told["held"] if a >= 0])
-                for name, told in joins.items()
+                Series(name=name, points=[(a, b) for a, b in outcome["held"] if a >= 0])
+                for name, outcome in joins.items()
             ],
         )
     )
     sizes = [
-        Series(name=name, points=[(a, b) for a, b in told["windows"] if a >= 0])
-        for name, told in joins.items()
-        if told["windows"]
+        Series(name=name, points=[(a, b) for a, b in outcome["windows"] if a >= 0])
+        for name, outcome in joins.items()
+        if outcome["windows"]
     ]
     if sizes:
         yield Figure(
@@ -352,13 +363,13 @@ def _throughput(found: dict[str, Any]) -> Iterator[Part]:
         "cores": "cores",
         "batch_records": "records in a batch",
     }
-    for scene, told in found.items():
-        yield Table(
-            title=f"Records that are all there from the beginning: {scene}",
+    for scene, outcome in found.items():
+        yield PageTable(
+            title=f"All records available from the start: {scene}",
             heading=["join", *keys.values()],
-            rows=[[name, *(each[key] for key in keys)] for name, each in told.items()],
-            note="Batches of Spark's own join are smaller, since the same ones would take too long. "
-            "Parsing by hand makes one result of each record and joins nothing.",
+            rows=[[name, *(each[key] for key in keys)] for name, each in outcome.items()],
+            note="Batches of Spark's own join are smaller, since batches of the same size would take too long. "
+            "The hand-written parser makes one result of each record and joins nothing.",
         )
     names = list(next(iter(found.values())))
     yield Figure(
@@ -367,8 +378,8 @@ def _throughput(found: dict[str, Any]) -> Iterator[Part]:
             y="records/s",
             groups=names,
             series=[
-                Bars(name=scene, values=[told[name]["records_per_second"] for name in names])
-                for scene, told in found.items()
+                Bars(name=scene, values=[outcome[name]["records_per_second"] for name in names])
+                for scene, outcome in found.items()
             ],
             marks=[Mark(name="wanted", value=THROUGHPUT)],
             log_y=True,
@@ -385,7 +396,7 @@ def _adaptation(found: dict[str, Any]) -> Iterator[Part]:
     )
     for scene, windows in found.items():
         keys = ("pairs", "evictions", "most_held", "most_keys", "keys_sent", "keys_met")
-        yield Table(
+        yield PageTable(
             title=scene,
             heading=["window", *(key.replace("_", " ") for key in keys)],
             rows=[[name, *(each[key] for key in keys)] for name, each in windows.items()],

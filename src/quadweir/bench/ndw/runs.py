@@ -1,4 +1,4 @@
-"""Runs of the engine over a play: what comes out, how fast, how soon, at what cost."""
+"""Runs of the engine over a play: results, throughput, latency and cost."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from quadweir import rows
 from quadweir.bench.ndw.baseline import spark_interval_join, spark_parsing
-from quadweir.bench.ndw.feeds import Feed, FileFeed, Publisher, write_bounded
-from quadweir.bench.ndw.publisher import Longs, Play, Recording, Workload, play
+from quadweir.bench.ndw.feeds import FileFeed, LiveStreams, Publisher, write_bounded
+from quadweir.bench.ndw.publisher import LaneReadings, Longs, SendSchedule, Workload, play
 from quadweir.bench.ndw.sinks import CountSink, LatencySink, PairSink, pair_codes
 from quadweir.bench.ndw.windows import (
     INTERVAL_MS,
@@ -65,7 +65,7 @@ def _scratch() -> Iterator[Path]:
 @final
 @dataclass(frozen=True, slots=True)
 class Completeness:
-    """How much of the whole join a window gives.
+    """The share of the whole join that a window gives.
 
     Attributes:
         generated: results of the run.
@@ -81,7 +81,7 @@ class Completeness:
 
     @classmethod
     def of(cls, found: Longs, wanted: Longs) -> Completeness:
-        """Compare results, each a number of its own.
+        """Compare results; each result is a distinct number.
 
         >>> Completeness.of(np.array([1, 2, 2]), np.array([1, 2, 3, 4])).iou
         0.5
@@ -106,7 +106,7 @@ class Completeness:
         }
 
 
-def bounded_join(spark: SparkSession, recording: Recording, records: Play) -> Longs:
+def bounded_join(spark: SparkSession, recording: LaneReadings, records: SendSchedule) -> Longs:
     """The whole join by a bounded run of the mapping over files."""
     with _scratch() as folder:
         write_bounded(folder, recording, records)
@@ -126,7 +126,7 @@ def windowed_join(spark: SparkSession, feed: FileFeed, window: str) -> Longs:
     """The join in a window over files played batch by batch."""
     with _scratch() as folder:
         sink = PairSink()
-        # The play is in order: nothing has to be waited for.
+        # The play is in order, so no delay is needed.
         text = join_mapping(window, delay_ms=0)
         quads = mapped(spark, text, feed.frames(spark), folder)
         query = start(quads, sink, checkpoint=folder / "query", available_now=True)
@@ -139,8 +139,8 @@ def windowed_join(spark: SparkSession, feed: FileFeed, window: str) -> Longs:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Throughput:
-    """How fast a join went through a play that was all there.
+class JoinThroughput:
+    """The throughput of a join over a play that is complete from the start.
 
     Attributes:
         records: how many records counted: those after the first batches.
@@ -149,7 +149,7 @@ class Throughput:
         all_records: how many records there were in all.
         digest: a sum over all results; equal for equal results.
         cores: how many cores were busy, on average.
-        split_ms: where the time of a batch went, as Spark tells.
+        split_ms: the time of a batch, by Spark's phases.
     """
 
     records: int
@@ -181,8 +181,10 @@ class Throughput:
         }
 
 
-def throughput(spark: SparkSession, feed: FileFeed, name: str, *, warm_batches: int) -> Throughput:
-    """Go through a play as fast as it goes: in a window of ours, or by what Spark has."""
+def throughput(
+    spark: SparkSession, feed: FileFeed, name: str, *, warm_batches: int
+) -> JoinThroughput:
+    """Join a play at full speed: with one of our windows, or with plain Spark."""
     with _scratch() as folder:
         sink, frames = CountSink(), feed.frames(spark)
         if name == SPARK_JOIN:
@@ -194,15 +196,15 @@ def throughput(spark: SparkSession, feed: FileFeed, name: str, *, warm_batches: 
         with Watch() as watch:
             query = start(quads, sink, checkpoint=folder / "query", available_now=True)
             wait(query)
-        told = [each for each in query.recentProgress if each.numInputRows]
-        batches = told[warm_batches:]
+        metrics = [each for each in query.recentProgress if each.numInputRows]
+        batches = metrics[warm_batches:]
         spent = [each.batchDuration for each in batches]
         names = batches[-1].durationMs
-        return Throughput(
+        return JoinThroughput(
             records=sum(each.numInputRows for each in batches),
             seconds=sum(spent) / 1000,
             results=sink.count,
-            all_records=sum(each.numInputRows for each in told),
+            all_records=sum(each.numInputRows for each in metrics),
             digest=sink.digest,
             cores=watch.cores,
             split_ms={n: float(np.mean([b.durationMs.get(n, 0) for b in batches])) for n in names},
@@ -215,16 +217,16 @@ def throughput(spark: SparkSession, feed: FileFeed, name: str, *, warm_batches: 
 @final
 @dataclass(slots=True)
 class Live:
-    """How a live run went.
+    """The figures of a live run.
 
     Attributes:
         sent_ms: when the later record of each result was sent, from the beginning of the play.
-        latency_ms: how long until the result was there.
+        latency_ms: the time until the result was written.
         samples: memory and processor time, over time.
         begun: the monotonic time at which the play began.
         cores: how many cores were busy, on average.
-        held: of the join, after each batch: seconds since the play began and records held.
-        windows: of the join, the same: the sizes of the windows that hold most.
+        held: for each batch of the join: seconds since the play began, and records held.
+        windows: the same, with the sizes of the windows that hold most.
         behind_ms: how far the publisher fell behind, at most.
         batch_ms: how long each batch took.
     """
@@ -242,15 +244,15 @@ class Live:
 
 def live(
     spark: SparkSession,
-    feed: Feed,
-    recording: Recording,
+    feed: LiveStreams,
+    recording: LaneReadings,
     workload: Workload,
     name: str,
     *,
     every: timedelta,
     warm_s: int,
 ) -> Live:
-    """Send a play in its own time through a query, and note how long results take.
+    """Send a play in real time through a query, and measure the latency of results.
 
     The first `warm_s` seconds are sent but do not count: Spark compiles, and workers start.
     """
@@ -264,7 +266,7 @@ def live(
         whole = replace(workload, seconds=workload.seconds + warm_s)
         query = start(quads, sink, checkpoint=folder / "query", every=every)
         try:
-            # Plays begin with an even second, as windows do.
+            # Plays begin at an even second, as windows do.
             first_ms = 1000 * (2 * int((time.time() + _AHEAD_S) / 2) + 2)
             records = play(whole, first_ms)
             publisher = Publisher(feed, recording, records)
@@ -275,7 +277,7 @@ def live(
                 begun = time.monotonic()
                 publisher.wait()
             _settled(query, sink, _wanted(records, name))
-            # The batch is to tell of itself before the query is stopped.
+            # The batch must report its progress before the query stops.
             query.processAllAvailable()
         finally:
             query.stop()
@@ -288,19 +290,22 @@ def live(
         samples=watch.samples,
         begun=begun,
         cores=watch.cores,
-        held=[(_second(each, counted_ms), told["held"]) for each, told in _told(progress)],
+        held=[
+            (_second(each, counted_ms), metrics["held"])
+            for each, metrics in _join_metrics(progress)
+        ],
         windows=[
             (_second(each, counted_ms), size)
-            for each, told in _told(progress)
-            for size in _sizes(told)
+            for each, metrics in _join_metrics(progress)
+            for size in _sizes(metrics)
         ],
         behind_ms=publisher.behind_ms,
         batch_ms=[float(each.batchDuration) for each in progress if each.numInputRows],
     )
 
 
-def _wanted(records: Play, name: str) -> Callable[[LatencySink], bool]:
-    """When all that can come has come: a result of the last record that is sent."""
+def _wanted(records: SendSchedule, name: str) -> Callable[[LatencySink], bool]:
+    """The end of a run: the last sent record has its result."""
     last = int(records.sent_ms[-1])
     if name == PASS_THROUGH:
         return lambda sink: sink.count >= len(records)
@@ -319,11 +324,11 @@ def _settled(
         time.sleep(0.05)
 
 
-def _told(progress: list[Any]) -> Iterator[tuple[Any, Any]]:
+def _join_metrics(progress: list[Any]) -> Iterator[tuple[Any, Any]]:
     for each in progress:
-        for name, told in each.observedMetrics.items():
-            if name.startswith(JOIN_METRICS) and told["held"] is not None:
-                yield each, told
+        for name, metrics in each.observedMetrics.items():
+            if name.startswith(JOIN_METRICS) and metrics["held"] is not None:
+                yield each, metrics
 
 
 def _second(progress: Any, first_ms: int) -> float:
@@ -333,10 +338,10 @@ def _second(progress: Any, first_ms: int) -> float:
     return at.timestamp() + float(progress.batchDuration) / 1000 - first_ms / 1000
 
 
-def _sizes(told: Any) -> list[float]:
+def _sizes(metrics: Any) -> list[float]:
     sizes = [
         one["size_ms"]
-        for text in told["windows"] or ()
+        for text in metrics["windows"] or ()
         for one in json.loads(text)
         if one["size_ms"] is not None
     ]

@@ -1,6 +1,6 @@
-"""What becomes of joined records in a measurement: gathered, timed, or only counted.
+"""Sinks for joined records in a measurement: they collect, time, or only count.
 
-All take quads whose subject and object end in `/NUMBER/SENT` of the records they were made of.
+All take quads whose subject and object end in `/NUMBER/SENT` of their records.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def pair_codes(quads: DataFrame) -> Longs:
-    """Give each pair as one number: the child's in the upper half, the parent's in the lower."""
+    """Each pair as one number: the child's in the upper half, the parent's in the lower."""
     code = F.shiftleft(_part(rows.SUBJECT, 2), 32).bitwiseOR(_part(rows.OBJECT, 2))
     return _column(quads.select(code.alias("code")))
 
@@ -44,7 +44,7 @@ def _column(frame: DataFrame) -> Longs:
 @final
 @dataclass(slots=True)
 class PairSink(Sink):
-    """Gathers which records met."""
+    """Collects the pairs of records that met."""
 
     parts: list[Longs] = field(default_factory=list)
 
@@ -59,11 +59,11 @@ class PairSink(Sink):
 @final
 @dataclass(slots=True)
 class LatencySink(Sink):
-    """Notes when each result was there, and when the later of its records was sent.
+    """Records when each result was written, and when the later of its records was sent.
 
     Attributes:
         sent: times of sending, one for each result.
-        emitted: when the results of its batch were there.
+        emitted: when the results of its batch were written.
     """
 
     now: Callable[[], float] = time.time
@@ -92,7 +92,7 @@ class LatencySink(Sink):
 @final
 @dataclass(slots=True)
 class CountSink(Sink):
-    """Makes every result, and keeps of it a share in a sum: equal sums mean equal results."""
+    """Computes every result and adds its hash to a sum: equal sums mean equal results."""
 
     count: int = 0
     digest: int = 0

@@ -67,7 +67,7 @@ def join_mapping(window: str, *, delay_ms: int | None = None) -> str:
 
 
 def bounded_mapping() -> str:
-    """The same join over files that are whole."""
+    """The same join over complete files."""
     return _join(f"{SPEED.name}.jsonl", f"{FLOW.name}.jsonl", "")
 
 
@@ -84,7 +84,7 @@ def pass_through_mapping() -> str:
 
 
 def kernel_window(name: str) -> JoinWindow:
-    """The window of that name as the kernel knows it: what the mapping means.
+    """The kernel's window for that name: the meaning of the mapping's window.
 
     >>> kernel_window(TUMBLING)
     Tumbling(size_ms=2000)

@@ -23,7 +23,7 @@ _NO_ROW: Final[tuple[int, list[str], str | None, list[str]]] = (0, [], None, [])
 
 
 def header_of(text: TextIO, dialect: CsvDialect) -> list[str]:
-    """Read the column names: the first row's, or 1, 2, 3 if the dialect has no header."""
+    """The column names: those of the first row, or 1, 2, 3 if the dialect has no header."""
     if not dialect.header:
         first = next(_rows(text, dialect), _NO_ROW)[1]
         return [str(number) for number in range(1, _checked(len(first)) + 1)]
@@ -44,11 +44,11 @@ def _checked(width: int) -> int:
 def read_rows(
     text: TextIO, dialect: CsvDialect, wanted: Sequence[str], *, empty_is_missing: bool = False
 ) -> Iterator[Row]:
-    """Give the wanted columns of each row after the header.
+    """The wanted columns of each row after the header.
 
     Args:
         text: the file.
-        dialect: how it is written.
+        dialect: the CSV dialect.
         wanted: the names of the columns.
         empty_is_missing: an empty cell without quotes is no value.
     """
@@ -88,7 +88,7 @@ def read_rows(
 
 
 def quoted_cells(record: str, dialect: CsvDialect) -> list[bool]:
-    """Tell which cells of a record are in quotes, which Python's reader does not.
+    """Whether each cell of a record is in quotes; Python's reader does not report that.
 
     >>> quoted_cells('a,"",,"b, ""c"" "', CsvDialect())
     [False, True, False, True]
@@ -116,9 +116,9 @@ def quoted_cells(record: str, dialect: CsvDialect) -> list[bool]:
 def _rows(
     text: TextIO, dialect: CsvDialect
 ) -> Iterator[tuple[int, list[str], str | None, list[str]]]:
-    """Give the line number, cells, fault and lines of each row, the header's included.
+    """The line number, cells, fault and lines of each row, including the header.
 
-    The lines are those of the row as long as no other is asked for.
+    The lines are valid until the next row is read.
     """
     lines = _Lines(text)
     for _ in range(dialect.skip_rows):
@@ -149,7 +149,7 @@ def _rows(
             yield number, [], f"not CSV: {error}", lines.taken
             continue
         if not cells:
-            continue  # A blank line is no row of one empty cell.
+            continue  # A blank line is not a row with one empty cell.
         if dialect.skip_columns:
             cells = cells[dialect.skip_columns :]
         if dialect.trim:
@@ -160,9 +160,9 @@ def _rows(
 
 
 class _Lines(Iterator[str]):
-    """The lines of a text but for comments, each in as much memory as a record may take.
+    """The lines of a text without comments, each limited to the memory of a record.
 
-    What is longer is read to its end and dropped: a small file, unpacked, can be one line of many
+    A longer line is read to its end and dropped: a small packed file can hold one line of many
     gigabytes.
     """
 
@@ -170,7 +170,7 @@ class _Lines(Iterator[str]):
         self._text = text
         self._comment = comment
         self.taken: list[str] = []
-        """The lines that were given since it was emptied."""
+        """The lines since the list was last emptied."""
 
     def __next__(self) -> str:
         while True:

@@ -1,4 +1,4 @@
-"""One reading of one file in Python: what the driver or a worker needs to know to do it."""
+"""The job of reading one file in Python, for the driver or a worker."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TEXTS_TYPE = pa.list_(pa.string())
 TYPED_TYPE = pa.list_(pa.struct([("text", pa.string()), ("kind", pa.string())]))
 
 
-class Reading(Enum):
-    """What is read, and what a row holds."""
+class FileReading(Enum):
+    """The kind of file, and the content of a row."""
 
     CSV = auto()
     JSON_TEXTS = auto()
@@ -36,7 +36,7 @@ class FileJob:
     """Read `references` (or, for JSON_TEXTS, the texts) of every record of a file."""
 
     path: Path
-    reading: Reading
+    reading: FileReading
     references: tuple[str, ...]
     compression: Compression = Compression.NONE
     encoding: str = "UTF-8"
@@ -47,18 +47,18 @@ class FileJob:
 
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that hold the values."""
-        if self.reading is Reading.JSON_TEXTS:
+        if self.reading is FileReading.JSON_TEXTS:
             return ("value",)
         return tuple(f"v{number}" for number in range(len(self.references)))
 
     def schema(self) -> pa.Schema:
         """The schema of the batches."""
         kinds = {
-            Reading.CSV: TEXT_TYPE,
-            Reading.JSON_TEXTS: TEXT_TYPE,
-            Reading.JSON_VALUES: TYPED_TYPE,
-            Reading.XML: TEXTS_TYPE,
-            Reading.SPARQL: TYPED_TYPE,
+            FileReading.CSV: TEXT_TYPE,
+            FileReading.JSON_TEXTS: TEXT_TYPE,
+            FileReading.JSON_VALUES: TYPED_TYPE,
+            FileReading.XML: TEXTS_TYPE,
+            FileReading.SPARQL: TYPED_TYPE,
         }
         return schema_of(self.columns(), kinds[self.reading])
 
@@ -67,7 +67,7 @@ class FileJob:
         return to_batches(self.rows(), self.schema())
 
     def rows(self) -> Generator[Row, None, None]:
-        """Read the file; what is broken in it becomes a row with a reason."""
+        """Read the file; broken parts become rows with a reason."""
         number = 0
         try:
             with open_members(self.path, self.compression) as members:
@@ -78,11 +78,11 @@ class FileJob:
         except FileNotFoundError:
             raise
         except BROKEN as error:
-            yield bad_row(f"after record {number}", f"the file cannot be read on: {error}")
+            yield bad_row(f"after record {number}", f"the rest of the file cannot be read: {error}")
 
     def _rows(self, stream: IO[bytes]) -> Iterator[Row]:
         match self.reading:
-            case Reading.CSV:
+            case FileReading.CSV:
                 from quadweir.mapping.formats.csvfile import read_rows
 
                 with open_text(stream, self.encoding) as text:
@@ -92,24 +92,24 @@ class FileJob:
                         self.references,
                         empty_is_missing=self.empty_is_missing,
                     )
-            case Reading.JSON_TEXTS:
+            case FileReading.JSON_TEXTS:
                 from quadweir.mapping.formats.jsonfile import read_texts
 
                 with open_text(stream, self.encoding) as text:
                     yield from read_texts(text, self.iterator)
-            case Reading.JSON_VALUES:
+            case FileReading.JSON_VALUES:
                 from quadweir.mapping.formats.jsonfile import read_values
 
                 with open_text(stream, self.encoding) as text:
                     yield from read_values(text, self.iterator, self.references)
-            case Reading.XML:
+            case FileReading.XML:
                 from quadweir.mapping.formats.xmlfile import XmlPlan, read_elements
 
                 plan = XmlPlan(self.iterator or "/*", self.references, self.namespaces)
-                # The document says its own encoding, unless the mapping says another.
+                # The document declares its own encoding, unless the mapping gives another.
                 encoding = None if self.encoding.upper() == "UTF-8" else self.encoding
                 yield from read_elements(stream, plan, encoding)
-            case Reading.SPARQL:
+            case FileReading.SPARQL:
                 from quadweir.mapping.formats.rdffile import read_solutions
 
                 yield from read_solutions(

@@ -1,9 +1,9 @@
-"""JSON documents cut into records without holding a whole document.
+"""Cuts JSON documents into records without holding a whole document.
 
 A file is a sequence of documents, so JSON Lines, concatenated JSON and one large document are read
-the same way. Where the iterator goes by names to an array and takes every element of it, elements
-are cut out one after the other; memory holds one of them. The text of a record is a slice of the
-file, which Spark parses afterwards.
+the same way. If the iterator leads by names to an array and takes all its elements, they are cut
+out one by one, and memory holds only one of them. The text of a record is a slice of the file;
+Spark parses it later.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, Final, TextIO
 from quadweir.errors import LimitError
 from quadweir.mapping.files import is_broken
 from quadweir.mapping.formats.batches import MAX_RECORD_CHARACTERS, Row, bad_row
-from quadweir.mapping.jsonpath import Every, Member, Step, select, simple_steps
+from quadweir.mapping.jsonpath import Every, ObjectMember, Step, select, simple_steps
 
 _CHUNK: Final = 2**18
 _BLANK: Final = " \t\n\r"
 
 
-class MalformedJson(ValueError):  # noqa: N818 - a reason, caught where it can be told
+class MalformedJson(ValueError):  # noqa: N818 - a reason, caught where it can be reported
     """The text is not JSON from here on."""
 
 
@@ -65,7 +65,7 @@ class _Cursor:
         self._at += 1
 
     def value(self) -> tuple[Any, str]:
-        """Read one value; give it and its text."""
+        """Read one value; return it and its text."""
         self.peek()
         chunk = _CHUNK
         while True:
@@ -87,11 +87,11 @@ class _Cursor:
             chunk = min(2 * chunk, MAX_RECORD_CHARACTERS)
 
     def excerpt(self) -> str:
-        """What stands here."""
+        """The text at this place, for a message."""
         return self._held[self._at : self._at + 1000]
 
     def skip_line(self) -> bool:
-        """Go on after the end of this line; tell whether there is one."""
+        """Skip to the next line; return whether there is one."""
         while True:
             end = self._held.find("\n", self._at)
             if end >= 0:
@@ -123,13 +123,13 @@ def streamable(steps: Sequence[Step]) -> int | None:
     for number, step in enumerate(steps):
         if isinstance(step, Every):
             return number
-        if not isinstance(step, Member):
+        if not isinstance(step, ObjectMember):
             return None
     return None
 
 
 def read_texts(text: TextIO, iterator: str | None) -> Iterator[Row]:
-    """Give the text of each record, for Spark to parse."""
+    """The text of each record, for Spark to parse."""
     for place, _, piece in _records(text, iterator):
         if isinstance(piece, Row):
             yield piece
@@ -140,7 +140,7 @@ def read_texts(text: TextIO, iterator: str | None) -> Iterator[Row]:
 
 
 def read_values(text: TextIO, iterator: str | None, references: Sequence[str]) -> Iterator[Row]:
-    """Give the values of each reference in each record."""
+    """The values of each reference in each record."""
     for place, record, piece in _records(text, iterator):
         if isinstance(piece, Row):
             yield piece
@@ -149,7 +149,7 @@ def read_values(text: TextIO, iterator: str | None, references: Sequence[str]) -
 
 
 def evaluate(place: str, record: Any, references: Sequence[str], weight: int) -> Row:
-    """Give the values of each reference in one parsed record."""
+    """The values of each reference in one parsed record."""
     try:
         values = tuple([spell(one) for one in select(record, path)] for path in references)
     except RecursionError:
@@ -172,7 +172,7 @@ def parse_record(text: str) -> Any:
 
 
 def spell(value: Any) -> tuple[str | None, str]:
-    """Give the lexical form of a JSON value and its kind, as Spark's side does.
+    """The lexical form of a JSON value and its kind, the same as from Spark.
 
     >>> spell(1.5), spell(True), spell("x"), spell([1])
     (('1.5', 'double'), ('true', 'boolean'), ('x', 'string'), ('[1]', 'array'))
@@ -220,7 +220,7 @@ def java_double(value: float) -> str:
 
 
 def _records(text: TextIO, iterator: str | None) -> Iterator[tuple[str, Any, str | Row]]:
-    """Give place, value and text of each record, or a Row that says why there is none."""
+    """The place, value and text of each record, or a Row with the reason why there is none."""
     path = iterator or "$"
     steps = simple_steps(path)
     depth = streamable(steps) if steps is not None else None
@@ -244,7 +244,7 @@ def _records(text: TextIO, iterator: str | None) -> Iterator[tuple[str, Any, str
             place = cursor.place
             letter = bad_row(place, f"not valid JSON: {error}", cursor.excerpt())
             yield place, None, letter
-            # What follows a broken document cannot be trusted, unless documents are lines.
+            # The text after a broken document is unreliable, unless each document is a line.
             if number > 1 or depth is None:
                 if not cursor.skip_line():
                     return
@@ -258,7 +258,7 @@ def _elements(
     """Cut the elements out of the array (or object) that the first `depth` steps lead to."""
     opened = 0
     for step in steps[:depth]:
-        if not _enter(cursor, step.name if isinstance(step, Member) else ""):
+        if not _enter(cursor, step.name if isinstance(step, ObjectMember) else ""):
             _leave(cursor, opened)
             return
         opened += 1
@@ -280,7 +280,7 @@ def _follow(value: Any, steps: Sequence[Step]) -> list[Any]:
         "[*]"
         if isinstance(step, Every)
         else f"['{step.name}']"
-        if isinstance(step, Member)
+        if isinstance(step, ObjectMember)
         else f"[{step.index}]"
         for step in steps
     )
@@ -306,7 +306,7 @@ def _enter(cursor: _Cursor, name: str) -> bool:
 
 
 def _leave(cursor: _Cursor, opened: int) -> None:
-    """Read on to the end of the objects that were stepped into."""
+    """Read to the end of all open objects."""
     for _ in range(opened):
         while cursor.peek() == ",":
             cursor.take(",")

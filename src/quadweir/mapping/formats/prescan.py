@@ -1,7 +1,7 @@
-"""One quick look at a whole file, to learn what every later look at its records can leave out.
+"""One quick scan of a whole file, to find which checks of its records can be left out.
 
-A look costs a few percent of mapping the file. Where it shows that a file is as plain as most are,
-Spark reads it by its fastest reader, and no record has to be checked for what the file cannot hold.
+A scan costs a few percent of mapping the file. If the file is plain, as most are, Spark reads it
+with its fastest reader, and records skip the checks that cannot fail.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _NEWLINE: Final = 10
 _RETURN: Final = 13
 _BOM: Final = codecs.BOM_UTF8
 MOST_BYTES: Final = 16 * 2**30
-"""A larger file is not looked at: the driver alone would take longer than the workers gain."""
+"""A larger file is not scanned: the driver alone would take longer than the workers save."""
 
 
 class CsvShape(Enum):
-    """What the rows of a CSV file are."""
+    """The layout of a CSV file's rows."""
 
     ANY = auto()
-    """Some row may go over several lines, or the file is not UTF-8."""
+    """A row may span several lines, or the file is not UTF-8."""
     LINES = auto()
     """Every line is a row."""
     PLAIN = auto()
@@ -36,17 +36,17 @@ class CsvShape(Enum):
 
 
 class Look(NamedTuple, Generic[Shape]):
-    """What a file was seen to be."""
+    """The result of a scan."""
 
     shape: Shape
     is_clean: bool = False
-    """Whether all is ASCII, and no value can hold a character that a literal spells as an escape."""
+    """Whether everything is ASCII, and no value can hold a character that a literal must escape."""
     records: int | None = None
-    """How many records there are, where all of them are sure to be as the header says."""
+    """The number of records, if all of them certainly match the header."""
 
 
 def look_at_json(path: Path) -> Look[bool]:
-    """Tell whether every line is at most one object without objects and arrays in it.
+    """Whether every line is at most one object without nested objects and arrays.
 
     No brace or bracket stands anywhere else either, not even in a string, so no line can hold a
     second value, and no member an array or object. The file is UTF-8.
@@ -79,7 +79,7 @@ def look_at_json(path: Path) -> Look[bool]:
 
 
 def look_at_csv(path: Path, quote: str | None, delimiter: str = ",") -> Look[CsvShape]:
-    """Tell how the rows of a CSV file can be found, and whether all are as wide as its header."""
+    """How to find the rows of a CSV file, and whether all are as wide as its header."""
     mark = ord(quote or '"')
     if mark > 127:
         return Look(CsvShape.ANY)
@@ -123,7 +123,7 @@ class _Rows:
         self._is_ended = False
 
     def take(self, chunk: bytes) -> None:
-        """Look at a chunk: without all other bytes it has to be the same again and again."""
+        """Scan a chunk: its delimiters and line ends must repeat the same sequence."""
         # Spark also ends lines at a carriage return.
         self._is_same = self._is_same and _RETURN not in chunk
         if not self._is_same:
@@ -137,15 +137,15 @@ class _Rows:
         self._rest = kept[whole:]
 
     def count(self) -> int | None:
-        """How many rows there are besides the header; None if they are not all as wide as it."""
-        # The last row may do without a line's end, but not without delimiters.
+        """The number of rows after the header; None if some row has another width."""
+        # The last row may lack its line end, but not its delimiters.
         if not self._is_same or self._rest != (b"" if self._is_ended else self._row[:-1]):
             return None
         return self._rows - 1 if self._is_ended else self._rows
 
 
 def _is_clean(chunk: bytes) -> bool:
-    """Tell whether, outside of the ends of lines, nothing stands that literals escape."""
+    """Whether, apart from line ends, there is no character that literals must escape."""
     if not chunk.isascii() or any(one in chunk for one in (b'"', b"\\", b"\x7f")):
         return False
     data = np.frombuffer(chunk, np.uint8)
@@ -168,7 +168,7 @@ def _first_line(path: Path) -> bytes:
 
 
 def _utf8_chunks(path: Path) -> Iterator[bytes | None]:
-    """Give the bytes of a file; None, and no more, where they are not UTF-8."""
+    """The bytes of a file in chunks; None as the last item if they are not UTF-8."""
     decoder: Any = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):

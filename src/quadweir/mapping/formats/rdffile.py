@@ -25,7 +25,7 @@ _KINDS = {
 def read_solutions(
     stream: IO[bytes], name: str, query: str, variables: Sequence[str]
 ) -> Iterator[Row]:
-    """Give the values of the variables in each solution."""
+    """The values of the variables in each solution."""
     suffix = name.rpartition(".")[2]
     form = ox.RdfFormat.from_extension(suffix) or ox.RdfFormat.TURTLE
     store = ox.Store()

@@ -31,7 +31,7 @@ _UPWARD: Final = re.compile(r"\.\.|(?:^|[\[(|,=<>+*\s-])/|::")
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _PREFIX: Final = re.compile(r"(?<![\w.\-:])([^\W\d][\w.\-]*):(?=[^\W\d]|\*)")
 _UNDECLARED: Final = "urn:quadweir:undeclared-prefix"
-"""The namespace of prefixes that nobody declares: no document has elements in it."""
+"""The namespace of undeclared prefixes: no document has elements in it."""
 _XML: Final = "http://www.w3.org/XML/1998/namespace"
 _MOST_READERS: Final = 64
 _DTD: Final = "it has a document type declaration, which is refused"
@@ -49,14 +49,14 @@ Values = list[str]
 Reader = Callable[[Any], Values]
 
 
-class MalformedXml(ValueError):  # noqa: N818 - a reason, caught where it can be told
-    """The document cannot be read, or will not be."""
+class MalformedXml(ValueError):  # noqa: N818 - a reason, caught where it can be reported
+    """The document cannot be read, or is refused."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class XmlPlan:
-    """How an iterator is followed and which references are read in which way."""
+    """The evaluation plan of an iterator and its references."""
 
     iterator: str
     references: tuple[str, ...]
@@ -68,7 +68,9 @@ class XmlPlan:
         return {"xml": _XML, **dict(self.namespaces)}
 
     def path(self) -> tuple[bool, tuple[str, ...]] | None:
-        """Whether the iterator starts at the root, and its element names; None if it does more."""
+        """Whether the iterator starts at the root, and its element names; None for a more complex
+        iterator.
+        """
         match = _NAME_PATH.fullmatch(self.iterator.strip())
         if match is None:
             return None
@@ -86,7 +88,9 @@ class XmlPlan:
         return replace(self, namespaces=tuple(sorted({**own, **dict(self.namespaces)}.items())))
 
     def why_whole(self) -> str | None:
-        """Say why the whole document must be held, or None if elements can come one by one."""
+        """The reason why the whole document must be held, or None if elements can come one by
+        one.
+        """
         if self.path() is None:
             return f"the iterator {self.iterator} is more than element names"
         for reference in self.references:
@@ -139,7 +143,7 @@ def simple_reference(reference: str) -> str | None:
 
 
 def asks_text(reference: str) -> bool:
-    """Tell whether a reference asks for an element's text nodes, of which there may be none."""
+    """Whether a reference asks for an element's text nodes, which may be empty."""
     return reference.strip().endswith("text()")
 
 
@@ -156,7 +160,7 @@ def check_plan(plan: XmlPlan) -> None:
 
 
 def read_elements(stream: IO[bytes] | str, plan: XmlPlan, encoding: str | None) -> Iterator[Row]:
-    """Give the values of each reference in each element that the iterator selects."""
+    """The values of each reference in each element that the iterator selects."""
     source = io.BytesIO(stream.encode()) if isinstance(stream, str) else stream
     read = _whole if plan.why_whole() else _one_by_one
     document = _Document(plan)
@@ -177,12 +181,12 @@ def read_elements(stream: IO[bytes] | str, plan: XmlPlan, encoding: str | None) 
     except LimitError as error:
         yield bad_row(f"after record {number}", f"{error.code}: {error.message}")
     except ValueError as error:
-        # A pattern that the record or the path gives is none.
+        # A regular expression from the record or the path is not valid.
         yield bad_row(f"after record {number}", str(error))
 
 
 class _Document:
-    """A plan for the document that is being read, which may declare prefixes as it goes on.
+    """A plan for the current document, which may declare prefixes at any place.
 
     The iterator's prefixes mean what the document first declares them as; those of references what
     is declared for the record or, if nothing is, first inside of it.
@@ -196,11 +200,11 @@ class _Document:
         self._readers: dict[tuple[tuple[str, str], ...], Callable[[Any], tuple[Values, ...]]] = {}
 
     def declare(self, element: Any) -> None:
-        """Take in the prefixes that are declared for an element, unless they are known already."""
+        """Add the prefixes of an element, unless they are known already."""
         self.plan = self.plan.within(_declared(element))
 
     def read(self, record: Any) -> tuple[Values, ...]:
-        """Give the values of all references in a record."""
+        """The values of all references in a record."""
         found: dict[str, str] = {}
         for element in record.iter(etree.Element) if self._foreign else ():
             found = {**_declared(element), **found}
@@ -222,7 +226,7 @@ def _whole(source: IO[bytes], document: _Document, encoding: str | None) -> Iter
     data = source.read(MAX_RECORD_CHARACTERS * 4 + 1)
     if len(data) > MAX_RECORD_CHARACTERS * 4:
         raise MalformedXml(f"the document is too large to be held whole: {document.why_whole}")
-    # Before any parser could expand what it declares.
+    # Refused before any parser could expand its entities.
     if b"<!DOCTYPE" in data[:65536] or b"<!ENTITY" in data:
         raise MalformedXml(_DTD)
     tree = etree.fromstring(data, etree.XMLParser(encoding=encoding, **_PARSER_OPTIONS))
@@ -257,7 +261,7 @@ def _one_by_one(source: IO[bytes], document: _Document, encoding: str | None) ->
                 _refuse_dtd(element)
                 checked = True
             if is_open:
-                # An element with a prefix comes after the prefix, so nothing was missed so far.
+                # A prefix is declared before its first element, so no element was missed.
                 document.declare(element)
                 is_open = bool(document.plan.foreign())
                 anchored, names = document.plan.path() or path
@@ -299,7 +303,7 @@ def _refuse_dtd(element: Any) -> None:
 
 
 def _readers(plan: XmlPlan) -> Callable[[Any], tuple[Values, ...]]:
-    """One function that gives the values of all references; names and attributes need no XPath."""
+    """A function that returns the values of all references; names and attributes need no XPath."""
     children: dict[str, list[tuple[int, bool]]] = {}
     others: list[tuple[int, Reader]] = []
     for number, reference in enumerate(plan.references):
@@ -317,7 +321,7 @@ def _readers(plan: XmlPlan) -> Callable[[Any], tuple[Values, ...]]:
     def read(element: Any) -> tuple[Values, ...]:
         found: list[Values] = [[] for _ in range(width)]
         if children:
-            # One walk for all names: a walk for each takes four times as long.
+            # One walk for all names: one walk for each name takes four times as long.
             for child in element:
                 for number, own_text in children.get(child.tag, ()):
                     text = _child_text(child, own_text)

@@ -1,10 +1,10 @@
-"""One quick look at a large XML file: are its records so plain that Spark can cut them apart?
+"""One quick scan of a large XML file: are its records so plain that Spark can split them?
 
 Most files are a list of records, and a record a list of elements with text. In such a file a
-record ends at each of its end tags, and a child's text stands between two fixed tags. The look is
-compiled, goes over every byte once, and checks all that makes this true: tags that match, at most
-one child of a name, nothing but text inside of children, no comments, CDATA, declarations or references but
-the five that every XML has. Whatever it does not know, it leaves to lxml.
+record ends at each of its end tags, and a child's text stands between two fixed tags. The scan is
+compiled, reads every byte once, and checks all conditions: tags match, no two children of a record
+have the same name, children contain only text, and there are no comments, CDATA, declarations or
+references except the five that every XML has. Everything else is left to lxml.
 
 Spec: https://www.w3.org/TR/xml/
 """
@@ -32,7 +32,7 @@ _CHUNK: Final = 2**24
 _MOST_NAMES: Final = 62
 _LONGEST_NAME: Final = 64
 _PADDING: Final = b"\0" * (_LONGEST_NAME + 8)
-"""No place of an XML document may hold a zero, so looking ahead ends here."""
+"""No XML document contains a zero byte, so looking ahead ends here."""
 _MOST_HEAD: Final = 2**16
 _DECLARATION: Final = re.compile(
     rb"""\s*<\?xml\s+version=["']1\.0["'](?:\s+encoding=["'](?:utf-8|us-ascii)["'])?(?:\s+standalone=["']\w+["'])?\s*\?>""",
@@ -60,14 +60,14 @@ and then what was seen at all."""
 @final
 @dataclass(frozen=True, slots=True)
 class PlainXml:
-    """What Spark needs to know to cut a file."""
+    """The facts that Spark needs to split a file."""
 
     record: str
     """The record's tag as it is spelt."""
     has_attributes: bool
-    """Whether all of the records have attributes; else none has."""
+    """Whether all records have attributes; otherwise none has."""
     ends: tuple[str, ...]
-    """What may follow the name in the start tag of a child: `>`, a space, `/>`."""
+    """The texts that may follow the name in the start tag of a child: `>`, a space, `/>`."""
     children: tuple[str, ...]
     """The tags of children, in the order in which they came first."""
     is_regular: bool
@@ -77,13 +77,13 @@ class PlainXml:
     has_references: bool
     """Whether some text holds `&amp;` or its like."""
     is_clean: bool
-    """Whether all is ASCII, and no value can hold a character that a literal spells as an escape."""
+    """Whether everything is ASCII, and no value can hold a character that a literal must escape."""
     records: int
     """How many records there are."""
 
 
 def look_at_xml(path: Path, plan: XmlPlan) -> PlainXml | str:
-    """Tell how Spark can cut the file, or why it cannot."""
+    """How Spark can split the file, or why it cannot."""
     if plan.path() is None:
         return f"the iterator {plan.iterator} is more than element names"
     for reference in plan.references:
@@ -168,7 +168,9 @@ def _judge(
     sizes: Ints,
     seen: Ints,
 ) -> PlainXml | str:
-    """Let lxml read one record of all that was seen, to learn which reference finds what."""
+    """Let lxml read one record with everything that was seen, to find the target of each
+    reference.
+    """
     children, attributes, inner = (
         [tables[kind, n, : sizes[kind, n]].tobytes() for n in range(seen[kind])]
         for kind in (CHILDREN, ATTRIBUTES, INNER)
@@ -180,13 +182,15 @@ def _judge(
     early = [b"<" + one + end for one in children for end in (b">", b" ", b"/>")]
     if any(one in head for one in (*early, b"</" + tag + b">")):
         return "there is much before its first record"
-    told = "".join(f' {one.decode()}="a{number}"' for number, one in enumerate(attributes))
-    # All attributes of children in one of them: that their prefixes are declared is what matters.
+    attribute_text = "".join(
+        f' {one.decode()}="a{number}"' for number, one in enumerate(attributes)
+    )
+    # One child gets all attributes: only the declarations of their prefixes matter.
     own = "".join(f' {one.decode()}=""' for one in inner)
     more = [f"{children[0].decode()}{own}"] if inner else []
     starts = [*more, *(one.decode() for one in children[len(more) :])]
     body = "".join(f"<{s}>c{k}</{s.partition(' ')[0]}>" for k, s in enumerate(starts))
-    record = f"<{tag.decode()}{told}>{body}</{tag.decode()}>".encode()
+    record = f"<{tag.decode()}{attribute_text}>{body}</{tag.decode()}>".encode()
     rows = list(read_elements(io.BytesIO(head + record + tail), plan, None))
     if len(rows) != 1 or rows[0].values is None:
         return "what is around its records is more than their parents"
@@ -236,7 +240,7 @@ for _number, _word in enumerate((b"amp;", b"lt;", b"gt;", b"quot;", b"apos;")):
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _name(data: Bytes, at: int) -> int:
-    """Give where a name ends that begins at `at`; `at` if there is none."""
+    """The end of the name that begins at `at`; `at` if there is none."""
     if not _STARTS[data[at]]:
         return at
     while _NAMES[data[at]]:
@@ -267,7 +271,9 @@ def _number_of(
     sizes: Ints,
     seen: Ints,
 ) -> int:
-    """Give the number of a name, a new one if need be; -1 if there are too many or it is too long."""
+    """The number of a name, a new one if needed; -1 if there are too many names or it is too
+    long.
+    """
     size = end - start
     is_near = guess < seen[kind] and sizes[kind, guess] == size
     if is_near and _same(data, start, tables[kind, guess], 0, size):
@@ -287,7 +293,7 @@ def _number_of(
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _text(data: Bytes, at: int, stop: int, seen: Ints) -> int:
-    """Give where a text ends, at `stop`; -1 if there is something in it that is not plain."""
+    """The end of a text, at `stop`; -1 if the text is not plain."""
     while True:
         while _PLAIN[data[at]]:
             at += 1
@@ -331,7 +337,7 @@ def _skip(data: Bytes, at: int) -> int:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _attributes(data: Bytes, at: int, kind: int, tables: Bytes, sizes: Ints, seen: Ints) -> int:
-    """Give where the attributes of a start tag end; -1 if they are not plain."""
+    """The end of a start tag's attributes; -1 if they are not plain."""
     used = np.int64(0)
     guess = 0
     while data[at] == _SPACE:
@@ -353,7 +359,7 @@ def _attributes(data: Bytes, at: int, kind: int, tables: Bytes, sizes: Ints, see
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _scan(data: Bytes, end: int, tag: Bytes, tables: Bytes, sizes: Ints, seen: Ints) -> bool:
-    """Go over whole records; tell whether all are plain, and note in `seen` what they hold."""
+    """Scan whole records; return whether all are plain, and record their content in `seen`."""
     at = 0
     while True:
         at = _skip(data, at)

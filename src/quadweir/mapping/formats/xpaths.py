@@ -1,8 +1,8 @@
 """XPath by lxml, with regular expressions in linear time and limited work.
 
 lxml gives XPath the functions of EXSLT, and matches with Python's `re`, which backtracks; here RE2
-matches. A path that goes through the document several times (`//*//*`) is tried only where the
-number of combinations is not beyond a limit: libxml2 cannot be stopped once it has begun.
+matches. A path that walks the document several times (`//*//*`) is evaluated only below a limit on
+the number of combinations, because libxml2 cannot be stopped once it has begun.
 
 Spec: http://exslt.org/regexp/
 """
@@ -35,7 +35,7 @@ _FAR: Final = re.compile(
 
 
 def compile_xpath(path: str, namespaces: Mapping[str, str]) -> Callable[[Any], Any]:
-    """Prepare a path, to be called with an element.
+    """A function that evaluates a path for an element.
 
     The function that is returned raises a LimitError if there are too many combinations.
     """
@@ -87,13 +87,13 @@ def _check(path: str, wanted: list[_Step], element: Any) -> None:
         raise LimitError(
             f"the XPath {path[:200]} may try {combinations:,} combinations of nodes, "
             f"and the limit is {MOST_COMBINATIONS:,}",
-            detail="Each // goes through all that is below each node found before it.",
+            detail="Each // visits everything below each node found before it.",
             hint="Name the elements that lead there instead.",
         )
 
 
 def _is_test(name: str) -> bool:
-    """Tell whether a step asks for a kind of node, not for a name that is not there."""
+    """Whether a step asks for a kind of node, not for a name."""
     return name in {"node", "text", "."}
 
 
@@ -102,7 +102,7 @@ def _flagged(pattern: str, flags: str) -> Any:
 
 
 def _string(value: Any) -> str:
-    """Give the string of an argument: of a node set that of its first node."""
+    """The string of an argument; for a node set, that of its first node."""
     if isinstance(value, list):
         return _string(value[0]) if value else ""
     if isinstance(value, etree._Element):

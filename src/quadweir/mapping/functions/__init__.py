@@ -8,10 +8,10 @@ from quadweir.mapping.functions.registry import (
     FUNCTIONS,
     Function,
     Kind,
+    MappingFunctions,
     Output,
     Parameter,
-    Registry,
     register,
 )
 
-__all__ = ["FUNCTIONS", "Function", "Kind", "Output", "Parameter", "Registry", "register"]
+__all__ = ["FUNCTIONS", "Function", "Kind", "Output", "Parameter", "MappingFunctions", "register"]

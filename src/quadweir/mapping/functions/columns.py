@@ -1,8 +1,8 @@
 """The built-in functions as Spark column expressions.
 
-Each builder takes the arguments of one call by parameter name and gives a column of the function's
-own kind. NULL in means "the record has no such value", and most expressions hand it on by
-themselves, so that no term is made.
+Each builder takes the arguments of one call by parameter name and returns a column of the
+function's kind. A NULL argument means "the record has no such value". Most expressions return NULL
+for it, so no term is made.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _last_index(text: Column, sub: Column) -> Column:
 
 
 def _whole(number: Column, result: Column) -> Column:
-    # Spark stops the run where a number has no 64-bit integer next to it.
+    # Spark stops the run if a number does not fit into 64 bits.
     return F.when(F.abs(number) < F.lit(_BEYOND_LONG), result)
 
 
@@ -110,7 +110,8 @@ _simple(
 _simple(GREL.controls_isNumeric, lambda value: value.try_cast("double").isNotNull(), "value")
 _simple(GREL.math_floor, lambda number: _whole(number, F.floor(number)), "number")
 _simple(GREL.math_ceil, lambda number: _whole(number, F.ceil(number)), "number")
-# Halves go up, also below zero, as GREL and XPath have it; Spark's own round goes away from zero.
+# Halves are rounded up, also below zero, as in GREL and XPath; Spark's own round goes away from
+# zero.
 _simple(GREL.math_round, lambda number: _whole(number, F.floor(number + F.lit(0.5))), "number")
 _simple(GREL.math_ln, lambda number: F.when(number > 0, F.ln(number)), "number")
 _simple(GREL.math_log, lambda number: F.when(number > 0, F.log10(number)), "number")
@@ -357,4 +358,4 @@ ALWAYS_GIVES: Final[dict[str, str]] = {
     IDLAB.normalizeDate: "the date does not fit the format",
     IDLAB.normalizeDateTime: "the date does not fit the format",
 }
-"""Functions that give something for all arguments they can take, and why they may not."""
+"""Functions that may have no result for valid arguments, and the reason to report."""

@@ -1,4 +1,4 @@
-"""Turn function executions into Spark columns, nested ones and several values included."""
+"""Compiles function executions to Spark columns, including nested calls and several values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from quadweir.errors import MappingError, QuadweirError
 from quadweir.mapping.functions.columns import ALWAYS_GIVES, BUILDERS, Argument
 from quadweir.mapping.functions.kinds import (
-    Typed,
+    TypedColumn,
     as_kind,
     as_list,
     can_misfit,
@@ -29,22 +29,22 @@ from quadweir.mapping.functions.registry import (
     FUNCTIONS,
     Function,
     Kind,
+    MappingFunctions,
     Output,
     Parameter,
-    Registry,
 )
 from quadweir.mapping.functions.users import call_python
-from quadweir.mapping.model import Constant, FunctionExecution, TermMap
+from quadweir.mapping.model import ConstantTerm, FunctionExecution, TermMap
 from quadweir.mapping.vocabulary import GREL, IDLAB
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
-    """What an expression yields for each record.
+class CompiledValues:
+    """The values of an expression for each record.
 
     `column` is a nullable string, or, if `many`, an array of strings (NULL and empty both mean no
     value). `datatype` is the natural datatype's IRI, None for plain strings. Each of `problems` is
-    a nullable string: why the record could not be computed, for the dead letters.
+    a nullable string: the reason for a dead letter.
     """
 
     column: Column
@@ -53,42 +53,45 @@ class Values:
     problems: tuple[Column, ...] = ()
 
 
-Resolve = Callable[[TermMap], Values]
-"""Gives the values of a term map that is not a function; the caller knows the record's columns."""
+Resolve = Callable[[TermMap], CompiledValues]
+"""Returns the values of a term map that is not a function; the caller knows the record's
+columns."""
 
 
 def compile_function(
-    execution: FunctionExecution, resolve: Resolve, registry: Registry = FUNCTIONS
-) -> Values:
+    execution: FunctionExecution, resolve: Resolve, registry: MappingFunctions = FUNCTIONS
+) -> CompiledValues:
     """Compile a function execution to the column of its values.
 
     Args:
         execution: the call, with calls inside it.
-        resolve: gives the values of inputs that are references, templates or constants.
+        resolve: returns the values of inputs that are references, templates or constants.
         registry: the functions to look up.
     """
     registry.check(execution)
     typed = _compile(execution, resolve, registry)
     column = typed.column
     if typed.kind is Kind.LIST:
-        return Values(F.array_compact(column), True, None, typed.problems)
+        return CompiledValues(F.array_compact(column), True, None, typed.problems)
     if typed.many:
         texts = F.transform(column, lambda item: text_of(item, typed.kind))
-        return Values(F.array_compact(texts), True, typed.kind.datatype, typed.problems)
-    return Values(text_of(column, typed.kind), False, typed.kind.datatype, typed.problems)
+        return CompiledValues(F.array_compact(texts), True, typed.kind.datatype, typed.problems)
+    return CompiledValues(text_of(column, typed.kind), False, typed.kind.datatype, typed.problems)
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """Whether records meet a condition, never NULL, and why that could not be computed."""
+class CompiledCondition:
+    """Whether records meet a condition (never NULL), and the reason if that could not be
+    computed.
+    """
 
     holds: Column
     problems: tuple[Column, ...] = ()
 
 
 def compile_condition(
-    execution: FunctionExecution, resolve: Resolve, registry: Registry = FUNCTIONS
-) -> Condition:
+    execution: FunctionExecution, resolve: Resolve, registry: MappingFunctions = FUNCTIONS
+) -> CompiledCondition:
     """Compile a condition; a missing value fails it, and so does one that is a problem."""
     registry.check(execution)
     typed = _compile(execution, resolve, registry)
@@ -97,18 +100,18 @@ def compile_condition(
         holds = F.exists(column, lambda item: truth_of(item, typed.kind))
     else:
         holds = truth_of(column, typed.kind)
-    return Condition(F.coalesce(holds, F.lit(False)), typed.problems)
+    return CompiledCondition(F.coalesce(holds, F.lit(False)), typed.problems)
 
 
-def uses_python(execution: FunctionExecution, registry: Registry = FUNCTIONS) -> bool:
-    """Tell whether a call needs a Python worker, and so keeps a plan out of real-time mode."""
+def uses_python(execution: FunctionExecution, registry: MappingFunctions = FUNCTIONS) -> bool:
+    """Whether a call needs a Python worker, which real-time mode does not have."""
     return any(
         function.code is not None or function.iri in BY_PATTERN
         for function in _called(execution, registry)
     )
 
 
-def _called(execution: FunctionExecution, registry: Registry) -> Iterator[Function]:
+def _called(execution: FunctionExecution, registry: MappingFunctions) -> Iterator[Function]:
     function = registry.get(execution.function)
     if function is not None:
         yield function
@@ -117,11 +120,13 @@ def _called(execution: FunctionExecution, registry: Registry) -> Iterator[Functi
             yield from _called(item.value.expression, registry)
 
 
-def _compile(execution: FunctionExecution, resolve: Resolve, registry: Registry) -> Typed:
+def _compile(
+    execution: FunctionExecution, resolve: Resolve, registry: MappingFunctions
+) -> TypedColumn:
     function = registry.check(execution)
     output = function.output(execution.returns)
     assert output is not None
-    given: dict[str, list[Typed]] = {}
+    given: dict[str, list[TypedColumn]] = {}
     for item in execution.inputs:
         parameter = function.parameter(item.parameter)
         assert parameter is not None
@@ -140,8 +145,8 @@ def _compile(execution: FunctionExecution, resolve: Resolve, registry: Registry)
         raise
 
 
-def _check_patterns(function: Function, given: dict[str, list[Typed]]) -> None:
-    """Refuse constants that are no patterns."""
+def _check_patterns(function: Function, given: dict[str, list[TypedColumn]]) -> None:
+    """Refuse constants that are not regular expressions."""
     for parameter in function.parameters:
         if parameter.kind is not Kind.REGEX:
             continue
@@ -157,8 +162,8 @@ def _check_patterns(function: Function, given: dict[str, list[Typed]]) -> None:
                 ) from None
 
 
-def _problems(function: Function, given: dict[str, list[Typed]]) -> Iterator[Column]:
-    """The problems of all inputs; what a choice leaves out is no problem."""
+def _problems(function: Function, given: dict[str, list[TypedColumn]]) -> Iterator[Column]:
+    """The problems of all inputs, except those that a choice does not use."""
     chosen = _CHOICES.get(function.iri, {})
     (condition,) = given.get("condition", [None])[:1] if chosen else (None,)
     for name, values in given.items():
@@ -177,17 +182,17 @@ _CHOICES: Final[dict[str, dict[str, bool]]] = {
 """Functions that use an input only if their condition is true, or only if it is false."""
 
 
-def _input(term: TermMap, resolve: Resolve, registry: Registry) -> Typed:
+def _input(term: TermMap, resolve: Resolve, registry: MappingFunctions) -> TypedColumn:
     expression = term.expression
     if isinstance(expression, FunctionExecution):
         return _compile(expression, resolve, registry)
     constant = None
-    if isinstance(expression, Constant):
+    if isinstance(expression, ConstantTerm):
         spelling = expression.term
         constant = getattr(spelling, "lexical", None) or getattr(spelling, "value", None) or ""
-        return Typed(F.lit(constant), Kind.STRING, False, constant)
+        return TypedColumn(F.lit(constant), Kind.STRING, False, constant)
     values = resolve(term)
-    return Typed(values.column, Kind.STRING, values.many, None, values.problems)
+    return TypedColumn(values.column, Kind.STRING, values.many, None, values.problems)
 
 
 # -- built-ins ---------------------------------------------------------------------------------
@@ -196,15 +201,15 @@ def _input(term: TermMap, resolve: Resolve, registry: Registry) -> Typed:
 def _built_in(
     function: Function,
     output: Output,
-    given: dict[str, list[Typed]],
+    given: dict[str, list[TypedColumn]],
     problems: tuple[Column, ...],
-) -> Typed:
+) -> TypedColumn:
     builder = BUILDERS.get(function.iri)
     if builder is None:
         raise MappingError(f"the function {function.iri} has no implementation")
     own = function.outputs[0].kind
     fixed: dict[str, Argument] = {}
-    varied: list[tuple[Parameter, Typed]] = []
+    varied: list[tuple[Parameter, TypedColumn]] = []
     found: list[Column] = list(problems)
     for parameter in function.parameters:
         values = given.get(parameter.name)
@@ -227,16 +232,16 @@ def _built_in(
     result = _each(builder, fixed, varied, lists=own is Kind.LIST)
     kind = output.kind
     if own is Kind.LIST or kind is own:
-        return Typed(result, own, bool(varied), None, problems)
+        return TypedColumn(result, own, bool(varied), None, problems)
     if varied:
-        return Typed(
+        return TypedColumn(
             F.transform(result, lambda item: as_kind(item, own, kind)), kind, True, None, problems
         )
-    return Typed(as_kind(result, own, kind), kind, False, None, problems)
+    return TypedColumn(as_kind(result, own, kind), kind, False, None, problems)
 
 
-def _misfits(function: Function, parameter: Parameter, value: Typed) -> Iterator[Column]:
-    """Tell of values that the parameter cannot take."""
+def _misfits(function: Function, parameter: Parameter, value: TypedColumn) -> Iterator[Column]:
+    """The reasons for values that the parameter cannot take."""
     kind = Kind.STRING if value.kind is Kind.LIST else value.kind
 
     if not can_misfit(kind, parameter.kind):
@@ -252,9 +257,9 @@ def _without_result(
     function: Function,
     builder: Callable[[dict[str, Argument]], Column],
     fixed: dict[str, Argument],
-    varied: list[tuple[Parameter, Typed]],
+    varied: list[tuple[Parameter, TypedColumn]],
 ) -> Iterator[Column]:
-    """Tell of arguments for which there is no result, though they are what the function takes."""
+    """The reason for valid arguments that have no result."""
     why = ALWAYS_GIVES.get(function.iri)
     if why is None:
         return
@@ -291,7 +296,7 @@ def _without_result(
 def _each(
     builder: Callable[[dict[str, Argument]], Column],
     fixed: dict[str, Argument],
-    varied: list[tuple[Parameter, Typed]],
+    varied: list[tuple[Parameter, TypedColumn]],
     *,
     lists: bool,
 ) -> Column:

@@ -1,7 +1,7 @@
-"""Which texts are date formats, told without Spark.
+"""Recognises date formats without Spark.
 
 Formats are those of Java and Spark: letters stand for fields, quoted text and all other characters
-for themselves. Spark stops a whole run at a format that it does not know, so no other reaches it.
+for themselves. Spark stops a whole run at an unknown format, so only known formats reach it.
 
 Facts: https://spark.apache.org/docs/latest/sql-ref-datetime-pattern.html
 """
@@ -16,17 +16,17 @@ _FIELDS: Final = (
     *("h{1,2}", "K{1,2}", "k{1,2}", "H{1,2}", "m{1,2}", "s{1,2}", "S{1,9}"),
     *("VV", "z{1,4}", "O", "OOOO", "X{1,5}", "x{1,5}", "Z{1,5}"),
 )
-# A field ends where its letter does: HHH is no hour and another one.
+# A field ends where its letter ends: HHH is not two hours.
 _FIELD: Final = "|".join(f"{field}(?!{field[0]})" for field in _FIELDS)
 _PIECE: Final = rf"(?:{_FIELD}|'[^']*'|[^A-Za-z'\[\]{{}}#])"
 DATE_FORMAT: Final = rf"^(?:{_PIECE}|\[{_PIECE}*\])+$"
-"""What a date format matches, in Java as in Python. Optional parts in brackets do not nest."""
+"""The pattern of date formats, for Java and Python. Optional parts in brackets do not nest."""
 UNQUOTED_YEAR: Final = r"u(?=(?:[^']*'[^']*')*[^']*$)"
 """The letter u outside of quotes: java.time's year of no era, which Spark calls y."""
 
 
 def is_date_format(text: str) -> bool:
-    """Tell whether a text is a date format.
+    """Whether a text is a date format.
 
     >>> is_date_format("dd MMM yyyy 'um' HH:mm"), is_date_format("HHH"), is_date_format("'open")
     (True, False, False)

@@ -25,7 +25,7 @@ _SHOWN: Final = 200
 
 @final
 @dataclass(frozen=True, slots=True)
-class Typed:
+class TypedColumn:
     """The values of an expression: a column of a kind, or with `many` one of arrays of it.
 
     Each of `problems` is a nullable string that says why a record has no value.
@@ -39,7 +39,9 @@ class Typed:
 
 
 def as_kind(column: Column, have: Kind, want: Kind) -> Column:
-    """Convert a value; what cannot be converted becomes NULL, and `misfit` tells of it."""
+    """Convert a value; a value that cannot be converted becomes NULL, and `misfit` has the
+    reason.
+    """
     if have is want:
         return column
     if want is Kind.BOOLEAN:
@@ -51,12 +53,12 @@ def as_kind(column: Column, have: Kind, want: Kind) -> Column:
 
 
 def can_misfit(have: Kind, want: Kind) -> bool:
-    """Tell whether some values of a kind cannot be converted to another."""
+    """Whether some values of a kind cannot be converted to another."""
     return want in _WANTED and have is not want and (have, want) != (Kind.INTEGER, Kind.NUMBER)
 
 
 def misfit(column: Column, have: Kind, want: Kind, taker: str) -> Column:
-    """Say why a value cannot be converted to the kind that a function takes, NULL if it can."""
+    """The reason why a value cannot be converted to the kind of a parameter; NULL if it can."""
     is_bad = column.isNotNull() & as_kind(column, have, want).isNull()
     reason = f"' is not {_WANTED[want]}, as {taker} takes"
     return F.when(is_bad, F.concat(F.lit("'"), shown(column, have), F.lit(reason)))
@@ -72,7 +74,7 @@ def shown(column: Column, kind: Kind) -> Column:
     return F.substring(text_of(column, kind), 1, _SHOWN)
 
 
-def as_list(values: list[Typed]) -> Column:
+def as_list(values: list[TypedColumn]) -> Column:
     """All values as one array."""
     arrays = []
     for value in values:

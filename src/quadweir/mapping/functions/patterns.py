@@ -1,8 +1,8 @@
 """Functions that take a pattern, in Python.
 
-Patterns come from mappings and from records, neither of which is trusted. Spark would stop the whole run
-at a text that is no pattern, and Java's matcher can take hours for one that is. RE2 refuses the first with
-an error, and matches in time linear in the text.
+Patterns come from mappings and from records, neither of which is trusted. Spark would stop the
+whole run at an invalid pattern, and Java's matcher can take hours for a valid one. RE2 reports
+invalid patterns, and matches in time linear in the text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def compiled(pattern: str) -> Any:
     """Prepare a pattern of RE2.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the pattern is not valid.
     """
     options = re2.Options()
     options.max_mem = _MEMORY

@@ -1,6 +1,6 @@
-"""What functions mappings can call: those that users registered, and the built-in ones.
+"""The functions that mappings can call: those that users registered, and the built-in ones.
 
-`quadweir.functions` says what a function is, and how a user adds one. Nothing here needs Spark, so
+`quadweir.functions` defines functions, and how a user adds one. Nothing here needs Spark, so
 a mapping's function calls can be checked without it.
 """
 
@@ -17,31 +17,31 @@ from quadweir.functions import (
     Kind,
     Output,
     Parameter,
+    Registry,
     normalize,
     register,
 )
-from quadweir.functions import Registry as UserRegistry
 from quadweir.mapping.functions.dateformats import is_date_format
-from quadweir.mapping.model import Constant, FunctionExecution, FunctionInput
+from quadweir.mapping.model import ConstantTerm, FunctionExecution, FunctionInput
 from quadweir.mapping.vocabulary import GREL, IDLAB, suggest
 from quadweir.terms import Literal
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
-class Registry(UserRegistry):
-    """Functions by IRI, and whether a mapping calls them as they are.
+class MappingFunctions(Registry):
+    """Functions by IRI, and checks of a mapping's calls.
 
     >>> FUNCTIONS.get(GREL.toUpperCase).parameters[0].name
     'value'
     """
 
-    def copy(self) -> Registry:
-        """Make a registry of its own with the same functions."""
-        return Registry(self)
+    def copy(self) -> MappingFunctions:
+        """A new registry with the same functions."""
+        return MappingFunctions(self)
 
     def check(self, execution: FunctionExecution) -> Function:
-        """Give the function that is executed, or say what is wrong with the call."""
+        """The function of a call; raises if the call is not valid."""
         function = self.get(execution.function)
         if function is None:
             guess = suggest(normalize(execution.function), [known.iri for known in self])
@@ -105,7 +105,7 @@ class Registry(UserRegistry):
 def _check_constant(function: Function, parameter: Parameter, item: FunctionInput) -> None:
     """Raise a MappingError for a constant that the parameter cannot take."""
     expression = item.value.expression
-    if not isinstance(expression, Constant) or not isinstance(expression.term, Literal):
+    if not isinstance(expression, ConstantTerm) or not isinstance(expression.term, Literal):
         return
     text = expression.term.lexical
     match parameter.kind:
@@ -141,8 +141,10 @@ def _is_number(text: str) -> bool:
     return "_" not in text
 
 
-class _SharedRegistry(Registry):
-    """What users registered in this process, and the built-in functions, made on first use."""
+class _SharedRegistry(MappingFunctions):
+    """The functions that users registered in this process, and the built-in ones, made on first
+    use.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,8 +167,8 @@ class _SharedRegistry(Registry):
         return iter({**self._built_ins(), **self._functions}.values())
 
 
-FUNCTIONS: Final[Registry] = _SharedRegistry()
-"""The functions that all mappings share: the built-ins and what `register` added."""
+FUNCTIONS: Final[MappingFunctions] = _SharedRegistry()
+"""The functions that all mappings share: the built-in ones and those added by `register`."""
 
 __all__ = [
     "FUNCTIONS",
@@ -176,7 +178,7 @@ __all__ = [
     "Kind",
     "Output",
     "Parameter",
-    "Registry",
+    "MappingFunctions",
     "normalize",
     "register",
 ]

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from quadweir.errors import MappingError
-from quadweir.mapping.functions.kinds import Typed, as_kind, as_list, text_of, texts_of
+from quadweir.mapping.functions.kinds import TypedColumn, as_kind, as_list, text_of, texts_of
 from quadweir.mapping.functions.registry import Function, Kind, Output
 
 _ANSWER: Final = StructType(
@@ -25,10 +25,10 @@ _ANSWER: Final = StructType(
 def call_python(
     function: Function,
     output: Output,
-    given: dict[str, list[Typed]],
+    given: dict[str, list[TypedColumn]],
     problems: tuple[Column, ...],
-) -> Typed:
-    """The column of what a Python function gives, and of why it failed."""
+) -> TypedColumn:
+    """The column of a Python function's results, and the column of its errors."""
     index = function.outputs.index(output)
     columns: list[Column] = []
     shapes: list[bool] = []
@@ -59,9 +59,9 @@ def call_python(
     texts = result["values"]
     found = (*problems, result["problem"])
     if kind is Kind.LIST:
-        return Typed(texts, Kind.LIST, False, None, found)
+        return TypedColumn(texts, Kind.LIST, False, None, found)
     # Kinds other than lists come back as text, which any later cast reads again.
-    return Typed(_retyped(texts, kind), kind, True, None, found)
+    return TypedColumn(_retyped(texts, kind), kind, True, None, found)
 
 
 def _retyped(texts: Column, kind: Kind) -> Column:
@@ -76,7 +76,7 @@ def _vectorized(
     columns: list[Column],
     shapes: list[bool],
     problems: tuple[Column, ...],
-) -> Typed:
+) -> TypedColumn:
     if any(shapes) or len(function.outputs) > 1:
         raise MappingError(
             f"the function {function.iri} works on whole columns and cannot take or give several "
@@ -89,7 +89,7 @@ def _vectorized(
     if not function.deterministic:
         answer = answer.asNondeterministic()
     column = as_kind(answer(*columns), Kind.STRING, output.kind)
-    return Typed(column, output.kind, False, None, problems)
+    return TypedColumn(column, output.kind, False, None, problems)
 
 
 class _Call:

@@ -1,4 +1,4 @@
-"""A bounded run: read every source to its end, write once, and say what could not be used."""
+"""A bounded run: read every source to its end, write once, and report unusable records."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from quadweir import rows
 from quadweir.errors import DataError, UsageError
 from quadweir.fileformats import Compression
 from quadweir.mapping.compile import Compiled, Open, compile_mapping
-from quadweir.mapping.elements import Elements
+from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders
-from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.quads import TARGET
 from quadweir.mapping.readfile import DRIVER_CHARACTERS, read_file
 from quadweir.mapping.records import Records
-from quadweir.mapping.sources import FileSource, LogicalSource, LogicalTarget
+from quadweir.mapping.sources import LogicalSource, LogicalTarget, MappedFile
 from quadweir.mapping.targets import target_paths
 from quadweir.private import make_folder
 from quadweir.runtime.mappings.streams import Streams
@@ -44,8 +44,8 @@ _OWN: Final = -1
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a bounded run did."""
+class MappingOutcome:
+    """The result of a bounded run."""
 
     records: int
     bad_records: int
@@ -56,21 +56,21 @@ class Outcome:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingJob:
-    """What a bounded run is asked to do.
+    """The options of a bounded run.
 
     Attributes:
         output: the file to write; None for standard output.
-        syntax: how it is written.
+        syntax: the RDF syntax of the output.
         distinct: leave out quads that were already written.
-        base: what relative IRIs are put after.
-        folders: which files the mapping may touch.
+        base: the base of relative IRIs.
+        folders: the folders that the mapping may use.
         strict: stop if some record cannot be used.
         dead_letters: the file for records that cannot be used, as JSON Lines.
         declarations: the streams that are declared elsewhere, by IRI.
-        hosts: the hosts besides this one that may be connected to.
+        hosts: the other hosts that the mapping may connect to.
         is_timed: write timed lines, element by element, in place of `syntax`.
         times: the references that hold event times, by the names of sources; see `Streams`.
-        mapping_file: where the mapping itself stands, so that no target replaces it.
+        mapping_file: the file of the mapping itself, so that no target replaces it.
         overwrite: logical targets may replace files.
     """
 
@@ -82,7 +82,7 @@ class MappingJob:
     strict: bool = False
     dead_letters: Path | None = None
     driver_characters: int = DRIVER_CHARACTERS
-    registry: Registry = field(default=FUNCTIONS)
+    registry: MappingFunctions = field(default=FUNCTIONS)
     declarations: Mapping[str, StreamDeclaration] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
     is_timed: bool = False
@@ -102,7 +102,7 @@ class MappingJob:
 
 
 def bounded_streams(spark: SparkSession, job: MappingJob) -> Streams:
-    """Give what knows the sources of a mapping that are to be read to their end."""
+    """The sources of a mapping, to be read to their end."""
     return Streams(
         spark=spark,
         folders=job.folders,
@@ -114,11 +114,13 @@ def bounded_streams(spark: SparkSession, job: MappingJob) -> Streams:
 
 
 def open_bounded(spark: SparkSession, job: MappingJob) -> Open:
-    """Make what opens the sources of a mapping for `compile_mapping`, to read them to their end."""
+    """A function that opens the sources of a mapping for `compile_mapping`, to read them to their
+    end.
+    """
     streams = bounded_streams(spark, job)
 
     def open_source(logical: LogicalSource, references: Mapping[str, bool]) -> Records:
-        if not isinstance(logical.source, FileSource):
+        if not isinstance(logical.source, MappedFile):
             return streams.open(logical, references)
         limit = job.driver_characters
         return read_file(spark, logical, references, job.folders, driver_characters=limit)
@@ -128,8 +130,8 @@ def open_bounded(spark: SparkSession, job: MappingJob) -> Open:
 
 def run_bounded(
     mapping: RmlMapping, spark: SparkSession, job: MappingJob, out: IO[bytes] | None = None
-) -> Outcome:
-    """Map everything, write it, and give the counts.
+) -> MappingOutcome:
+    """Map everything, write it, and return the counts.
 
     Raises:
         DataError: `strict`, and some record could not be used; nothing is written then.
@@ -144,7 +146,7 @@ def run_bounded(
         base=job.base,
         registry=job.registry,
         stream_time=bounded_streams(spark, job).time_of,
-        elements=Elements(lambda _: "") if job.is_timed else None,
+        elements=ElementRule(lambda _: "") if job.is_timed else None,
     )
     observations = compiled.observations()
     if job.is_timed:
@@ -165,9 +167,9 @@ def run_bounded(
         records, bad = compiled.counts(observations)
         if bad:
             _tell(compiled, job, bad, records)
-        # Written here, while the parts are still there.
+        # Written here, while the parts still exist.
         outputs = tuple(_write(pieces, targets, paths, job, out))
-    return Outcome(
+    return MappingOutcome(
         records=records,
         bad_records=bad,
         outputs=outputs,
@@ -176,7 +178,7 @@ def run_bounded(
 
 
 def _timed_lines(statements: DataFrame, with_target: bool) -> DataFrame:
-    """Write elements as timed lines; what goes to logical targets is quads, as ever."""
+    """Write elements as timed lines; logical targets get quads."""
     if not with_target:
         return element_lines(statements, named=True).select(rows.LINE)
     own = element_lines(statements.where(F.col(TARGET).isNull()), named=True)
@@ -232,7 +234,7 @@ Pieces = dict[int, Iterator[bytes]]
 
 
 def _collect(lines: DataFrame, with_target: bool) -> Pieces:
-    """Take a small result into the driver: one job, no files."""
+    """Collect a small result in the driver: one job, no files."""
     held: dict[int, list[str]] = {}
     if with_target:
         for line, target in lines.collect():
@@ -284,7 +286,7 @@ class _Parts(Iterator[bytes]):
             part.unlink(missing_ok=True)
 
     def append_to(self, out: IO[bytes]) -> None:
-        """Let the system put all of it into a plain file that is empty yet, past Python."""
+        """Let the operating system copy all of it into an empty plain file, without Python."""
         path = Path(out.name)
         files = self._files()
         for part in files:
@@ -292,14 +294,14 @@ class _Parts(Iterator[bytes]):
                 # The first part becomes the file, which saves copying it.
                 part.replace(path)
             except OSError:
-                _copy(part, path)  # It lies on another disk.
+                _copy(part, path)  # The file is on another disk.
             break
         for part in files:
             _copy(part, path)
 
 
 def _copy(part: Path, path: Path) -> None:
-    # Not opened for appending, into which the system does not copy.
+    # Not opened for appending: the system cannot copy into such a file.
     with path.open("r+b") as out, part.open("rb") as file:
         out.seek(0, os.SEEK_END)
         at = 0
@@ -338,7 +340,7 @@ def _write(
 
 __all__ = [
     "MappingJob",
-    "Outcome",
+    "MappingOutcome",
     "check_graphs",
     "open_bounded",
     "run_bounded",

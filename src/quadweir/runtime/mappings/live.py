@@ -1,4 +1,4 @@
-"""A live run: a compiled mapping written on, batch by batch, or in Spark's real-time mode."""
+"""A live run of a compiled mapping, batch by batch, or in Spark's real-time mode."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from quadweir.mapping.files import Folders
 
 REAL_TIME: Final = timedelta(minutes=1)
-"""How often a real-time query notes its progress: what a restart may send again."""
+"""How often a real-time query saves its progress; a restart may send again what came since."""
 
 
 @final
 @dataclass(slots=True)
 class LiveMapping:
-    """A live run that has begun."""
+    """A live run that has started."""
 
     query: RunningQuery
     letters: Letters | None = None
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Wait until it ends; tell whether it did.
+        """Wait until it ends; return whether it did.
 
         Raises:
-            DataError: it was to be strict, and a record could not be used.
+            DataError: the run is strict, and a record could not be used.
             SourceError: a source or sink failed.
         """
         try:
@@ -57,12 +57,12 @@ class LiveMapping:
 @final
 @dataclass(slots=True)
 class Letters(Sink):
-    """Counts the records that cannot be used, and hands them to a sink if there is one.
+    """Counts the records that cannot be used, and passes them to a sink if there is one.
 
     Attributes:
-        sink: where they are kept.
-        strict: end the run at the first.
-        on_bad: told how many there were so far, and about one of the last batch's.
+        sink: the sink for these records.
+        strict: whether the first such record ends the run.
+        on_bad: called with the number so far, and with one example of the last batch.
     """
 
     sink: Sink | None = None
@@ -86,7 +86,8 @@ class Letters(Sink):
         assert first is not None
         told = f"{first.source}, {first.place}: {first.reason}"
         if self.strict:
-            # Kept here as well: Spark hands on only the text of what ended a query.
+            # Kept here as well, because Spark passes on only the text of the error that ended a
+            # query.
             self.failure = DataError(
                 f"a record could not be used: {told}",
                 hint="Fix the source, or run without --strict to skip such records.",
@@ -116,14 +117,14 @@ def start_batches(
 ) -> LiveMapping:
     """Start a query of micro-batches.
 
-    What a mapping that was compiled with `elements` makes, is written element by element.
+    A mapping that was compiled with `elements` is written element by element.
 
     Args:
         compiled: a mapping over some stream.
-        own: where the quads go that have no logical target.
+        own: the sink of quads without a logical target.
         checkpoint: the folder of the query's progress.
         folders: where logical targets may be written; needed if there are any.
-        letters: what becomes of records that cannot be used.
+        letters: the handler of records that cannot be used.
         overwrite: documents of logical targets may replace files.
         launch: starts the Spark query; joins in windows need one of their own.
     """
@@ -161,7 +162,7 @@ def start_batches(
 
 
 def _apart(compiled: Compiled) -> tuple[Compiled, Compiled | None]:
-    """What a mapping makes of streams, and what of files alone: Spark does not unite the two."""
+    """The quads of streams, and the quads of files alone: Spark cannot unite the two."""
     groups = compiled.groups
     live = [group for group in groups if group.records.frame.isStreaming]
     if len(live) == len(groups):
@@ -198,7 +199,9 @@ class ElementSink(Sink):
 @final
 @dataclass(frozen=True, slots=True)
 class _AtFirst(Sink):
-    """Adds what comes of files to the first batch, and so exactly as often as that is written."""
+    """Adds the quads of files to the first batch, so they are written exactly as often as that
+    batch.
+    """
 
     frame: DataFrame
     sink: Sink
@@ -208,7 +211,7 @@ class _AtFirst(Sink):
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
         if batch.number == 0:
-            # Of elements, files have none: joins look into them.
+            # Files make no elements: joins look records up in them.
             frame = frame.unionByName(self.frame, allowMissingColumns=True)
         self.sink.write(frame, batch)
 
@@ -224,11 +227,11 @@ def start_realtime(
     """Start a query in Spark's real-time mode, from Kafka to Kafka.
 
     Args:
-        compiled: a mapping that `check_realtime` lets pass.
-        sink: where its quads go.
+        compiled: a mapping that passes `check_realtime`.
+        sink: the sink of its quads.
         dead_letters: the topic for records that cannot be used, at the same brokers.
         checkpoint: the folder of the query's offsets.
-        every: how often the offsets are noted; what a restart may send again.
+        every: how often the offsets are saved; a restart may send again what came since.
     """
     sink.prepare()
     frame = compiled.tagged_elements() if compiled.is_timed else compiled.tagged()
@@ -236,7 +239,7 @@ def start_realtime(
     letter = F.to_json(F.struct(*rows.DEAD_LETTER_SCHEMA.names))
     line = F.col(rows.LINE) if compiled.is_timed else line_of(frame, sink.form)
     value = F.when(is_letter, letter).otherwise(line)
-    # Elements that say the same at the same time are told apart by their positions.
+    # Positions distinguish equal elements of the same time.
     which = [F.hex(rows.POSITION)] if compiled.is_timed else []
     # One select, and so one pass: real-time mode reads a topic once.
     messages = frame.select(

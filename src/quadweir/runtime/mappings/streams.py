@@ -1,8 +1,8 @@
-"""The streams that a mapping names, opened as frames of records: as they come, or to their end.
+"""Opens the streams that a mapping names as frames of records: live, or bounded.
 
 A mapping is untrusted, so it may connect only to this machine and to hosts that the run allows by
-name. Files that it names beside its streams are read once, at the start. Read to their end, streams
-give what they hold at the start: the messages of a topic, the files of a folder, a recording.
+name. Its files are read once, at the start. In a bounded run, a stream gives its content at the
+start: the messages of a topic, the files of a folder, a recording.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from quadweir.addresses import Address, is_allowed, read_addresses
 from quadweir.errors import MappingError, NotImplementedYetError, UnsupportedError, UsageError
 from quadweir.kafkaclient import check_broker
 from quadweir.mapping.compile import Compiled, compile_mapping
-from quadweir.mapping.elements import Elements
+from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders, missing
 from quadweir.mapping.frames import from_frame
 from quadweir.mapping.functions.compile import uses_python
-from quadweir.mapping.functions.registry import FUNCTIONS, Registry
+from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.joins import Host, StreamTime
 from quadweir.mapping.model import FunctionExecution, TriplesMap
 from quadweir.mapping.model import Mapping as RmlMapping
@@ -35,12 +35,12 @@ from quadweir.mapping.records import Records, describe
 from quadweir.mapping.sources import (
     DatabaseSource,
     DeclaredStream,
-    FileSource,
     FileStream,
     FormulationKind,
     FrameSource,
     KafkaStream,
     LogicalSource,
+    MappedFile,
     MqttStream,
     TcpStream,
     WebSocketStream,
@@ -77,8 +77,8 @@ _FORMATS: Final = {
     FormulationKind.JSONPATH: Format.JSONL,
     FormulationKind.XPATH: Format.XML,
 }
-# A declaration with a place counts as checked. Those made here would not pass, since nothing says
-# the time of a record; but nothing asks for it either: quads have no times.
+# A declaration with a span counts as checked. Declarations made here would fail the check, because
+# they have no event time. None is needed: quads have no times.
 _CHECKED: Final = Span(1, 1)
 _MICRO_BATCHES: Final = "Run it with --live instead: micro-batches take all of this."
 
@@ -91,14 +91,14 @@ class Streams:
     Attributes:
         spark: the session.
         folders: which files may be read.
-        spool: where sources that cannot be asked again keep what they received; it belongs to the
-            run's checkpoint. A bounded run needs none.
+        spool: where sources that cannot be read twice keep their records; it belongs to the run's
+        checkpoint. A bounded run needs none.
         declarations: the streams that are declared elsewhere, by IRI.
-        hosts: the hosts besides this one that may be connected to.
-        frames: frames of the caller's, by name.
-        bounded: read what is there now, and no more.
-        times: the references that hold event times, by the names of sources; under "" the one of
-            sources of which nothing else says it.
+        hosts: the other hosts that the mapping may connect to.
+        frames: the caller's frames, by name.
+        bounded: whether to read only the records that exist now.
+        times: the references that hold event times, by the names of sources; the entry "" is for
+        all other sources.
         ahead_ms: how far ahead of the clock records of streams may be where they are joined, if no
             declaration says so; None for any time.
     """
@@ -115,29 +115,29 @@ class Streams:
 
     def open(self, logical: LogicalSource, references: Mapping[str, bool]) -> Records:
         """Open a source for `compile_mapping`."""
-        if isinstance(logical.source, FileSource):
+        if isinstance(logical.source, MappedFile):
             return read_file(self.spark, logical, references, self.folders)
         return from_frame(self._frame(logical), logical, references)
 
     def time_of(self, logical: LogicalSource) -> StreamTime:
-        """Say where the records of a source have their times, as far as that is known."""
+        """Where the records of a source have their times, if known."""
         source = logical.source
         named = self.times.get(describe(logical))
         declared = None
         if isinstance(source, DeclaredStream):
             declared = self.declarations.get(source.iri)
         if declared is None:
-            # What a live run reads once, at its start, is no stream.
-            is_lookup = isinstance(source, FileSource) and not self.bounded
+            # A file that a live run reads once, at its start, is not a stream.
+            is_lookup = isinstance(source, MappedFile) and not self.bounded
             reference = named or (None if is_lookup else self.times.get(""))
             return StreamTime(
                 reference,
-                is_told=not isinstance(source, FileSource | FileStream),
+                is_told=not isinstance(source, MappedFile | FileStream),
                 ahead_ms=None if self.bounded else self.ahead_ms,
             )
         match declared.time:
             case FromColumn(column):
-                # A replay reads the times itself; it plays by them.
+                # A replay reads the times itself, because it plays by them.
                 is_played = isinstance(declared.source, ReplaySource) and not self.bounded
                 reference = None if is_played else column
             case Envelope():
@@ -149,7 +149,7 @@ class Streams:
             declared.delay_ms,
             declared.idle_ms,
             is_arrival=isinstance(declared.time, Arrival),
-            # A recording is of another time than the clock's.
+            # The times of a recording are far from the clock.
             ahead_ms=None
             if self.bounded or isinstance(declared.source, ReplaySource)
             else declared.ahead_ms,
@@ -206,7 +206,7 @@ class Streams:
                     hint="Export the table to CSV, or pass it as a DataFrame.",
                     span=span,
                 )
-            case FileSource():
+            case MappedFile():
                 raise AssertionError("files are read elsewhere")
 
     def _declared(self, logical: LogicalSource, source: DeclaredStream) -> DataFrame:
@@ -244,7 +244,7 @@ class Streams:
         options: Mapping[str, str] | None,
         hosts: tuple[str, ...] | None = None,
     ) -> DataFrame:
-        # To the end means from the beginning, unless the offsets are spelled out.
+        # A bounded run reads from the beginning, unless the offsets are given.
         if self.bounded and starting == "latest":
             starting = None
         return read_kafka(
@@ -321,7 +321,7 @@ class Streams:
 
     def _spool(self, logical: LogicalSource) -> Path:
         assert self.spool is not None, "a live run has a folder for its spools"
-        # Two readings of one source must not share what they received.
+        # Two readers of one source must not share a spool.
         key = (
             logical.source,
             logical.formulation,
@@ -373,7 +373,7 @@ def check_sources(
     declarations: Mapping[str, StreamDeclaration],
     hosts: tuple[str, ...] = (),
 ) -> None:
-    """Make sure, before Spark starts, that what a mapping reads is there and may be read.
+    """Check, before Spark starts, that the inputs of a mapping exist and may be read.
 
     Raises:
         MappingError: the mapping connects to a host or names a file that is not allowed, or reads a
@@ -382,7 +382,7 @@ def check_sources(
     """
     for logical in dict.fromkeys(each.source for each in mapping.triples_maps):
         match logical.source:
-            case FileSource() as file:
+            case MappedFile() as file:
                 find_file(logical, file, folders)
             case FileStream() as files:
                 _existing(logical, files, folders)
@@ -396,8 +396,8 @@ def check_sources(
 
 
 def _with_file(frame: DataFrame, *, timed: bool = False) -> DataFrame:
-    """Put the file's name into the places: a record's blank nodes are told apart by its place."""
-    # What is played again and again is another record each time.
+    """Add the file's name to the places, because a record's blank nodes are named by its place."""
+    # In a looped replay, each repetition is a new record.
     again = [F.concat(F.lit("due at "), F.col(rows.ARRIVAL))] if timed else []
     return frame.withColumn(rows.PLACE, F.concat_ws(", ", _file_name(), rows.PLACE, *again))
 
@@ -407,13 +407,13 @@ def _file_name() -> Column:
 
 
 def quality(source: MqttStream, span: Span | None = None) -> int:
-    """The quality of service that a form asks for, as a subscriber can have it.
+    """The quality of service of a form, for a subscriber.
 
     >>> quality(MqttStream(host="h", topic="t", options=(("qos", "0"),)))
     0
 
     Raises:
-        MappingError: an option is not known, or its value is none.
+        MappingError: an option is not known, or its value is not valid.
     """
     found = 1
     for name, value in source.options:
@@ -423,10 +423,10 @@ def quality(source: MqttStream, span: Span | None = None) -> int:
                     raise MappingError(
                         f"the MQTT option qos is {value!r}", hint="Use 0, 1 or 2.", span=span
                     )
-                # What is sent with 2 is kept at least once, as with 1: see `read_mqtt`.
+                # Level 2 gives at least once, as level 1 does: see `read_mqtt`.
                 found = min(int(value), 1)
             case "dup" | "retain":
-                pass  # For publishers; a subscriber has no use for them.
+                pass  # These are for publishers; a subscriber ignores them.
             case _:
                 raise MappingError(
                     f"the MQTT option {name!r} is not known",
@@ -459,9 +459,9 @@ def compile_live(
     streams: Streams,
     *,
     base: str | None = None,
-    registry: Registry = FUNCTIONS,
+    registry: MappingFunctions = FUNCTIONS,
     host: Host | None = None,
-    elements: Elements | None = None,
+    elements: ElementRule | None = None,
     run: str = "",
 ) -> Compiled:
     """Compile a mapping over the streams that it names.
@@ -469,11 +469,11 @@ def compile_live(
     Args:
         mapping: the mapping.
         streams: opens its sources.
-        base: what relative IRIs are put after.
+        base: the base of relative IRIs.
         registry: the functions that it may call.
         host: joins streams in windows (`quadweir.runtime.joins.frames.host_join`).
-        elements: into which streams the records go as elements; without it quads have no times.
-        run: what tells this run from others of the mapping: its checkpoint.
+        elements: the streams of the records' elements; without it quads have no times.
+        run: a name that distinguishes this run from others of the mapping: its checkpoint.
     """
     return compile_mapping(
         mapping,
@@ -513,7 +513,7 @@ def _kafka_of(
 
 
 def reads_streams(mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]) -> bool:
-    """Tell whether some source of a mapping goes on as records arrive."""
+    """Whether some source of a mapping is unbounded."""
     return any(_goes_on(each.source, declarations) for each in mapping.triples_maps)
 
 
@@ -530,7 +530,7 @@ def _goes_on(logical: LogicalSource, declarations: Mapping[str, StreamDeclaratio
 def check_realtime_sources(
     mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]
 ) -> None:
-    """Refuse sources that Spark's real-time mode cannot read, and say which one it is.
+    """Refuse sources that Spark's real-time mode cannot read; the error names the source.
 
     Raises:
         UnsupportedError: a source is not Kafka.
@@ -550,7 +550,7 @@ def check_realtime(
     compiled: Compiled,
     declarations: Mapping[str, StreamDeclaration] | None = None,
 ) -> None:
-    """Refuse what Spark's real-time mode cannot run, and say which part it is.
+    """Refuse a mapping that Spark's real-time mode cannot run; the error names the part.
 
     Raises:
         UnsupportedError: a source is not Kafka, a topic is read twice, Python or a join takes part,
@@ -604,7 +604,7 @@ def check_realtime(
 
 def _kind(logical: LogicalSource) -> str:
     return {
-        "FileSource": "a file",
+        "MappedFile": "a file",
         "FileStream": "a folder",
         "TcpStream": "a TCP server",
         "MqttStream": "an MQTT broker",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import numpy as np
 
 from quadweir.kernel.arrays import Ints
-from quadweir.plan.wanted import Part, Wanted
+from quadweir.plan.matchtests import MatchTest, Part
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,7 @@ class MatchBits:
     places: Mapping[Field, tuple[int, int, int]]
 
     @staticmethod
-    def of(tests: Sequence[Wanted], *, streams: int, shards: int) -> MatchBits:
+    def of(tests: Sequence[MatchTest], *, streams: int, shards: int) -> MatchBits:
         """Find room for what is said of a match: of so many streams, and for so many shards."""
         keys = {each.key for each in tests if each.key is not None and shards > 1}
         widths = {REPORTS_TIME: 1, STREAM: (streams - 1).bit_length()}

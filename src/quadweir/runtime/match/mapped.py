@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 
 from quadweir.errors import NotImplementedYetError, UsageError
 from quadweir.mapping.compile import Compiled
-from quadweir.mapping.elements import Elements
+from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.records import describe
@@ -128,7 +128,7 @@ class MappedStreams:
             streams,
             base=self.base,
             host=host_join,
-            elements=Elements(self.stream_of, times_inside=predicate is not None),
+            elements=ElementRule(self.stream_of, times_inside=predicate is not None),
             run=str(spool.absolute()) if spool is not None else "",
         )
         return self._part(compiled, iri).tagged()

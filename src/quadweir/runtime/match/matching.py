@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from quadweir import rows, spelling
+from quadweir.plan.matchtests import TERMS, MatchTest, Part
 from quadweir.plan.query import QueryPlan
-from quadweir.plan.wanted import TERMS, Part, Wanted
 from quadweir.runtime.match.bits import BITS, REPORTS_TIME, STREAM, MatchBits, shard_by
 from quadweir.runtime.match.columns import may_hold
 from quadweir.runtime.match.edges import is_edge
@@ -156,7 +156,7 @@ def _scoped(place: int, streams: tuple[str, ...]) -> Column:
     return spelling.with_labels(term, prefix)
 
 
-def _passed(tests: Sequence[Wanted], is_of: Mapping[str, Column], *, fixed: bool) -> Column:
+def _passed(tests: Sequence[MatchTest], is_of: Mapping[str, Column], *, fixed: bool) -> Column:
     """Tell which tests a statement passes, as the bits of a number.
 
     Whether it is of a stream, a column `is_of` that stream says.
@@ -166,7 +166,7 @@ def _passed(tests: Sequence[Wanted], is_of: Mapping[str, Column], *, fixed: bool
     Tests that name its predicate are looked at only where it is that; so are ways that hold for one
     predicate alone, as those by a class do.
     """
-    named: dict[str, list[tuple[int, Wanted]]] = {}
+    named: dict[str, list[tuple[int, MatchTest]]] = {}
     other = []
     for at, test in enumerate(tests):
         predicates = {test.constants[1]} if test.way is None else test.way.predicates
@@ -183,7 +183,7 @@ def _passed(tests: Sequence[Wanted], is_of: Mapping[str, Column], *, fixed: bool
 
 
 def _bits(
-    tests: Iterable[tuple[int, Wanted]], is_of: Mapping[str, Column], *, fixed: bool
+    tests: Iterable[tuple[int, MatchTest]], is_of: Mapping[str, Column], *, fixed: bool
 ) -> Column:
     nothing = F.lit(0).cast("bigint")
     found = [
@@ -195,7 +195,7 @@ def _bits(
     return reduce(lambda one, more: one.bitwiseOR(more), found)
 
 
-def condition_of(test: Wanted, is_of_stream: Column, *, fixed: bool) -> Column:
+def condition_of(test: MatchTest, is_of_stream: Column, *, fixed: bool) -> Column:
     """Tell whether a statement passes a test: its constants, and its terms that stand twice."""
     conditions = [is_of_stream]
     if test.way is not None:
@@ -219,7 +219,7 @@ def _part(part: Part) -> Column:
     return F.col(_NAMES[part]) if isinstance(part, int) else F.lit(part)
 
 
-def _of_use(test: Wanted, *, fixed: bool) -> Column | None:
+def _of_use(test: MatchTest, *, fixed: bool) -> Column | None:
     """Tell whether what passes may change an answer; None where that cannot be told."""
     ways = []
     for bound, condition in test.conditions:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from quadweir import rows
 from quadweir.algebra.patterns import Pattern, TriplePattern
 from quadweir.algebra.traverse import walk
-from quadweir.plan.wanted import Wanted
+from quadweir.plan.matchtests import MatchTest
 from quadweir.runtime.match.entail import with_consequences
 from quadweir.runtime.match.matching import condition_of
 from quadweir.terms import IRI, Variable
@@ -63,7 +63,7 @@ def unmatched_in_static(patterns: Iterable[Pattern]) -> list[str]:
     return said
 
 
-def _passes(test: Wanted) -> Column:
+def _passes(test: MatchTest) -> Column:
     """Tell whether a statement passes a test, whatever filters say about it."""
     is_of = F.col(rows.STREAM) == test.stream
     parts = [condition_of(replace(test, conditions=()), is_of, fixed=True)]

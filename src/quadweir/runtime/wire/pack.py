@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from quadweir import rows
+from quadweir.plan.matchtests import Part
 from quadweir.plan.query import QueryPlan
-from quadweir.plan.wanted import Part
 from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, MatchBits, shard_by
 from quadweir.runtime.match.matching import END, stream_numbers
 from quadweir.runtime.spark.heap import freeze_heap

@@ -16,7 +16,7 @@ from quadweir.kernel.clocks import Elements
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.oneway import OneWay
 from quadweir.kernel.shard import Shard
-from quadweir.plan.wanted import Wanted
+from quadweir.plan.matchtests import MatchTest
 from quadweir.runtime.match.bits import word_of
 from quadweir.runtime.match.matching import HASH, VALUES
 from quadweir.runtime.wire.deadletters import late_letter
@@ -46,7 +46,7 @@ class Unpacker:
         letters: whether to write dead letters about late statements.
     """
 
-    def __init__(self, shard: Shard, wanted: Sequence[Wanted], *, letters: bool = False) -> None:
+    def __init__(self, shard: Shard, wanted: Sequence[MatchTest], *, letters: bool = False) -> None:
         self._shard = shard
         self._wanted = tuple(wanted)
         self._letters = letters
@@ -158,7 +158,7 @@ class Unpacker:
         return np.repeat(self._shard.dictionary.numbers((spelling,)), count)
 
 
-def _letters(table: pa.Table, test: Wanted, watermark: int) -> list[str]:
+def _letters(table: pa.Table, test: MatchTest, watermark: int) -> list[str]:
     """Return the dead letters of late statements that passed a test."""
     at, position = (table.column(name).to_pylist() for name in ELEMENT_COLUMNS)
     terms = []

@@ -15,14 +15,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 
 def test_units_become_messages_in_order(spark: SparkSession, kafka: KafkaBroker) -> None:
-    from quadweir.commands.outlets import outlet_for
+    from quadweir.commands.replayoutputs import output_for
 
     topic = kafka.topic()
-    outlet = outlet_for(f"kafka:{kafka.address}/{topic}", ".stream")
-    outlet.open()
-    outlet.send([f"{n} <urn:a> <urn:p> <urn:b> ." for n in range(20)])
-    outlet.send(["20 <urn:a> <urn:p> <urn:b> <urn:g> .\n20 <urn:a> <urn:p> <urn:c> <urn:g> ."])
-    outlet.close()
+    output = output_for(f"kafka:{kafka.address}/{topic}", ".stream")
+    output.open()
+    output.send([f"{n} <urn:a> <urn:p> <urn:b> ." for n in range(20)])
+    output.send(["20 <urn:a> <urn:p> <urn:b> <urn:g> .\n20 <urn:a> <urn:p> <urn:c> <urn:g> ."])
+    output.close()
     messages = (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", kafka.address)

@@ -1,4 +1,4 @@
-"""What the kernel takes as a whole: memory, many queries at once, compilation, a long run."""
+"""The resources of the whole kernel: memory, many queries at once, compilation, a long run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from quadweir.bench.kernel_pipeline import CHUNK, Figure, Pipeline, joined
+from quadweir.bench.kernel_pipeline import CHUNK, Measurement, Pipeline, joined
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.group import Group
@@ -30,15 +30,17 @@ WORD: Final = 8
 # --- memory -----------------------------------------------------------------------------------
 
 
-def memory(*, quick: bool) -> Iterator[Figure]:
-    """Bytes of arrays against the integers and pointers in them; and the paper's table 2."""
+def memory(*, quick: bool) -> Iterator[Measurement]:
+    """The bytes of arrays divided by the bytes of the integers and pointers in them; table 2 of the
+    paper.
+    """
     for window in (10_000,) if quick else (1_000_000, 700_000, 550_000):
         pipeline = Pipeline(
             window, [{"k": window, f"v{n}": 1 << 40} for n in range(3)], joined(eager=False)
         )
         pipeline.fill(step=min(CHUNK, window))
         taken, needed = _taken(pipeline), _needed(pipeline)
-        yield Figure(
+        yield Measurement(
             f"3-way join, windows of {window:,}: bytes / bytes of integers and pointers",
             taken / needed,
             "x",
@@ -50,7 +52,7 @@ def memory(*, quick: bool) -> Iterator[Figure]:
         columns = [{"k": 10_000, f"v{n}": 1 << 40} for n in range(ways)]
         pipeline = Pipeline(window, columns, joined(eager=False), counted=True)
         pipeline.fill(step=1_000 * ways)
-        yield Figure(
+        yield Measurement(
             f"{ways}-way join, count windows of {window:,}",
             _taken(pipeline) / 1e6,
             "MB",
@@ -66,7 +68,7 @@ def _taken(pipeline: Pipeline) -> int:
 
 
 def _needed(pipeline: Pipeline) -> int:
-    """The bytes of what they say: a mapping's times, values and pointers; a key; a result."""
+    """The bytes of the contents: a mapping's times, values and pointers; a key; a result."""
     words = 0
     for leaf in pipeline.leaves:
         # Enter, leave, values; the mapping before with the same key; the first result.
@@ -84,8 +86,8 @@ _LIKES: Final = (
 )
 
 
-def queries(*, quick: bool) -> Iterator[Figure]:
-    """Queries that differ in a constant: what an element costs that concerns none of them."""
+def queries(*, quick: bool) -> Iterator[Measurement]:
+    """Queries that differ in a constant: the cost of an element that concerns none of them."""
     many, elements = (1_000, 20_000) if quick else (10_000, 300_000)
     groups = {
         count: Group([_parsed(_LIKES.format(n)) for n in range(count)], records=False)
@@ -94,20 +96,22 @@ def queries(*, quick: bool) -> Iterator[Figure]:
     costs = {}
     for count, group in groups.items():
         for concerned in (False, True):
-            # Users beyond all that are asked for, or only such.
+            # Users that no query asks for, or only users that some query asks for.
             low, high = (0, count) if concerned else (many, 2 * many)
             cost, answers = _cost(group, elements, low, high)
             costs[count, concerned] = cost
-            told = f"{answers:.2f} answers an element"
+            note_text = f"{answers:.2f} answers an element"
             what = "every element concerns one" if concerned else "no element concerns any"
-            yield Figure(f"{count:,} queries, {what}", cost * 1e9, "ns an element", note=told)
-    yield Figure(
+            yield Measurement(
+                f"{count:,} queries, {what}", cost * 1e9, "ns an element", note=note_text
+            )
+    yield Measurement(
         f"{many:,} queries / 2 queries, elements that concern none",
         costs[many, False] / costs[2, False],
         "x",
         at_most=2.0,
     )
-    yield Figure(
+    yield Measurement(
         f"{many:,} queries / 2 queries, elements that concern one",
         costs[many, True] / costs[2, True],
         "x",
@@ -153,7 +157,7 @@ def _cost(group: Group, elements: int, low: int, high: int) -> tuple[float, floa
 
 # --- compilation ------------------------------------------------------------------------------
 
-# What warming up takes besides compiled functions, the grammar of queries, is there before.
+# The grammar of queries is loaded before: only the compiled functions are to be timed.
 _WARM: Final = """
 import resource
 import time
@@ -168,19 +172,19 @@ print(time.perf_counter() - start, time.process_time() - work, children.ru_utime
 """
 
 
-def compilation(*, quick: bool) -> Iterator[Figure]:
+def compilation(*, quick: bool) -> Iterator[Measurement]:
     """The whole kernel compiled into an empty cache, then loaded from it by another process."""
     if quick:
         return
     with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as folder:
         for name, most in (("compiled into an empty cache", 15.0), ("loaded from the cache", 1.0)):
             waited, worked, helped = _warm(Path(folder))
-            yield Figure(
+            yield Measurement(
                 f"all of the kernel {name}",
                 waited,
                 "s",
                 at_most=most,
-                note=f"{worked:.1f} s of a core in this process, {helped:.1f} s in another beside it",
+                note=f"{worked:.1f} s of CPU time in this process, {helped:.1f} s in a helper process",
             )
 
 
@@ -209,8 +213,8 @@ _Q10: Final = """SELECT ?tag (COUNT(?post) AS ?posts) WHERE {
 
 def soak(
     elements: int, on_step: Callable[[str], None] = lambda _: None, step: int = 20_000
-) -> Iterator[Figure]:
-    """Take so many posts, each with a name of its own, and watch what is held."""
+) -> Iterator[Measurement]:
+    """Take `elements` posts, each with its own name, and watch the memory of the kernel."""
     for name, text in (("Q4", _Q4), ("Q10", _Q10)):
         shard = Shard.of(_parsed(text), records=False)
         samples = []
@@ -228,7 +232,7 @@ def soak(
         spent = time.process_time() - start
         # The windows were full after the first 15 s, long before the first quarter was over.
         later = samples[len(samples) // 4 :]
-        yield Figure(
+        yield Measurement(
             f"{name}: elements",
             elements / spent,
             "/s",
@@ -237,8 +241,8 @@ def soak(
         for place, what in ((1, "mappings held"), (2, "terms in the dictionary"), (3, "resident")):
             seen = [sample[place] for sample in later]
             unit = "bytes" if place == 3 else ""
-            yield Figure(f"{name}: {what} at the end", seen[-1], unit)
-            yield Figure(
+            yield Measurement(f"{name}: {what} at the end", seen[-1], unit)
+            yield Measurement(
                 f"{name}: {what}, last / first after the windows were full",
                 seen[-1] / max(1, seen[0]),
                 "x",
@@ -247,7 +251,7 @@ def soak(
 
 
 def _posts(shard: Shard, first: int, count: int) -> int:
-    """Let posts arrive, two a millisecond: 30,000 in a window."""
+    """Feed posts, two each millisecond: 30,000 in a window."""
     random = np.random.default_rng(first)
     position = np.arange(first, first + count, dtype=np.int64)
     instants = position // 2

@@ -1,4 +1,4 @@
-"""Where `quadweir replay` sends what it plays: standard output, TCP clients, a folder, Kafka."""
+"""The outputs of `quadweir replay`: standard output, TCP clients, a folder, Kafka."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ if TYPE_CHECKING:
 _FILE_DIGITS: Final = 8
 
 
-class Outlet(ABC):
+class ReplayOutput(ABC):
     """Takes units of text, each of one or more lines, as they become due.
 
     Attributes:
-        tick_ms: how often it wants to be handed something, at most.
+        tick_ms: the least time between two calls of `send`.
     """
 
     tick_ms = 50
 
-    def open(self) -> None:  # noqa: B027 - most outlets need none
+    def open(self) -> None:  # noqa: B027 - most outputs need none
         """Get ready; the play starts when this returns."""
 
     @abstractmethod
     def send(self, units: list[str]) -> None:
         """Send units."""
 
-    def close(self) -> None:  # noqa: B027 - most outlets need none
+    def close(self) -> None:  # noqa: B027 - most outputs need none
         """Finish."""
 
 
-def outlet_for(target: str, suffix: str) -> Outlet:
-    """Understand `--to`: `-`, `tcp:HOST:PORT`, `kafka:BROKERS/TOPIC`, or a folder.
+def output_for(target: str, suffix: str) -> ReplayOutput:
+    """The output for `--to`: `-`, `tcp:HOST:PORT`, `kafka:BROKERS/TOPIC`, or a folder.
 
     Args:
-        target: what the user wrote.
-        suffix: how the files of a folder are to end.
+        target: the value of the option.
+        suffix: the extension of files in a folder.
 
-    >>> type(outlet_for("tcp:127.0.0.1:9999", "")).__name__
-    'TcpOutlet'
+    >>> type(output_for("tcp:127.0.0.1:9999", "")).__name__
+    'TcpOutput'
 
     Raises:
-        UsageError: it is none of these.
+        UsageError: the target is none of these.
     """
     if target == "-":
         return StandardOutput()
@@ -59,16 +59,16 @@ def outlet_for(target: str, suffix: str) -> Outlet:
         host, _, port = rest.rpartition(":")
         if not port.isdecimal() or int(port) > 65535:
             raise UsageError(f"not a TCP address: {rest}", hint="Write tcp:127.0.0.1:9999.")
-        return TcpOutlet(host or "127.0.0.1", int(port))
+        return TcpOutput(host or "127.0.0.1", int(port))
     if kind == "kafka":
         servers, _, topic = rest.rpartition("/")
         if not servers or not topic:
             raise UsageError(f"not a Kafka topic: {rest}", hint="Write kafka:localhost:9092/topic.")
-        return KafkaOutlet(servers, topic)
-    return FolderOutlet(Path(target), suffix)
+        return KafkaOutput(servers, topic)
+    return FolderOutput(Path(target), suffix)
 
 
-class StandardOutput(Outlet):
+class StandardOutput(ReplayOutput):
     """Lines on standard output."""
 
     def send(self, units: list[str]) -> None:
@@ -76,9 +76,9 @@ class StandardOutput(Outlet):
         sys.stdout.flush()
 
 
-class TcpOutlet(Outlet):
-    """Lines to whoever connects; the play starts with the first client and waits for another one
-    when the last is gone.
+class TcpOutput(ReplayOutput):
+    """Lines to all connected clients; the play starts with the first client, and waits while there
+    is none.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -88,7 +88,7 @@ class TcpOutlet(Outlet):
 
     @property
     def port(self) -> int:
-        """The port it listens on, which the system chose if 0 was asked for."""
+        """The port it listens on; for port 0, the one that the system chose."""
         assert self._server is not None
         return int(self._server.getsockname()[1])
 
@@ -112,7 +112,7 @@ class TcpOutlet(Outlet):
     def send(self, units: list[str]) -> None:
         data = ("\n".join(units) + "\n").encode()
         self._accept(wait=False)
-        # Nobody there: the schedule goes on, and what is due waits for the next client.
+        # No client: the schedule continues, and due units wait for the next client.
         while not self._deliver(data):
             self._accept(wait=True)
 
@@ -141,8 +141,10 @@ class TcpOutlet(Outlet):
             self._server.close()
 
 
-class FolderOutlet(Outlet):
-    """A file for each tick, renamed into place when it is whole, for readers that watch."""
+class FolderOutput(ReplayOutput):
+    """A file for each tick, renamed into place when it is complete, for readers that watch the
+    folder.
+    """
 
     tick_ms = 1000
 
@@ -173,7 +175,7 @@ class FolderOutlet(Outlet):
         self._number += 1
 
 
-class KafkaOutlet(Outlet):
+class KafkaOutput(ReplayOutput):
     """A message for each unit, through Spark's Kafka connector."""
 
     tick_ms = 1000
@@ -204,6 +206,6 @@ class KafkaOutlet(Outlet):
         frame.coalesce(1).write.format("kafka").options(**options).save()
 
     def close(self) -> None:
-        # A session that was there before belongs to whoever started it.
+        # A session that existed before is not ours to stop.
         if self._spark is not None and not self._found_running:
             self._spark.stop()

@@ -1,7 +1,7 @@
-"""What is looked for in the streams, as a row of tests that each statement goes through once.
+"""The tests that select statements from the streams; each statement is tested once.
 
-Leaves that want the same statements, be it under other names, share a test. A statement leaves
-matching as one row that says which tests it passed, however many those are.
+Leaves that match the same statements share a test, also if their variables have other names.
+Matching turns a statement into one row that says which tests it passed.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ TERMS: Final = 4
 _GRAPH: Final = 3
 
 Part: TypeAlias = int | str
-"""A term of a statement by its place, or one that is the same for all, by its spelling."""
+"""A term of a statement: its place, or the spelling of a constant."""
 ITSELF: Final[tuple[Part, ...]] = (0, 1, 2, _GRAPH)
 _ENDS: Final = {End.SUBJECT: 0, End.OBJECT: 2}
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MatchTest:
     """A test of statements.
 
     Attributes:
-        stream: the stream they have to be of.
-        constants: what subject, predicate, object and graph have to be, None for anything.
-        equal: pairs of places that have to hold the same term.
-        view: the quad that is tested: the statement itself, or what follows from it by a way.
-        way: what has to be true of the statement for that to follow.
-        follows: whether it is also tested what was looked up to follow from the statement.
-        is_named: whether the statement has to be in a named graph (W11).
-        key: the term that says which shard a statement goes to; None for every one.
-        leaves: the leaves that want what passes, each with what its variables are bound to.
-        elements: the sources that want to hear of every element; then there is nothing to pass.
-        conditions: if there are any, one has to be true for what passes to be of use; with each, what
-            its variables are bound to.
+        stream: the stream of the statements.
+        constants: the required subject, predicate, object and graph; None for any.
+        equal: pairs of places that must hold the same term.
+        view: the quad that is tested: the statement itself, or its consequence by a way.
+        way: the way of entailment, if the consequence is tested.
+        follows: whether the looked-up consequences of the statement are tested too.
+        is_named: whether the statement must be in a named graph (W11).
+        key: the term that decides the shard of a statement; None for every shard.
+        leaves: the leaves that take the passing statements, each with the terms of its variables.
+        elements: the sources that take every element; then there is nothing to test.
+        conditions: if there are any, a statement is needed only if one of them is true; each has
+        the terms of its variables.
     """
 
     stream: str
@@ -61,25 +61,25 @@ class Wanted:
 
     @property
     def needed(self) -> frozenset[int]:
-        """The places whose terms the leaves bind, or that shards are told by."""
+        """The places whose terms the leaves bind, or that decide the shard."""
         parts = [part for _, parts in self.leaves for part in parts]
         return frozenset(part for part in (*parts, self.key) if isinstance(part, int))
 
-    def for_shards(self) -> Wanted:
-        """Leave out what only matching looks at."""
+    def for_shards(self) -> MatchTest:
+        """The test without the parts that only matching uses."""
         way = self.way
         if way is not None:
             way = replace(way, predicates=frozenset(), classes=None)
         return replace(self, way=way, conditions=())
 
-    def resolved(self, values_of: ValuesOf) -> Wanted:
-        """Look up the values of static relations that conditions speak of, where they are few."""
+    def resolved(self, values_of: ValuesOf) -> MatchTest:
+        """The test with the values of static relations in its conditions, where they are few."""
         known = tuple((bound, each.resolved(values_of)) for bound, each in self.conditions)
-        # A condition that is always true makes all of them so.
+        # If one condition is always true, none is needed.
         return replace(self, conditions=known if all(each for _, each in known) else ())
 
     def passes(self, terms: Sequence[Term | None]) -> bool:
-        """Tell whether a quad of the stream passes, where nothing has to follow from it."""
+        """Whether a quad of the stream passes, without entailment."""
         if self.is_named and terms[_GRAPH] is None:
             return False
         return all(
@@ -89,31 +89,31 @@ class Wanted:
 
 
 def ways_to(leaf: Match, table: Table | None) -> Ways:
-    """Tell how statements match a leaf, besides by looking like it."""
+    """The ways to match a leaf, except the direct one."""
     if table is None or leaf.pattern is None or leaf.carried:
         return NO_WAYS
     return ways_of(leaf.pattern, table)
 
 
-def find_wanted(
+def find_match_tests(
     leaves: Sequence[Match],
     sources: Sequence[Source],
     elements: Sequence[int],
     keys: Mapping[int, Variable],
     conditions: Mapping[int, Sequence[Condition]],
     table: Table | None,
-) -> tuple[Wanted, ...]:
-    """List the tests of a query.
+) -> tuple[MatchTest, ...]:
+    """The tests of a query.
 
     Args:
-        leaves: what the shards want to hear of.
+        leaves: the matches that the shards need.
         sources: the windows over streams.
-        elements: the sources of which every shard hears every element.
-        keys: for each leaf that is sharded the variable that it is sharded by.
-        conditions: what matches of a leaf have to fulfil one of to be of use, if there is any.
-        table: what follows from statements, if there is a schema.
+        elements: the sources whose every element goes to every shard.
+        keys: the variable by which each sharded leaf is sharded.
+        conditions: for each leaf, the conditions of which a needed match fulfils at least one.
+        table: the consequences of statements, if there is a schema.
     """
-    found: dict[Wanted, list[tuple[int, tuple[Part, ...]]]] = {}
+    found: dict[MatchTest, list[tuple[int, tuple[Part, ...]]]] = {}
     for number, leaf in enumerate(leaves):
         if leaf.pattern is None:
             continue
@@ -122,7 +122,7 @@ def find_wanted(
         constants = tuple(None if isinstance(term, Variable) else term for term in terms)
         ways = ways_to(leaf, table)
         for view, way in ((ITSELF, None), *((_view(way), way) for way in ways.listed)):
-            test = Wanted(
+            test = MatchTest(
                 leaf.source.stream,
                 constants,
                 equal,
@@ -143,7 +143,8 @@ def find_wanted(
         heard.setdefault(sources[place].stream, []).append(place)
     nothing = (None,) * TERMS
     tests += [
-        Wanted(stream, nothing, (), None, elements=tuple(which)) for stream, which in heard.items()
+        MatchTest(stream, nothing, (), None, elements=tuple(which))
+        for stream, which in heard.items()
     ]
     return tuple(tests)
 
@@ -159,7 +160,7 @@ def _conditions(
     leaves: Sequence[Match],
     conditions: Mapping[int, Sequence[Condition]],
 ) -> tuple[tuple[tuple[tuple[Variable, Part], ...], Condition], ...]:
-    """Gather what the leaves of a test say, unless one of them wants everything."""
+    """The conditions of a test's leaves; empty if one of them needs every match."""
     if any(leaf not in conditions for leaf, _ in wanted_by):
         return ()
     return tuple(
@@ -170,14 +171,14 @@ def _conditions(
 
 
 def terms_of(pattern: TriplePattern) -> tuple[PatternTerm, ...]:
-    """List subject, predicate and object."""
+    """Subject, predicate and object."""
     return (pattern.subject, pattern.predicate, pattern.object)
 
 
 def _places(
     terms: Sequence[PatternTerm | None],
 ) -> tuple[dict[Variable, int], tuple[tuple[int, int], ...]]:
-    """Say where each variable stands first, and which places have to hold the same."""
+    """The first place of each variable, and the pairs of places that must hold the same term."""
     first: dict[Variable, int] = {}
     equal = []
     for place, term in enumerate(terms):

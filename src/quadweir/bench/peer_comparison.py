@@ -1,4 +1,4 @@
-"""Queries answered by peers over the same input, compared and timed in the same run."""
+"""Peers answer the same queries over the same input; one run compares and times them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from quadweir.bench.method import Effort, by_peer, fed, inputs_of, taken_from
 from quadweir.bench.mismatch import compare
 from quadweir.bench.peers import Peer, Quadweir, Reevaluation, SparkSql
 from quadweir.bench.speed import of_users
-from quadweir.bench.suite import Piece, Workbench
+from quadweir.bench.suite import BenchmarkPiece, Workbench
 from quadweir.bench.workloads import Data, Question
 from quadweir.errors import UnsupportedError
 from quadweir.testing import Answer
 
 
-def peers(effort: Effort, more: Sequence[Peer] = ()) -> Iterator[Piece]:
-    """Queries answered by others over the same input, compared and timed in the same run."""
+def peers(effort: Effort, more: Sequence[Peer] = ()) -> Iterator[BenchmarkPiece]:
+    """The pieces of this comparison, one for each query."""
 
     def work(name: str) -> Callable[[Workbench], Any]:
         def run(bench: Workbench) -> list[dict[str, Any]]:
@@ -36,11 +36,11 @@ def peers(effort: Effort, more: Sequence[Peer] = ()) -> Iterator[Piece]:
                 question = workloads.lsbench(dialect)[name]
                 ours: list[Answer] | None = None
                 for peer in (Quadweir(bench.spark), *here):
-                    told, answers = _beside(peer, question, data, effort)
+                    measured, answers = _measured(peer, question, data, effort)
                     ours = answers if ours is None else ours
-                    if "cannot" not in told:
-                        told |= asdict(compare(answers, ours))
-                    found.append({"peer": peer.name, "dialect": dialect, **told})
+                    if "cannot" not in measured:
+                        measured |= asdict(compare(answers, ours))
+                    found.append({"peer": peer.name, "dialect": dialect, **measured})
             return found
 
         return run
@@ -48,16 +48,17 @@ def peers(effort: Effort, more: Sequence[Peer] = ()) -> Iterator[Piece]:
     for name in effort.peered:
         question = workloads.lsbench()[name]
         inputs = inputs_of(question, effort) | {"peers": [peer.name for peer in more]}
-        yield Piece("peers", name, inputs, work(name))
+        yield BenchmarkPiece("peers", name, inputs, work(name))
 
 
-def _beside(
+def _measured(
     peer: Peer, question: Question, data: Data, effort: Effort
 ) -> tuple[dict[str, Any], list[Answer]]:
-    """Time a peer over little and over much input; gives its answers over little.
+    """Time a peer over a small and a large input; return its figures and its answers over the small
+    one.
 
-    Little tells what a query costs at all, from its start to its last answer. What is taken beyond
-    that while it runs is told by the difference.
+    The small input shows the fixed cost of a query, from its start to its last answer. The
+    difference between both inputs shows the cost of each further triple.
     """
 
     def seconds(given: Data) -> float:
@@ -69,13 +70,14 @@ def _beside(
     little = taken_from(data, question, effort.peers, effort.density)
     much = taken_from(data, question, effort.peers * peer.times, effort.density)
     try:
-        # Also loads and compiles what is needed.
+        # This run also loads and compiles everything.
         answers = by_peer(peer, question, little)
     except UnsupportedError as error:
         return {"cannot": error.message}, []
     turns = [(seconds(little), seconds(much)) for _ in range(max(1, effort.runs - 1))]
     beyond = _triples(much) - _triples(little)
-    # A machine that stalls can make little take longer than much; that says nothing of the rest.
+    # On a machine that stalls, the small input can take longer than the large one. Such a turn says
+    # nothing.
     rates = [beyond / (longer - shorter) for shorter, longer in turns if longer > shorter]
     return {
         "triples": _triples(little), "beyond": beyond,

@@ -1,4 +1,4 @@
-"""Where dead letters go: `--dead-letters` of commands that go on."""
+"""`--dead-letters` of live runs: the sink that a folder or a Kafka topic names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KAFKA: Final = "kafka:"
 
 
 def letter_sink(target: str | None, *, name: str) -> Sink | None:
-    """Give the sink that a target names: a folder, or a topic of Kafka.
+    """The sink for a target: a folder, or a Kafka topic.
 
     Raises:
         UsageError: it names no topic.
@@ -31,7 +31,7 @@ def letter_sink(target: str | None, *, name: str) -> Sink | None:
 
 
 def kafka_sink(target: str, form: str, *, name: str) -> KafkaSink:
-    """Give the topic that `kafka:HOST:PORT/TOPIC` names.
+    """The broker and the topic of `kafka:HOST:PORT/TOPIC`.
 
     Raises:
         UsageError: it names none.
