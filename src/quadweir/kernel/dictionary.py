@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from quadweir.algebra.values import Value, single_precision, value_of
 from quadweir.errors import InternalError
 from quadweir.kernel import interning, numerals, typed
-from quadweir.kernel.arrays import Ints, address, ints, power_of_two
+from quadweir.kernel.arrays import Ints, ints, power_of_two
 from quadweir.kernel.interning import (
     COUNT,
     FREE,
@@ -40,6 +40,7 @@ from quadweir.kernel.interning import (
     ZERO,
 )
 from quadweir.kernel.layout import Arrays
+from quadweir.kernel.memory import address
 from quadweir.kernel.typed import Typed
 from quadweir.terms import Literal, Term, parse_term
 

@@ -6,14 +6,13 @@ buffer, and a compiled function sees no difference between that and our own stor
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
-from quadweir.kernel.arrays import Ints, mix, prefetch
+from quadweir.kernel.arrays import Ints, mix
+from quadweir.kernel.memory import load_byte, load_word, prefetch, store_byte, store_word
 from quadweir.vocab import XSD
 
 # The columns of an entry. Kinds and numbers as floats have arrays of their own, since comparisons
@@ -65,53 +64,6 @@ _LOW_HALF: Final = 0xFFFFFFFF
 _QUOTE, _MINUS, _LESS, _UNDERSCORE, _GREATER = (ord(each) for each in '"-<_>')
 
 
-# --- bytes by address -----------------------------------------------------------------------------
-
-
-def _loading(bits: int) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        # Spellings are not aligned: a load that claims to be may be compiled to one that faults.
-        pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
-        value = builder.load(pointer, align=1)
-        return value if bits == 64 else builder.zext(value, ir.IntType(64))
-
-    return generate
-
-
-def _storing(bits: int) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
-        value = arguments[1] if bits == 64 else builder.trunc(arguments[1], ir.IntType(bits))
-        builder.store(value, pointer, align=1)
-        return context.get_constant(types.int64, 0)
-
-    return generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def load_word(typing_context: Any, place: Any) -> Any:
-    """Read eight bytes."""
-    return types.int64(types.int64), _loading(64)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def load_byte(typing_context: Any, place: Any) -> Any:
-    """Read one byte."""
-    return types.int64(types.int64), _loading(8)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _store_word(typing_context: Any, place: Any, value: Any) -> Any:
-    """Write eight bytes."""
-    return types.int64(types.int64, types.int64), _storing(64)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _store_byte(typing_context: Any, place: Any, value: Any) -> Any:
-    """Write one byte."""
-    return types.int64(types.int64, types.int64), _storing(8)
-
-
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _hash(place: int, length: int, seed: int) -> int:
     """Give 32 bits that depend on every byte, and on a seed nobody outside can know."""
@@ -149,10 +101,10 @@ def same_bytes(left: int, right: int, length: int) -> bool:
 def _copy(source: int, target: int, length: int) -> None:
     at = 0
     while at + 8 <= length:
-        _store_word(target + at, load_word(source + at))
+        store_word(target + at, load_word(source + at))
         at += 8
     while at < length:
-        _store_byte(target + at, load_byte(source + at))
+        store_byte(target + at, load_byte(source + at))
         at += 1
 
 
@@ -219,7 +171,7 @@ def _look_ahead(
     if i < len(starts):
         tag = _hash(data + starts[i], lengths[i], seed)
         tags[i & (_TAGS - 1)] = tag
-        prefetch(table.ctypes.data, tag & (len(table) - 1))
+        prefetch(table, tag & (len(table) - 1))
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -228,7 +180,7 @@ def _look_nearer(i: int, tags: Ints, cells: Ints, table: Ints, store: int) -> No
     tag = tags[i & (_TAGS - 1)]
     found = table[tag & (len(table) - 1)]
     if (found >> 32) & _LOW_HALF == tag:
-        prefetch(cells.ctypes.data, (found & _LOW_HALF) * WIDTH)
+        prefetch(cells, (found & _LOW_HALF) * WIDTH)
     tag = tags[(i - _AHEAD // 2) & (_TAGS - 1)]
     found = table[tag & (len(table) - 1)]
     if (found >> 32) & _LOW_HALF == tag:
@@ -329,7 +281,7 @@ def count(numbers: Ints, sign: int, granted: int, cells: Ints, pending: Ints, st
         if is_far and i + _AHEAD < len(numbers):
             ahead = numbers[i + _AHEAD]
             if granted < ahead < len(cells):
-                prefetch(cells.ctypes.data, ahead * WIDTH)
+                prefetch(cells, ahead * WIDTH)
         number = numbers[i]
         if number <= granted or number >= INLINE_LIMIT:
             continue
@@ -420,7 +372,7 @@ def adopt(
     is_far = len(cells) > _NEAR
     for i in range(len(slots)):
         if is_far and i + _AHEAD < len(slots):
-            prefetch(cells.ctypes.data, slots[i + _AHEAD] * WIDTH)
+            prefetch(cells, slots[i + _AHEAD] * WIDTH)
         slot, length = slots[i], lengths[i]
         if cells[slot, LENGTH] == 0:
             tag = _hash(place, length, seed)
@@ -446,7 +398,7 @@ def gather(slots: Ints, cells: Ints, store: int, ends: Ints, target: int) -> Non
     is_far = len(cells) > _NEAR
     for i in range(len(slots)):
         if is_far and i + 2 * _AHEAD < len(slots):
-            prefetch(cells.ctypes.data, slots[i + 2 * _AHEAD] * WIDTH)
+            prefetch(cells, slots[i + 2 * _AHEAD] * WIDTH)
             prefetch(store + cells[slots[i + _AHEAD], START], 0)
         length = cells[slots[i], LENGTH]
         _copy(store + cells[slots[i], START], target + at, length)

@@ -7,8 +7,9 @@ from typing import final
 
 import numpy as np
 
-from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, address, ints, table_of
+from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, table_of
 from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.memory import address
 from quadweir.kernel.relation import ENTER, FIRST_VALUE, LEAVE, CircularTable, Delta, Operator
 from quadweir.kernel.ring import RingIndex
 from quadweir.kernel.stateless import Union
@@ -124,7 +125,7 @@ class Buffer:
     def layout_part(self) -> dict[str, Ints]:
         """Give what `lay_out_part` made."""
         used = np.array([index.used for index in self.indexes], dtype=np.int64)
-        entries = {f"entries.{number}": each.entries for number, each in enumerate(self.indexes)}
+        entries = {f"entries.{number}": each.words for number, each in enumerate(self.indexes)}
         return {"cells": self.cells, "used": used, "seeds": self.seeds, **entries}
 
     @property
@@ -208,18 +209,16 @@ class Buffer:
         if self.keeps:
             self.results[new] = before[old, self._pointers]
 
-    def describe(self) -> list[int]:
-        cells = self.cells
+    def describe(self, record: np.void) -> None:
+        """Fill in a record of type `joinrecords.BUFFER`."""
         head = self.table.head if self.table is not None else 0
-        return [
-            address(cells),
-            cells.shape[1],
-            len(cells),
-            self._pointers,
-            int(self.table is None),
-            head,
-            head % len(cells),
-        ]
+        record["cells"] = address(self.cells)
+        record["width"] = self.cells.shape[1]
+        record["capacity"] = len(self.cells)
+        record["pointers"] = self._pointers
+        record["copies"] = self.table is None
+        record["head"] = head
+        record["head_place"] = head % len(self.cells)
 
     def settle(self) -> None:
         for rows in self._dropped:

@@ -26,9 +26,11 @@ from quadweir.algebra.solutions import is_time
 from quadweir.algebra.work import most_work, too_much
 from quadweir.errors import LimitError
 from quadweir.kernel import probing
-from quadweir.kernel.arrays import ALWAYS, Ints, address, ints
+from quadweir.kernel.arrays import ALWAYS, Ints, ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.joinbuffer import Buffer
+from quadweir.kernel.joinrecords import BUFFER, EVENTS_AHEAD, FRAME, JOIN, JoinRecord
+from quadweir.kernel.memory import address
 from quadweir.kernel.oneway import part, prefixed
 from quadweir.kernel.relation import (
     LEAVE,
@@ -37,7 +39,7 @@ from quadweir.kernel.relation import (
     SlotTable,
     no_change,
 )
-from quadweir.kernel.ring import DESCRIPTION, VARIABLES, RingIndex
+from quadweir.kernel.ring import INDEX, RingIndex
 from quadweir.kernel.stateless import Union
 from quadweir.terms import Variable
 
@@ -85,19 +87,19 @@ class Join(Operator):
         self._fixed = frozenset(fixed if len(fixed) < len(sources) else fixed[1:])
         timed = all(getattr(each, "timed", False) for each in sources)
         count = len(sources)
-        self._link_width = 0 if eager else 1 if timed else count
+        self._lists = 0 if eager else 1 if timed else count
         # References to the parts; then, for each list that a result stands in, the next in it, and
         # where there are several also the one before.
-        width = count * (1 + 2 * (self._link_width > 1)) + (self._link_width == 1)
+        width = count * (1 + 2 * (self._lists > 1)) + (self._lists == 1)
         self.output = SlotTable(width)
         self._plan()
         self._begun = False
-        self._frames = np.zeros((count, probing.FRAME), dtype=np.int64)
+        self._frames = np.zeros(count, FRAME)
         # One more, to look ahead with.
         self._bound = np.zeros((count + 1, max(1, len(self.shared))), dtype=np.int64)
         self._key = ints(max(1, len(self.shared)))
         self._places = ints(count)
-        self._hashes = ints(probing.EVENTS_AHEAD * count)
+        self._hashes = ints(EVENTS_AHEAD * count)
         self._out = np.zeros((4, 256), dtype=np.int64)
         self.timed = timed
 
@@ -108,7 +110,7 @@ class Join(Operator):
         by_buffer: list[dict[tuple[int, ...], int]] = [{} for _ in range(count)]
         owners: list[int] = []
         index_of = np.zeros((1 << count, count), dtype=np.int64)
-        shares = np.zeros((1 << count, count), dtype=np.int64)
+        has_key = np.zeros((1 << count, count), dtype=np.int64)
         for chosen in range(1, 1 << count):
             bound = [k for k in range(count) if chosen >> k & 1]
             sure = frozenset().union(*(self.sources[k].always for k in bound))
@@ -124,17 +126,17 @@ class Join(Operator):
                     by_buffer[j][keys] = len(owners)
                     owners.append(j)
                 index_of[chosen, j] = by_buffer[j][keys]
-                shares[chosen, j] = bool(keys)
+                has_key[chosen, j] = bool(keys)
         # The indexes of one buffer stand together.
         order = sorted(range(len(owners)), key=lambda x: owners[x])
         number = {old: new for new, old in enumerate(order)}
         self._index_of = np.array([number[int(x)] for x in index_of.ravel()], dtype=np.int64)
-        self._shares = shares.ravel()
-        self._index_first = np.searchsorted(
+        self._has_key = has_key.ravel()
+        self._first_index = np.searchsorted(
             [owners[x] for x in order], np.arange(count + 1)
         ).astype(np.int64)
         keys_of = {by_buffer[j][keys]: keys for j in range(count) for keys in by_buffer[j]}
-        self._descriptions = np.zeros((len(order), DESCRIPTION), dtype=np.int64)
+        self._descriptions = np.zeros(len(order), INDEX)
         self._key_variables: list[Ints] = []
         room = [
             buffer.widen(len(keys) * (1 if buffer.in_order else 2))
@@ -143,13 +145,13 @@ class Join(Operator):
         for new, old in enumerate(order):
             buffer = self._buffers[owners[old]]
             own = tuple(buffer.places[self.shared[place]] for place in keys_of[old])
-            description = self._descriptions[new]
+            description = self._descriptions[new : new + 1]
             index = RingIndex(
                 own, ring=room[owners[old]], linked=not buffer.in_order, description=description
             )
             room[owners[old]] += len(index.pointers)
             self._key_variables.append(np.array(keys_of[old] or (0,), dtype=np.int64))
-            description[VARIABLES] = address(self._key_variables[-1])
+            description["variables"] = address(self._key_variables[-1])
             index.attach(buffer.cells)
             buffer.indexes.append(index)
             self._indexes.append(index)
@@ -159,9 +161,9 @@ class Join(Operator):
                 column.append(place)
                 variable.append(self.shared.index(each))
             first.append(len(column))
-        self._bind_first = np.array(first, dtype=np.int64)
-        self._bind_column = np.array(column or [0], dtype=np.int64)
-        self._bind_variable = np.array(variable or [0], dtype=np.int64)
+        self._first_binding = np.array(first, dtype=np.int64)
+        self._bound_column = np.array(column or [0], dtype=np.int64)
+        self._bound_variable = np.array(variable or [0], dtype=np.int64)
 
     def hold_fixed(self, places: Iterable[int]) -> None:
         """Have the rows of unions that are there from the start indexed before anything comes.
@@ -192,7 +194,7 @@ class Join(Operator):
 
     def layout(self) -> dict[str, Ints]:
         found = {
-            f"entries.{k}.{number}": index.entries
+            f"entries.{k}.{number}": index.words
             for k in sorted(self._fixed)
             for number, index in enumerate(self._buffers[k].indexes)
         }
@@ -209,7 +211,7 @@ class Join(Operator):
         self._begun = True
         inputs = [each if self.hears(k) else no_change() for k, each in enumerate(inputs)]
         for k, (buffer, delta) in enumerate(zip(self._buffers, inputs, strict=True)):
-            if buffer.take(delta) and self._link_width > 1:
+            if buffer.take(delta) and self._lists > 1:
                 self._move_heads(k)
         count = sum(len(each.t) for each in inputs)
         if not count:
@@ -227,56 +229,58 @@ class Join(Operator):
         self.output.release(delta.row if self.eager else delta.row[delta.sign < 0])
         return delta
 
-    def _describe(self, events: np.ndarray) -> Ints:
-        """Say where everything lies, for a run over events from the first."""
-        self._described = np.array([each.describe() for each in self._buffers], dtype=np.int64)
-        join = ints(probing.JOIN)
-        join[probing.INPUTS] = len(self.sources)
-        join[probing.SHARED] = self._bound.shape[1]
-        join[probing.LINKS_WIDE] = self._link_width
-        join[probing.RESULT] = self.output.width
-        join[probing.COUNT] = events.shape[1]
-        join[probing.DEPTH] = -1
-        arrays = {
-            probing.BUFFERS: self._described,
-            probing.INDEXES: self._descriptions,
-            probing.INDEX_FIRST: self._index_first,
-            probing.INDEX_OF: self._index_of,
-            probing.SHARES: self._shares,
-            probing.BIND_FIRST: self._bind_first,
-            probing.BIND_COLUMN: self._bind_column,
-            probing.BIND_VARIABLE: self._bind_variable,
-            probing.FRAMES: self._frames,
-            probing.BOUND: self._bound,
-            probing.KEY: self._key,
-            probing.PLACES: self._places,
-            probing.HASHES: self._hashes,
-            probing.EVENTS: events,
+    def _describe(self, events: np.ndarray) -> JoinRecord:
+        """Describe the join to compiled code, for a run over events from the first."""
+        self._described = np.zeros(len(self._buffers), BUFFER)
+        for buffer, record in zip(self._buffers, self._described, strict=True):
+            buffer.describe(record)
+        join = np.zeros(1, JOIN)
+        join["inputs"] = len(self.sources)
+        join["shared"] = self._bound.shape[1]
+        join["lists"] = self._lists
+        join["result_width"] = self.output.width
+        join["count"] = events.shape[1]
+        join["depth"] = -1
+        places = {
+            "buffers": self._described,
+            "indexes": self._descriptions,
+            "first_index": self._first_index,
+            "index_of": self._index_of,
+            "has_key": self._has_key,
+            "first_binding": self._first_binding,
+            "bound_column": self._bound_column,
+            "bound_variable": self._bound_variable,
+            "frames": self._frames,
+            "bound": self._bound,
+            "key": self._key,
+            "places": self._places,
+            "hashes": self._hashes,
+            "events": events,
         }
-        for place, array in arrays.items():
-            join[place] = address(array)
+        for name, array in places.items():
+            join[name] = address(array)
         return join
 
     def _run(self, events: np.ndarray) -> np.ndarray:
         output = self.output
         join = self._describe(events)
-        join[probing.FREE] = output.free_count
+        join["free"] = output.free_count
         # A row with many parts takes more memory than one with few.
         most = max(1, 4 * most_work() // max(4, output.width))
-        join[probing.WORK] = _TRIES * most
+        join["work"] = _TRIES * most
         while True:
-            join[probing.CELLS] = address(output.cells)
-            join[probing.FREE_ROWS] = address(output.free)
-            join[probing.OUT] = address(self._out)
-            join[probing.ROOM] = self._out.shape[1]
-            join[probing.FAR] = sum(index.entries.nbytes for index in self._indexes) > _NEAR
-            ended = probing.advance(address(join))
-            output.free_count = int(join[probing.FREE])
-            made = int(join[probing.MADE])
+            join["result_cells"] = address(output.cells)
+            join["free_rows"] = address(output.free)
+            join["output"] = address(self._out)
+            join["room"] = self._out.shape[1]
+            join["far"] = sum(index.nbytes for index in self._indexes) > _NEAR
+            ended = probing.advance(join)
+            output.free_count = int(join["free"][0])
+            made = int(join["made"][0])
             if ended == probing.DONE:
                 return self._out[:, :made].copy()
             if ended == probing.INDEX_FULL:
-                self._indexes[int(join[probing.WHICH])].grow()
+                self._indexes[int(join["full_index"][0])].grow()
                 continue
             if ended == probing.TOO_MUCH:
                 raise too_much(f"{self._title()} tries combinations", _TRIES * most)
@@ -284,9 +288,9 @@ class Join(Operator):
                 raise too_much(f"{self._title()} gives rows", most)
             if made >= self._out.shape[1]:
                 self._out = np.concatenate((self._out, np.zeros_like(self._out)), axis=1)
-            if join[probing.FREE] == 0:
+            if output.free_count == 0:
                 output.reserve(output.capacity)
-                join[probing.FREE] = output.free_count
+                join["free"] = output.free_count
 
     def _title(self) -> str:
         count = len(self.sources)
@@ -363,7 +367,7 @@ class Join(Operator):
         self.output.restore(part("output", arrays))
         for k, buffer in enumerate(self._buffers):
             buffer.restore(arrays.get(f"cells.{k}"), begun=self._begun)
-        if self._link_width:
+        if self._lists:
             self._link_anew()
 
     def _move_heads(self, k: int) -> None:
@@ -380,7 +384,7 @@ class Join(Operator):
             [each.places_of(parts[:, k]) for k, each in enumerate(self._buffers)]
         )
         links = self.output.cells[:, len(self._buffers) :]
-        if self._link_width > 1:
+        if self._lists > 1:
             for k, buffer in enumerate(self._buffers):
                 _chain(results, places[:, k], buffer.results, links[:, k:], len(self._buffers))
             return

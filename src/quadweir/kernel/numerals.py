@@ -12,15 +12,15 @@ import numpy as np
 from numba import njit
 
 from quadweir.algebra.values import DERIVED_INTEGERS
-from quadweir.kernel.arrays import Ints, address
+from quadweir.kernel.arrays import Ints
 from quadweir.kernel.interning import (
     HIGH,
     LENGTH,
     LOW,
     START,
-    load_byte,
     same_bytes,
 )
+from quadweir.kernel.memory import address, load_byte
 from quadweir.kernel.typed import DECIMAL, DOUBLE, FLOAT, INTEGER, OTHER, Floats, multiplied
 from quadweir.vocab import XSD
 

@@ -17,12 +17,11 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
 
 from quadweir.kernel.arrays import Ints, combine, ints, power_of_two, random_seed
+from quadweir.kernel.memory import prefetch
 
 # Columns of the entries; the key follows, then the cells of the owner.
 HASH: Final = 0
@@ -52,25 +51,6 @@ class Entries(NamedTuple):
 def plain(array: NDArray[Any]) -> Ints:
     """Give an array in the one form that compiled functions are called with."""
     return np.require(array, np.int64, ["C", "W"])
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _prefetch(_typing_context: Any, array: Any, _index: Any) -> Any:
-    """Have a word of an array, counted from its start, brought near without waiting for it."""
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        byte, word = ir.IntType(8), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), word, word, word])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [byte.as_pointer()], kind)
-        data = context.make_array(array)(context, builder, arguments[0]).data
-        place = builder.bitcast(builder.gep(data, [arguments[1]]), byte.as_pointer())
-        builder.call(function, [place, *(ir.Constant(word, each) for each in (0, 3, 1))])
-        return context.get_constant(types.int64, 0)
-
-    return types.int64(array, types.int64), generate
-
-
-prefetch = _prefetch
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]

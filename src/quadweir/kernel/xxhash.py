@@ -9,7 +9,7 @@ import pyarrow as pa
 from numba import njit
 
 from quadweir.kernel.arrays import Ints, ints
-from quadweir.kernel.interning import load_byte, load_word
+from quadweir.kernel.memory import load_byte, load_word
 
 # https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md, XXH64
 _P1: Final = np.uint64(0x9E3779B185EBCA87)
