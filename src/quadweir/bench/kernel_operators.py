@@ -18,7 +18,8 @@ from quadweir.kernel.distinct import Distinct
 from quadweir.kernel.multijoin import Join
 from quadweir.kernel.negation import KeyNegation
 from quadweir.kernel.relation import Operator
-from quadweir.kernel.ring import RingIndex, probe_all
+from quadweir.kernel.ring import RingIndex
+from quadweir.kernel.ringentries import probe_all
 from quadweir.terms import Variable
 
 _Steps = list[tuple[Operator, tuple[Operator, ...]]]
@@ -186,7 +187,7 @@ def _fill_apart(pipeline: Pipeline, window: int) -> None:
     instants = np.arange(size, dtype=np.int64)
     random = np.random.default_rng(3)
     for leaf in pipeline.leaves:
-        from quadweir.kernel.interning import ZERO
+        from quadweir.kernel.spellings import ZERO
         from quadweir.kernel.window import Matches
 
         values = random.integers(0, 10_000, (size, 1)) + ZERO

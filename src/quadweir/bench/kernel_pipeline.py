@@ -18,9 +18,9 @@ from quadweir.algebra.windows import CountScope, CountUnit
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.clocks import CountClock, Elements, TimeClock
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.interning import ZERO
 from quadweir.kernel.multijoin import Join
 from quadweir.kernel.relation import Delta, Operator
+from quadweir.kernel.spellings import ZERO
 from quadweir.kernel.window import CountedLeaf, Matches, TimedLeaf
 from quadweir.terms import Variable
 

@@ -15,6 +15,7 @@ from quadweir.kernel.concatenation import Concatenation
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.expressions import Vectorized
 from quadweir.kernel.extremes import Extreme
+from quadweir.kernel.memory import prefetch
 from quadweir.kernel.oneway import (
     COUNT,
     FIRST_KEY,
@@ -24,7 +25,6 @@ from quadweir.kernel.oneway import (
     add_entry,
     part,
     plain,
-    prefetch,
     prefixed,
 )
 from quadweir.kernel.relation import Delta, Operator, SlotTable, no_change

@@ -44,7 +44,7 @@ from quadweir.errors import InternalError
 from quadweir.kernel import typed
 from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.dictionary import Dictionary, distinct_of, parsed
-from quadweir.kernel.interning import INLINE_LIMIT, IS_BLANK, IS_IRI, IS_TRIPLE
+from quadweir.kernel.spellings import INLINE_LIMIT, IS_BLANK, IS_IRI, IS_TRIPLE
 from quadweir.kernel.typed import ASK, ASK_TRUTH, FALSE, NEITHER, TRUE
 from quadweir.terms import IRI, Term, Variable
 

@@ -14,7 +14,7 @@ from numba import njit
 from quadweir.kernel.joinrecords import EVENTS_AHEAD, buffer_at
 from quadweir.kernel.joinresults import list_of
 from quadweir.kernel.memory import Record, Words, prefetch, prefetch_record, words, words_from
-from quadweir.kernel.ring import entry_at, hash_key, index_at, key_of
+from quadweir.kernel.ringentries import entry_at, hash_key, index_at, key_of
 
 # How many events ahead the mapping is requested, then its entries, then what they lead to.
 _ROW_AHEAD: Final = 24

@@ -32,11 +32,11 @@ def list_of(buffer: Record, place: int) -> Words:
 def _number_of(buffer: Record, place: int) -> int:
     """Return the number that the mapping at a place has as a row of the input."""
     if buffer.copies == 1:
-        return row_of(buffer, place)[FIRST_VALUE]  # type: ignore[no-any-return]
+        return row_of(buffer, place)[FIRST_VALUE]
     after = place - buffer.head_place
     if after < 0:
         after += buffer.capacity
-    return buffer.head + after  # type: ignore[no-any-return]
+    return buffer.head + after
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]

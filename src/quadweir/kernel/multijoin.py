@@ -39,7 +39,8 @@ from quadweir.kernel.relation import (
     SlotTable,
     no_change,
 )
-from quadweir.kernel.ring import INDEX, RingIndex
+from quadweir.kernel.ring import RingIndex
+from quadweir.kernel.ringentries import INDEX
 from quadweir.kernel.stateless import Union
 from quadweir.terms import Variable
 

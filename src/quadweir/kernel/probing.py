@@ -16,7 +16,7 @@ from quadweir.kernel.joinrecords import JoinRecord, buffer_at, frame_at
 from quadweir.kernel.joinresults import emit, invalidate, list_of, row_of
 from quadweir.kernel.memory import Record, Words, words, words_from
 from quadweir.kernel.relation import ENTER, LEAVE
-from quadweir.kernel.ring import entry_at, find, hash_key, index_at, insert, is_full, remove
+from quadweir.kernel.ringentries import entry_at, find, hash_key, index_at, insert, is_full, remove
 
 # How a call ended.
 DONE: Final = 0
@@ -79,7 +79,8 @@ def _choose(join: Record, depth: int, chosen: int) -> bool:
     index_of = words_from(words(join.index_of), chosen * inputs)
     has_key = words_from(words(join.has_key), chosen * inputs)
     bound = words_from(words(join.bound), depth * join.shared)
-    best, best_has_key, least, ring, start = -1, 0, 0, 0, 0
+    best, best_has_key, ring = -1, 0, 0
+    least, start = np.int64(0), np.int64(0)
     for j in range(inputs):
         if chosen >> j & 1:
             continue
@@ -150,7 +151,7 @@ def _full_index(join: Record, k: int) -> int:
     first = words(join.first_index)
     for x in range(first[k], first[k + 1]):
         if is_full(index_at(join.indexes, x)):
-            return x  # type: ignore[no-any-return]
+            return x
     return -1
 
 

@@ -23,8 +23,8 @@ from quadweir.algebra.solutions import time_variable
 from quadweir.algebra.values import FALSE, TRUE
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.interning import ZERO
 from quadweir.kernel.relation import Delta, Operator
+from quadweir.kernel.spellings import ZERO
 from quadweir.plan.nodes import GRAPH_NAME, Source
 from quadweir.terms import IRI, BlankNode, Quad, Variable
 

@@ -22,8 +22,8 @@ from quadweir.kernel.answers import Rows
 from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns
-from quadweir.kernel.interning import ZERO
 from quadweir.kernel.oneway import OneWay
+from quadweir.kernel.spellings import ZERO
 from quadweir.plan.program import Program
 
 

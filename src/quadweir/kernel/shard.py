@@ -24,7 +24,6 @@ from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.fixed import Loaded, Share, StaticSource
 from quadweir.kernel.instants import Closes
-from quadweir.kernel.interning import ZERO
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
 from quadweir.kernel.network import Network, part
 from quadweir.kernel.outputs import output_of, recomputed_of
@@ -32,6 +31,7 @@ from quadweir.kernel.received import Received
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.routing import Router
+from quadweir.kernel.spellings import ZERO
 from quadweir.kernel.window import Leaf, Matches
 from quadweir.plan.nodes import Match, Recompute, Source
 from quadweir.plan.program import Program, program_of

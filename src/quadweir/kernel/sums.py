@@ -9,9 +9,10 @@ import numpy as np
 from numba import njit
 
 from quadweir.kernel.arrays import Ints, ints
-from quadweir.kernel.interning import INLINE_LIMIT, ZERO
-from quadweir.kernel.oneway import part, prefetch, prefixed
+from quadweir.kernel.memory import prefetch
+from quadweir.kernel.oneway import part, prefixed
 from quadweir.kernel.relation import SlotTable
+from quadweir.kernel.spellings import INLINE_LIMIT, ZERO
 from quadweir.kernel.typed import DECIMAL, DOUBLE, FLOAT, INTEGER, Floats, Typed
 from quadweir.kernel.wide import (
     INFINITY,

@@ -17,10 +17,10 @@ from quadweir.errors import LimitError
 from quadweir.kernel import multijoin
 from quadweir.kernel.clocks import TimeClock
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.interning import ZERO
 from quadweir.kernel.multijoin import MAX_INPUTS, Join
 from quadweir.kernel.probing import merge
 from quadweir.kernel.relation import Delta, Operator
+from quadweir.kernel.spellings import ZERO
 from quadweir.kernel.window import Matches, TimedLeaf
 from quadweir.terms import IRI, Variable
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quadweir.kernel.arrays import Ints, mix
-from quadweir.kernel.ring import RingIndex, probe_all
+from quadweir.kernel.ring import RingIndex
+from quadweir.kernel.ringentries import probe_all
 
 Keys = list[tuple[int, ...]]
 

@@ -15,7 +15,7 @@ from quadweir.kernel.warm import dispatchers
 ALONE = "import json; from quadweir.kernel.warm import *; warm_up(); print(json.dumps(compiled()))"
 
 # Only measured with; no stream calls it.
-FOR_MEASUREMENTS = {"ring.probe_all"}
+FOR_MEASUREMENTS = {"ringentries.probe_all"}
 
 
 def called_from_python() -> set[str]:

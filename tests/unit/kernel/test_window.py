@@ -22,7 +22,7 @@ from quadweir.algebra.windows import (
 from quadweir.kernel.arrays import FOREVER
 from quadweir.kernel.clocks import CountClock, Elements, TimeClock
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.interning import ZERO
+from quadweir.kernel.spellings import ZERO
 from quadweir.kernel.window import CountedLeaf, Matches, TimedLeaf
 from quadweir.terms import Variable
 
