@@ -27,9 +27,10 @@ from quadweir.kernel.oneway import (
     plain,
     prefixed,
 )
-from quadweir.kernel.relation import Delta, Operator, SlotTable, no_change
+from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.results import spell_results
 from quadweir.kernel.sums import KIND, LOW, NOTHING, NUMBER, RESULT_WIDTH, Counter, Sum
+from quadweir.kernel.tables import SlotTable
 from quadweir.terms import Variable
 
 # Behind the key of a group: the output row that shows it, plus one, and the number of its last

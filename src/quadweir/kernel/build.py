@@ -75,6 +75,8 @@ class Builder:
         share: Share | None,
     ) -> None:
         self.network = Network()
+        self.received: Received | None = None
+        """What takes the changes of the stage before, if there is one."""
         self._program = program
         self._static = static
         self._dictionary = dictionary
@@ -110,7 +112,8 @@ class Builder:
             case StaticRelation():
                 return self._relation(node)
             case Exchange():
-                return add(Received(node.variables, node.always, dictionary), ())
+                self.received = add(Received(node.variables, node.always, dictionary), ())
+                return self.received
             case Filter(condition=condition):
                 return self._filtered(below[0], condition)
             case Extend(variable=variable, expression=expression):

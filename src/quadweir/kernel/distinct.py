@@ -20,7 +20,8 @@ from quadweir.kernel.oneway import (
     plain,
     prefixed,
 )
-from quadweir.kernel.relation import Delta, Operator, SlotTable, no_change
+from quadweir.kernel.relation import Delta, Operator, no_change
+from quadweir.kernel.tables import SlotTable
 from quadweir.terms import Variable
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, table_of
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.memory import address
-from quadweir.kernel.relation import ENTER, FIRST_VALUE, LEAVE, CircularTable, Delta, Operator
+from quadweir.kernel.relation import Delta, Operator
 from quadweir.kernel.ring import RingIndex
-from quadweir.kernel.stateless import Union
+from quadweir.kernel.tables import ENTER, FIRST_VALUE, LEAVE
 from quadweir.terms import Variable
 
 
@@ -36,8 +36,8 @@ class Buffer:
         self.source = source
         self.shared = tuple(variable for variable in shared if variable in source.variables)
         self.dictionary = dictionary
-        table = getattr(source, "table", None)
-        self.table: CircularTable | None = table
+        table = source.table
+        self.table = table
         self.in_order = table is not None
         # The columns of a row that are not pointers.
         self.width = self._wide = (
@@ -51,7 +51,7 @@ class Buffer:
         self._gone: list[Ints] = []
         self._known = 0  # rows of the table from here on are not in the indexes
         self.fixed = False  # whether all rows are there from the start
-        self.union: Union | None = None  # the input, if some of its rows are
+        self.partly_fixed = False  # whether some of its rows are
         self.places = {
             variable: (
                 FIRST_VALUE + source.variables.index(variable)
@@ -101,20 +101,19 @@ class Buffer:
 
     def lay_out_part(self, given: Mapping[str, Ints]) -> None:
         """Take and index what of the input is there from the start; `given` is all that, if known."""
-        assert self.union is not None
         if given:
             self.cells = given["cells"]
             facts = zip(self.indexes, given["seeds"], given["used"], strict=True)
             for number, (index, seed, used) in enumerate(facts):
                 index.take(given[f"entries.{number}"], self.cells, int(seed), int(used))
             return
-        rows = self.union.fixed_rows()
-        self.cells = self._fresh(self.union.span())
+        rows = self.source.fixed_rows()
+        self.cells = self._fresh(self.source.span())
         at = self.places_of(rows)
         self.cells[at, ENTER] = ALWAYS
         self.cells[at, LEAVE] = FOREVER
         self.cells[at, FIRST_VALUE] = rows
-        self.cells[at, FIRST_VALUE + 1 : self.width] = self.union.columns(self.shared, rows)
+        self.cells[at, FIRST_VALUE + 1 : self.width] = self.source.columns(self.shared, rows)
         self._no_results()
         for index in self.indexes:
             index.attach(self.cells)
@@ -137,8 +136,8 @@ class Buffer:
         """Give the rows that were copied from the input as they came."""
         rows = self.cells[:, FIRST_VALUE]
         there = rows >= 0
-        if self.union is not None:
-            there &= ~self.union.are_fixed(rows)
+        if self.partly_fixed:
+            there &= ~self.source.are_fixed(rows)
         found: Ints = self.cells[there, : self.width]
         return found
 
@@ -233,7 +232,7 @@ class Buffer:
         if self.fixed:
             return
         rows = ints(0)
-        if self.union is not None:
+        if self.partly_fixed:
             assert copied is not None
             self._fit()
             places = self.places_of(np.ascontiguousarray(copied[:, FIRST_VALUE]))

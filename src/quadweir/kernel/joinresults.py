@@ -10,7 +10,7 @@ from numba import njit
 from quadweir.kernel.arrays import FOREVER
 from quadweir.kernel.joinrecords import buffer_at
 from quadweir.kernel.memory import Record, Words, prefetch, words, words_from
-from quadweir.kernel.relation import FIRST_VALUE, LEAVE
+from quadweir.kernel.tables import FIRST_VALUE, LEAVE
 
 # How many results ahead the rows for them are requested.
 _ROWS_AHEAD: Final = 8

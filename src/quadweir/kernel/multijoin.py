@@ -32,16 +32,10 @@ from quadweir.kernel.joinbuffer import Buffer
 from quadweir.kernel.joinrecords import BUFFER, EVENTS_AHEAD, FRAME, JOIN, JoinRecord
 from quadweir.kernel.memory import address
 from quadweir.kernel.oneway import part, prefixed
-from quadweir.kernel.relation import (
-    LEAVE,
-    Delta,
-    Operator,
-    SlotTable,
-    no_change,
-)
+from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.ring import RingIndex
 from quadweir.kernel.ringentries import INDEX
-from quadweir.kernel.stateless import Union
+from quadweir.kernel.tables import LEAVE, SlotTable
 from quadweir.terms import Variable
 
 MAX_INPUTS: Final = 12
@@ -86,7 +80,7 @@ class Join(Operator):
         # itself: so one input at least has to come.
         fixed = [place for place, each in enumerate(sources) if each.fixed]
         self._fixed = frozenset(fixed if len(fixed) < len(sources) else fixed[1:])
-        timed = all(getattr(each, "timed", False) for each in sources)
+        timed = all(each.timed for each in sources)
         count = len(sources)
         self._lists = 0 if eager else 1 if timed else count
         # References to the parts; then, for each list that a result stands in, the next in it, and
@@ -166,23 +160,15 @@ class Join(Operator):
         self._bound_column = np.array(column or [0], dtype=np.int64)
         self._bound_variable = np.array(variable or [0], dtype=np.int64)
 
-    def hold_fixed(self, places: Iterable[int]) -> None:
-        """Have the rows of unions that are there from the start indexed before anything comes.
-
-        Args:
-            places: The inputs whose changes nobody else looks at.
-        """
-        found = {
-            k: each
-            for k in places
-            if isinstance(each := self.sources[k], Union) and each.fixed_total
-        }
+    def take_fixed(self, places: Iterable[int]) -> None:
+        totals = {k: self.sources[k].fixed_total() for k in places if not self.sources[k].fixed}
+        found = {k: total for k, total in totals.items() if total}
         if len(found) + len(self._fixed) == len(self.sources) and found:
-            # One input has to come, and be it static data alone that brings results.
-            del found[min(found, key=lambda k: found[k].fixed_total)]
-        for k, union in found.items():
-            union.leave_out_fixed()
-            self._buffers[k].union = union
+            # Results are made when a row comes, so one input has to report its rows.
+            del found[min(found, key=lambda k: found[k])]
+        for k in found:
+            self.sources[k].leave_out_fixed()
+            self._buffers[k].partly_fixed = True
 
     def lay_out(self, given: Mapping[str, Ints]) -> None:
         for k, buffer in enumerate(self._buffers):
@@ -190,7 +176,7 @@ class Join(Operator):
                 names = [f"entries.{k}.{number}" for number in range(len(buffer.indexes))]
                 seeds = given.get(f"seeds.{k}", ints(0)).tolist()
                 buffer.lay_out([given[name] for name in names if name in given], seeds)
-            elif buffer.union is not None:
+            elif buffer.partly_fixed:
                 buffer.lay_out_part(part(f"part.{k}", given))
 
     def layout(self) -> dict[str, Ints]:
@@ -201,16 +187,16 @@ class Join(Operator):
         }
         found |= {f"seeds.{k}": self._buffers[k].seeds for k in sorted(self._fixed)}
         for k, buffer in enumerate(self._buffers):
-            if buffer.union is not None:
+            if buffer.partly_fixed:
                 found |= prefixed(f"part.{k}", buffer.layout_part())
         return found
 
-    def hears(self, place: int) -> bool:
+    def reads(self, place: int) -> bool:
         return place not in self._fixed
 
     def step(self, inputs: list[Delta]) -> Delta:
         self._begun = True
-        inputs = [each if self.hears(k) else no_change() for k, each in enumerate(inputs)]
+        inputs = [each if self.reads(k) else no_change() for k, each in enumerate(inputs)]
         for k, (buffer, delta) in enumerate(zip(self._buffers, inputs, strict=True)):
             if buffer.take(delta) and self._lists > 1:
                 self._move_heads(k)

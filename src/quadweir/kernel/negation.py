@@ -417,7 +417,7 @@ class FixedNegation(_LeftRows):
         self._variables = keys
         self._keys = OneWay(len(keys))
 
-    def hears(self, place: int) -> bool:
+    def reads(self, place: int) -> bool:
         return place == LEFT
 
     def lay_out(self, given: Mapping[str, Ints]) -> None:

@@ -18,7 +18,8 @@ from quadweir.algebra.paths import connected
 from quadweir.algebra.patterns import Path, PatternTerm
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.relation import Delta, Operator, SlotTable, no_change
+from quadweir.kernel.relation import Delta, Operator, no_change
+from quadweir.kernel.tables import SlotTable
 from quadweir.terms import Term, Variable
 
 

@@ -15,8 +15,8 @@ from quadweir.kernel.joinprefetch import bind_first, look_ahead, request_row
 from quadweir.kernel.joinrecords import JoinRecord, buffer_at, frame_at
 from quadweir.kernel.joinresults import emit, invalidate, list_of, row_of
 from quadweir.kernel.memory import Record, Words, words, words_from
-from quadweir.kernel.relation import ENTER, LEAVE
 from quadweir.kernel.ringentries import entry_at, find, hash_key, index_at, insert, is_full, remove
+from quadweir.kernel.tables import ENTER, LEAVE
 
 # How a call ended.
 DONE: Final = 0

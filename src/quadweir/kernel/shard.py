@@ -27,7 +27,6 @@ from quadweir.kernel.instants import Closes
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
 from quadweir.kernel.network import Network, part
 from quadweir.kernel.outputs import output_of, recomputed_of
-from quadweir.kernel.received import Received
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.routing import Router
@@ -82,7 +81,7 @@ class Shard:
         self._trackers = [builder.operator(each) for each in program.tracked]
         self._root: Operator | None = None
         self._recomputed: Recomputed | None = None
-        self._received: Received | None = None
+        self._received = builder.received
         if isinstance(program.root, Recompute):
             self._recomputed, self._output = recomputed_of(
                 program.root, source.dataset(), builder.operator, self.dictionary
@@ -90,13 +89,9 @@ class Shard:
         else:
             self._root = builder.operator(program.root)
             self._output = output_of(program, self._root, self.dictionary)
-            self.network.share_out(self._root)
+            self.network.take_fixed(self._root)
             self.network.lay_out(part("network.", layout))
-        if program.received is not None:
-            received = builder.operator(program.received)
-            assert isinstance(received, Received)
-            self._received = received
-        self.network.silence(but=self._root)
+        self.network.leave_out_fixed(self._root)
         self._closes = (
             Closes(query, program.sources, self.network.clocks)
             if program.report.on_close and program.received is None

@@ -11,8 +11,8 @@ from numba import njit
 from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.memory import prefetch
 from quadweir.kernel.oneway import part, prefixed
-from quadweir.kernel.relation import SlotTable
 from quadweir.kernel.spellings import INLINE_LIMIT, ZERO
+from quadweir.kernel.tables import SlotTable
 from quadweir.kernel.typed import DECIMAL, DOUBLE, FLOAT, INTEGER, Floats, Typed
 from quadweir.kernel.wide import (
     INFINITY,

@@ -17,16 +17,8 @@ import numpy as np
 from quadweir.kernel.arrays import FOREVER, Ints, ints, power_of_two
 from quadweir.kernel.clocks import CountClock, TimeClock
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.relation import (
-    ENTER,
-    FIRST_VALUE,
-    LEAVE,
-    CircularTable,
-    Delta,
-    Operator,
-    in_order,
-    no_change,
-)
+from quadweir.kernel.relation import Delta, Operator, in_order, no_change
+from quadweir.kernel.tables import ENTER, FIRST_VALUE, LEAVE, CircularTable
 from quadweir.terms import Variable
 
 
@@ -63,14 +55,14 @@ class Leaf(Operator):
         self.always = frozenset(variables)
         self.dictionary = dictionary
         self.width = len(variables)
-        self.table = CircularTable(FIRST_VALUE + self.width + extra)
+        self.table: CircularTable = CircularTable(FIRST_VALUE + self.width + extra)
         self._places = {variable: place for place, variable in enumerate(variables)}
         self._gone = 0  # the rows before this one have left
         # [enter, leave, values...] of rows that the last report saw and that have left since.
         self._left = np.zeros((0, FIRST_VALUE + self.width), dtype=np.int64)
 
-    def step(self, inputs: list[Delta]) -> Delta:
-        raise TypeError("a leaf has no inputs")
+    def run(self, inputs: list[Delta], through: int, admitted: int) -> Delta:
+        return self.advance(through, admitted)
 
     def column(self, variable: Variable, rows: Ints) -> Ints:
         found = ints(len(rows))

@@ -186,7 +186,7 @@ def test_nothing_of_the_left_side_is_remembered_where_the_right_side_is_fixed(
         assert found.sign.tolist() == ([1, 1] if negated else [1, -1])
         assert operator.held() == 0
         assert not operator.arrays()
-        assert not operator.hears(1)
+        assert not operator.reads(1)
 
     pairs = _Pairs()
     pairs.left_rows = [int(delta.row[1])]
