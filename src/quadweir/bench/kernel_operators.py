@@ -15,8 +15,8 @@ from quadweir.bench.kernel_pipeline import CHUNK, Measurement, Pipeline, hash_jo
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.distinct import Distinct
+from quadweir.kernel.keynegation import KeyNegation
 from quadweir.kernel.multijoin import Join
-from quadweir.kernel.negation import KeyNegation
 from quadweir.kernel.relation import Operator
 from quadweir.kernel.ring import RingIndex
 from quadweir.kernel.ringentries import probe_all

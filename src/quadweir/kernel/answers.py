@@ -71,7 +71,15 @@ def no_rows(width: int) -> Rows:
 
 
 class Output(ABC):
-    """What makes answers of the changes of a query's solutions."""
+    """What makes answers of the changes of a query's solutions.
+
+    In: the changes of the solutions, and the instants of reports.
+    Out: rows of answers.
+    State: what later reports are compared with or made of. Forgets: each says what.
+    """
+
+    only_changes: bool = False
+    """Whether a report without a change has no answers."""
 
     @abstractmethod
     def step(self, delta: Delta, reports: Ints) -> Rows:
@@ -110,6 +118,8 @@ class Differences(Output):
     State: the changes since the last report.
     Forgets: them with the next report.
     """
+
+    only_changes = True
 
     def __init__(
         self,

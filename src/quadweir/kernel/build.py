@@ -18,17 +18,18 @@ from quadweir.algebra.expressions import Expression
 from quadweir.algebra.patterns import Values
 from quadweir.algebra.solutions import Bag
 from quadweir.algebra.windows import CountScope
-from quadweir.kernel import distinct, multijoin, negation, paths, stateless
+from quadweir.kernel import distinct, keynegation, multijoin, negation, paths, stateless
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.clocks import CountClock, TimeClock
+from quadweir.kernel.countwindow import CountedLeaf
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.fixed import FixedRelation, Share, StaticSource
 from quadweir.kernel.layout import Arrays
 from quadweir.kernel.network import Network, part
 from quadweir.kernel.received import Received
 from quadweir.kernel.relation import Operator
-from quadweir.kernel.window import CountedLeaf, TimedLeaf
+from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.plan.bounds import find_retained
 from quadweir.plan.facts import StaticFacts
 from quadweir.plan.nodes import (
@@ -189,7 +190,7 @@ class Builder:
             if right.fixed:
                 compared = negation.FixedNegation(left, right, node.keys, node.negated)
             else:
-                compared = negation.KeyNegation(
+                compared = keynegation.KeyNegation(
                     left, right, node.keys, node.negated, self._dictionary
                 )
             return self.network.add(compared, (left, right))

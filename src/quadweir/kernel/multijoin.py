@@ -29,6 +29,7 @@ from quadweir.kernel import probing
 from quadweir.kernel.arrays import ALWAYS, Ints, ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.joinbuffer import Buffer
+from quadweir.kernel.joinplan import plan_probes
 from quadweir.kernel.joinrecords import BUFFER, EVENTS_AHEAD, FRAME, JOIN, JoinRecord
 from quadweir.kernel.memory import address
 from quadweir.kernel.oneway import part, prefixed
@@ -99,53 +100,28 @@ class Join(Operator):
         self.timed = timed
 
     def _plan(self) -> None:
-        """Tabulate, for every set of bound inputs, by which index each other input is probed."""
-        count = len(self.sources)
+        """Make the indexes, and say which columns bind which shared variables."""
+        plan = plan_probes([each.always for each in self.sources], self.shared)
+        self._index_of, self._has_key = plan.index_of, plan.has_key
+        self._first_index = plan.first_index
         self._indexes: list[RingIndex] = []
-        by_buffer: list[dict[tuple[int, ...], int]] = [{} for _ in range(count)]
-        owners: list[int] = []
-        index_of = np.zeros((1 << count, count), dtype=np.int64)
-        has_key = np.zeros((1 << count, count), dtype=np.int64)
-        for chosen in range(1, 1 << count):
-            bound = [k for k in range(count) if chosen >> k & 1]
-            sure = frozenset().union(*(self.sources[k].always for k in bound))
-            for j in range(count):
-                if chosen >> j & 1:
-                    continue
-                keys = tuple(
-                    place
-                    for place, variable in enumerate(self.shared)
-                    if variable in sure and variable in self.sources[j].always
-                )
-                if keys not in by_buffer[j]:
-                    by_buffer[j][keys] = len(owners)
-                    owners.append(j)
-                index_of[chosen, j] = by_buffer[j][keys]
-                has_key[chosen, j] = bool(keys)
-        # The indexes of one buffer stand together.
-        order = sorted(range(len(owners)), key=lambda x: owners[x])
-        number = {old: new for new, old in enumerate(order)}
-        self._index_of = np.array([number[int(x)] for x in index_of.ravel()], dtype=np.int64)
-        self._has_key = has_key.ravel()
-        self._first_index = np.searchsorted(
-            [owners[x] for x in order], np.arange(count + 1)
-        ).astype(np.int64)
-        keys_of = {by_buffer[j][keys]: keys for j in range(count) for keys in by_buffer[j]}
-        self._descriptions = np.zeros(len(order), INDEX)
+        self._descriptions = np.zeros(len(plan.keys), INDEX)
         self._key_variables: list[Ints] = []
         room = [
-            buffer.widen(len(keys) * (1 if buffer.in_order else 2))
-            for buffer, keys in zip(self._buffers, by_buffer, strict=True)
+            buffer.widen(plan.owners.count(k) * (1 if buffer.in_order else 2))
+            for k, buffer in enumerate(self._buffers)
         ]
-        for new, old in enumerate(order):
-            buffer = self._buffers[owners[old]]
-            own = tuple(buffer.places[self.shared[place]] for place in keys_of[old])
-            description = self._descriptions[new : new + 1]
+        for number, (owner, key) in enumerate(zip(plan.owners, plan.keys, strict=True)):
+            buffer = self._buffers[owner]
+            description = self._descriptions[number : number + 1]
             index = RingIndex(
-                own, ring=room[owners[old]], linked=not buffer.in_order, description=description
+                tuple(buffer.places[self.shared[place]] for place in key),
+                ring=room[owner],
+                linked=not buffer.in_order,
+                description=description,
             )
-            room[owners[old]] += len(index.pointers)
-            self._key_variables.append(np.array(keys_of[old] or (0,), dtype=np.int64))
+            room[owner] += len(index.pointers)
+            self._key_variables.append(np.array(key or (0,), dtype=np.int64))
             description["variables"] = address(self._key_variables[-1])
             index.attach(buffer.cells)
             buffer.indexes.append(index)

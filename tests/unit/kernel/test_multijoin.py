@@ -21,7 +21,8 @@ from quadweir.kernel.multijoin import MAX_INPUTS, Join
 from quadweir.kernel.probing import merge
 from quadweir.kernel.relation import Delta, Operator
 from quadweir.kernel.spellings import ZERO
-from quadweir.kernel.window import Matches, TimedLeaf
+from quadweir.kernel.timewindow import TimedLeaf
+from quadweir.kernel.window import Matches
 from quadweir.terms import IRI, Variable
 
 # Chains, stars, triangles, and inputs that share nothing.

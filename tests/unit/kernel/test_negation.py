@@ -13,7 +13,8 @@ from changing_rows import Change, Follower, Row, Rows, contents, histories
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.fixed import FixedRelation
-from quadweir.kernel.negation import FixedNegation, KeyNegation, Negation
+from quadweir.kernel.keynegation import KeyNegation
+from quadweir.kernel.negation import FixedNegation, Negation
 from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.stateless import Static
 from quadweir.terms import IRI, Variable

@@ -1,0 +1,39 @@
+"""What has arrived, from columns of terms to the numbers that a shard works with, and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.events import Events, MatchColumns
+from quadweir.kernel.spellings import ZERO
+from quadweir.kernel.window import Matches
+from quadweir.plan.nodes import Match
+
+
+def matches_of(match: Match, columns: MatchColumns, dictionary: Dictionary) -> Matches:
+    """Return the matches of a pattern with the numbers of their terms, then their times."""
+    width = len(match.variables) + len(match.times)
+    values = np.empty((len(columns.time), width), dtype=np.int64)
+    for place, column in enumerate(columns.columns):
+        is_encoded = isinstance(column, np.ndarray)
+        values[:, place] = column if is_encoded else dictionary.encode(column)
+    for place in range(len(match.variables), width):
+        values[:, place] = columns.time + ZERO
+    return Matches(columns.time, columns.position, values)
+
+
+def spelled_out(events: Events, dictionary: Dictionary) -> Events:
+    """Turn the numbers of terms into spellings: a number is valid only in this shard and step."""
+    matches = {place: _spelled(each, dictionary) for place, each in events.matches.items()}
+    return replace(events, matches=matches)
+
+
+def _spelled(columns: MatchColumns, dictionary: Dictionary) -> MatchColumns:
+    spelled = [
+        dictionary.decode(each).dictionary_encode() if isinstance(each, np.ndarray) else each
+        for each in columns.columns
+    ]
+    return replace(columns, columns=spelled)
