@@ -37,3 +37,23 @@ def _spelled(columns: MatchColumns, dictionary: Dictionary) -> MatchColumns:
         for each in columns.columns
     ]
     return replace(columns, columns=spelled)
+
+
+def cuts_of(events: Events, chunk: int, start: int, through: int) -> list[int]:
+    """Return instants at which to cut a long step into parts of about `chunk` matches.
+
+    An eager join drops what has left only after all that came was joined. With cuts, it holds the
+    content of the windows and at most one chunk, however long the step.
+
+    Args:
+        events: What has arrived.
+        chunk: How many matches a part has.
+        start: The instant at which the step before ended.
+        through: The instant at which this one ends.
+    """
+    count = sum(len(columns.time) for columns in events.matches.values())
+    if count <= chunk:
+        return []
+    times = np.sort(np.concatenate([each.time for each in events.matches.values()]))
+    cuts = np.unique(times[chunk::chunk])
+    return [int(cut) for cut in cuts if start < cut < through]

@@ -17,7 +17,7 @@ from quadweir.errors import InternalError, StateError
 from quadweir.kernel import state
 from quadweir.kernel.answers import Answers, Rows, no_rows
 from quadweir.kernel.arrays import ALWAYS, FOREVER, ints
-from quadweir.kernel.arrivals import matches_of, spelled_out
+from quadweir.kernel.arrivals import cuts_of, matches_of, spelled_out
 from quadweir.kernel.build import Builder, facts_of, has_layout
 from quadweir.kernel.codec import Kind, read_frame, write_frame, written_for
 from quadweir.kernel.dictionary import Dictionary
@@ -172,7 +172,7 @@ class Shard:
         self._hear(events)
         found = []
         reported = []
-        for cut in self._cuts(events, through):
+        for cut in cuts_of(events, self.chunk, self._through, through):
             found.append(self._advance(cut, admitted=cut, spell=spell))
             reported.append(self._reported)
         found.append(self._advance(through, spell=spell))
@@ -193,19 +193,6 @@ class Shard:
             if clock is not None:
                 clock.hear(elements)
         self._reporter.hear(events)
-
-    def _cuts(self, events: Events, through: int) -> list[int]:
-        """Return instants at which to cut a long step into parts of about a chunk of changes.
-
-        An eager join drops what has left only after all that came was joined. With cuts, it holds
-        the content of the windows and at most one chunk, however long the step.
-        """
-        count = sum(len(columns.time) for columns in events.matches.values())
-        if count <= self.chunk:
-            return []
-        times = np.sort(np.concatenate([each.time for each in events.matches.values()]))
-        cuts = np.unique(times[self.chunk :: self.chunk])
-        return [int(cut) for cut in cuts if self._through < cut < through]
 
     def _advance(
         self, through: int, *, admitted: int = FOREVER, spell: bool = True
