@@ -186,8 +186,9 @@ class Join(Operator):
         )
         ends = np.cumsum([len(each.t) for each in inputs], dtype=np.int64)
         events = np.empty((4, count), dtype=np.int64)
-        # What has left is out of an eager join's way only after what came in this step was joined.
-        probing.merge(t, sign, places, ends, 2 if self.eager else 0, events)
+        # An eager join drops what has left only after what came in this step was joined.
+        merge = probing.merge_arrivals_first if self.eager else probing.merge_by_time
+        merge(t, sign, places, ends, events)
         delta = Delta(*self._run(events))
         self.output.release(delta.row if self.eager else delta.row[delta.sign < 0])
         return delta

@@ -26,47 +26,47 @@ TOO_MUCH: Final = 3
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def merge(
-    times: Ints, signs: Ints, places: Ints, ends: Ints, arrivals_first: int, events: Ints
-) -> None:
+def merge_by_time(times: Ints, signs: Ints, places: Ints, ends: Ints, events: Ints) -> None:
     """Merge inputs, each in order and one after the other, to (time, sign, input, place).
 
-    At one instant, what goes comes before what arrives, unless `arrivals_first` is 1; if it is 2,
-    all arrivals come before all that goes, whatever the time.
+    At one instant, what goes comes before what arrives.
     """
     inputs = len(ends)
     at = np.zeros(inputs, dtype=np.int64)
     for k in range(1, inputs):
         at[k] = ends[k - 1]
-    made = 0
-    if arrivals_first == 2:
-        for turn in range(2):
-            sign = 1 - 2 * turn
-            for k in range(inputs):
-                for i in range(at[k], ends[k]):
-                    if signs[i] == sign:
-                        events[0, made] = times[i]
-                        events[1, made] = sign
-                        events[2, made] = k
-                        events[3, made] = places[i]
-                        made += 1
-        return
-    second = -1 if arrivals_first == 1 else 1
-    while made < len(times):
-        best, least, late = -1, 0, False
+    for made in range(len(times)):
+        best, least, arrives = -1, 0, False
         for k in range(inputs):
             if at[k] < ends[k]:
                 t = times[at[k]]
-                is_late = signs[at[k]] == second
-                if best < 0 or t < least or (t == least and late and not is_late):
-                    best, least, late = k, t, is_late
+                is_arrival = signs[at[k]] > 0
+                if best < 0 or t < least or (t == least and arrives and not is_arrival):
+                    best, least, arrives = k, t, is_arrival
         i = at[best]
         at[best] = i + 1
         events[0, made] = least
         events[1, made] = signs[i]
         events[2, made] = best
         events[3, made] = places[i]
-        made += 1
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def merge_arrivals_first(times: Ints, signs: Ints, places: Ints, ends: Ints, events: Ints) -> None:
+    """Merge inputs like `merge_by_time`, but all arrivals before all that goes, input by input."""
+    made = 0
+    for turn in range(2):
+        sign = 1 - 2 * turn
+        first = 0
+        for k in range(len(ends)):
+            for i in range(first, ends[k]):
+                if signs[i] == sign:
+                    events[0, made] = times[i]
+                    events[1, made] = sign
+                    events[2, made] = k
+                    events[3, made] = places[i]
+                    made += 1
+            first = ends[k]
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]

@@ -70,9 +70,7 @@ def test_hashes_of_keys(hashed: int, value: int) -> None:
 
 
 @compares("wide.add_wide")
-@given(
-    st.integers(-(2**190), 2**190 - 1), st.integers(-(2**126), 2**126), st.sampled_from([1, -1])
-)
+@given(st.integers(-(2**190), 2**190 - 1), st.integers(-(2**126), 2**126), st.sampled_from([1, -1]))
 def test_adding_to_192_bits(before: int, value: int, sign: int) -> None:
     cells = ints([[7, *cells_of(before), 7]])
     wide.add_wide(cells, 0, 1, *map(word, halves(value)), sign)
@@ -271,5 +269,3 @@ def test_shards_of_terms(texts: list[str], shards: int) -> None:
     xxhash._number(address(data), offsets, shards, found)
     assert found.tolist() == expected
     assert xxhash.shard_numbers(pa.array(texts, pa.string()), shards).tolist() == expected
-
-

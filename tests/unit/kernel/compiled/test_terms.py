@@ -145,7 +145,27 @@ class Terms:
         return found
 
 
-@compares("interning.intern", "interning._look_ahead", "interning._look_nearer")
+@compares("interning._look_ahead", "interning._look_nearer")
+@given(st.lists(terms, min_size=20, max_size=30), integers(0, 2**62))
+def test_looking_ahead_hashes_spellings(texts: list[str], seed: int) -> None:
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    lengths, data = ints([len(each) for each in encoded]), data_of(*encoded)
+    arrays = Terms(64, 4000)
+    arrays.intern(encoded[:9], seed)
+    tags, starts = ints([0] * 16), np.cumsum(lengths) - lengths
+    before = arrays.terms.copy(), arrays.table.copy()
+    for i in range(len(texts) + 3):  # beyond the last there is nothing to hash
+        interning._look_ahead(address(data), starts, lengths, i, tags, arrays.table, seed)
+        if i < len(texts):
+            assert tags[i % 16] == hash_of(encoded[i], seed)
+        interning._look_nearer(i, tags, arrays.terms, arrays.table, address(arrays.store))
+    last = {i % 16: hash_of(each, seed) for i, each in enumerate(encoded)}
+    assert tags.tolist() == [last[place] for place in range(16)]
+    assert (arrays.terms == before[0]).all()
+    assert (arrays.table == before[1]).all()
+
+
+@compares("interning.intern")
 @given(st.lists(terms, max_size=30), integers(0, 2**62), st.booleans(), st.integers(0, 300))
 def test_spellings_get_numbers(texts: list[str], seed: int, large: bool, room: int) -> None:
     encoded = [text.encode("utf-8", "surrogatepass") for text in [*texts, "", *texts]]
@@ -279,7 +299,18 @@ def value_of(spelling: str) -> tuple[int, Any] | None:
     return None
 
 
-@compares("numerals._type_at", "numerals.read_numbers")
+@compares("numerals._type_at")
+@given(st.one_of(numbers, terms))
+def test_numeric_types_are_recognised_by_the_end_of_a_literal(text: str) -> None:
+    tail = '"' + text.rpartition('"')[2]
+    encoded = tail.encode("utf-8", "surrogatepass")
+    data = data_of(encoded)
+    found = numerals._type_at(address(data), len(encoded), numerals.TAIL_PLACE, numerals.TAILS)
+    known = [ending for ending, *_ in numerals._tails()]
+    assert found == (known.index(encoded) if encoded in known else -1)
+
+
+@compares("numerals.read_numbers")
 @given(st.lists(numbers, max_size=12))
 def test_numbers_are_read_or_left(texts: list[str]) -> None:
     arrays = Terms(16, 4000)
@@ -302,7 +333,9 @@ def test_numbers_are_read_or_left(texts: list[str]) -> None:
         if slot in not_read:
             # Only what is long, out of range or malformed is left; a long double is marked.
             lexical = text.split('"')[1]
-            assert known is None or known[0] == typed.OTHER or len(lexical) > 15 or "e" in text.lower()
+            assert (
+                known is None or known[0] == typed.OTHER or len(lexical) > 15 or "e" in text.lower()
+            )
             if not_read[slot] == numerals.LONG:
                 assert known is not None
                 assert known[0] in (typed.DOUBLE, typed.FLOAT)
