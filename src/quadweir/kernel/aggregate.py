@@ -111,7 +111,7 @@ class Aggregate(Operator):
     def _emit(
         self, t: Ints, groups: Ints, last: Ints, shown: int, alive: Ints, results: list[Ints]
     ) -> Delta:
-        """Give the changes of the groups where `last` is 1, which it is at `shown` places."""
+        """Return the changes of the groups where `last` is 1, which it is at `shown` places."""
         if len(results) == 1:
             (together,) = results
         else:
@@ -147,7 +147,7 @@ class Aggregate(Operator):
         return Delta(t, sign, row, np.full(made, FOREVER, dtype=np.int64))
 
     def column(self, variable: Variable, rows: Ints) -> Ints:
-        """Give what rows bind a variable to; sums and averages get their numbers here."""
+        """Return what rows bind a variable to; sums and averages get their numbers here."""
         place = self.variables.index(variable)
         cells = self._rows.cells
         if place < len(self._keys):
@@ -187,7 +187,7 @@ class Aggregate(Operator):
 
     def arrays(self) -> dict[str, Ints]:
         index = self._index.arrays()
-        # The numbers of changes begin anew with every restore.
+        # The numbers of changes begin again with every restore.
         index["cells"][:, self._index.first_extra + CHANGE] = 0
         found = prefixed("index", index) | prefixed("rows", self._rows.arrays())
         for place, each in enumerate(self._calls):

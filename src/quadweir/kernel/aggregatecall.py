@@ -49,7 +49,7 @@ class GroupedCall:
             case _:
                 self.accumulator = Concatenation(call.separator or "", dictionary)
         self.gives_terms = isinstance(self.accumulator, Extreme | Concatenation)
-        # COUNT(DISTINCT *) tells solutions apart by their visible variables.
+        # COUNT(DISTINCT *) distinguishes solutions by their visible variables.
         self._visible = tuple(each for each in source.variables if not is_hidden(each))
         width = len(self._visible) if call.argument is None else 1
         self._seen = OneWay(1 + width) if distinct else None
@@ -61,7 +61,7 @@ class GroupedCall:
         return self._seen is None and isinstance(self.accumulator, Counter | Sum)
 
     def _values(self, rows: Ints) -> Ints:
-        """Give the argument's values; 0 where it is an error."""
+        """Return the argument's values; 0 where it is an error."""
         argument = self._argument
         if argument is None:
             return ints(0)
@@ -78,7 +78,7 @@ class GroupedCall:
         return plain(self._expression.values(columns, len(rows)))
 
     def take(self, groups: Ints, delta: Delta, last: Ints, size: int) -> Ints:
-        """Give the results, three cells each, at the changes where `last` is 1."""
+        """Return the results, three cells each, at the changes where `last` is 1."""
         values = self._values(delta.row)
         sign = plain(delta.sign)
         if self._seen is not None:
@@ -112,7 +112,7 @@ class GroupedCall:
         return became if self._argument is None else np.where(values == 0, sign, became)
 
     def empty(self, size: int) -> Ints:
-        """Give the result of a group without rows, the only group there is."""
+        """Return the result of a group without rows, the only group there is."""
         out: Ints = np.zeros((1, RESULT_WIDTH), dtype=np.int64)
         nothing, one = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
         match self.accumulator:

@@ -24,7 +24,7 @@ _MULTIPLIER: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 def power_of_two(size: int) -> int:
-    """Give the least power of two that is not below `size`.
+    """Return the least power of two that is not below `size`.
 
     >>> power_of_two(5), power_of_two(8)
     (8, 8)
@@ -51,7 +51,7 @@ def table_of(rows: int, width: int) -> Ints:
 
 
 def random_seed() -> int:
-    """Give a seed for hashes that nobody outside can know, so that nobody can choose colliding keys.
+    """Return a seed for hashes that no user can know, so that no user can choose colliding keys.
 
     It is negative. Numbers of terms and rows are not, so that no key equals the seed.
     """
@@ -60,7 +60,7 @@ def random_seed() -> int:
 
 @njit(cache=True, inline="always")  # type: ignore[untyped-decorator]
 def mix(value: int) -> int:
-    """Scatter an integer over 64 bits; no two integers share a result, and only 0 gives 0."""
+    """Scatter an integer over 64 bits; no two integers share a result, and only 0 becomes 0."""
     x = np.uint64(value)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

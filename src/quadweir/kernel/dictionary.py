@@ -1,9 +1,9 @@
-"""Terms as numbers, and forgetting the terms that nobody needs any more.
+"""Terms as numbers, and forgetting the terms that nothing needs any more.
 
 Equal terms have equal numbers and different terms different ones, so that operators compare, hash
 and join integers only. A small canonical `xsd:integer` is its own number and takes no room; every
 other term has an entry: its spelling in one store of bytes, found by hash, and how many hold it.
-An entry that nobody holds when the step is settled is forgotten, and its number is used again.
+An entry without a holder when the step is settled is forgotten, and its number is used again.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ class Dictionary:
     # --- from terms to numbers ----------------------------------------------------------------
 
     def number(self, term: Term) -> int:
-        """Give the number of a term."""
+        """Return the number of a term."""
         return int(self.numbers((str(term),))[0])
 
     def numbers(self, spellings: Sequence[str]) -> Ints:
-        """Give the numbers of canonical spellings; 0 for one that is empty."""
+        """Return the numbers of canonical spellings; 0 for one that is empty."""
         encoded = [spelling.encode("utf-8", "surrogatepass") for spelling in spellings]
         lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         data = np.frombuffer(b"".join(encoded), dtype=np.uint8)
@@ -78,7 +78,7 @@ class Dictionary:
         return self._store.intern(address(data), starts, lengths)
 
     def encode(self, column: pa.Array | pa.ChunkedArray) -> Ints:
-        """Give the numbers of an Arrow column of canonical spellings; 0 for null.
+        """Return the numbers of an Arrow column of canonical spellings; 0 for null.
 
         A column with a dictionary of its own costs what the dictionary costs.
         """
@@ -121,7 +121,7 @@ class Dictionary:
     # --- from numbers to terms ----------------------------------------------------------------
 
     def spell(self, number: int) -> str:
-        """Give the canonical spelling of a term."""
+        """Return the canonical spelling of a term."""
         if number >= INLINE_LIMIT:
             return f'"{number - ZERO}{INTEGER_SUFFIX}'
         store = self._store
@@ -133,22 +133,22 @@ class Dictionary:
         return str(spelling.tobytes(), "utf-8", "surrogatepass")
 
     def term(self, number: int) -> Term:
-        """Give a term."""
+        """Return a term."""
         return parsed(self.spell(int(number)))
 
     def spellings(self, numbers: Ints) -> list[str]:
-        """Give canonical spellings; an empty one for 0."""
+        """Return canonical spellings; an empty one for 0."""
         if len(numbers) > _FEW:
             return ["" if each is None else each for each in self._texts(numbers).to_pylist()]
         return [self.spell(each) if each else "" for each in numbers.tolist()]
 
     def value(self, number: int) -> Value | None:
-        """Give the value of a literal; None for one that has none, and for other terms."""
+        """Return the value of a literal; None for one that has none, and for other terms."""
         term = self.term(number)
         return value_of(term) if isinstance(term, Literal) else None
 
     def decode(self, numbers: Ints) -> pa.Array:
-        """Give the spellings as an Arrow column of strings; null for 0."""
+        """Return the spellings as an Arrow column of strings; null for 0."""
         codes, distinct = distinct_of(numbers)
         return self._texts(distinct).take(pa.array(codes))
 
@@ -175,7 +175,7 @@ class Dictionary:
         return pa.concat_arrays([entries, inline]).take(pa.array(places, mask=numbers == 0))
 
     def typed(self, numbers: Ints) -> Typed:
-        """Give what terms are worth, as arrays."""
+        """Return what terms are worth, as arrays."""
         self.look_at(numbers)
         count = len(numbers)
         found = Typed(ints(count), np.empty(count), ints(count), ints(count), ints(count))
@@ -272,7 +272,7 @@ def parsed(spelling: str) -> Term:
 
 
 def distinct_of(numbers: Ints) -> tuple[Ints, Ints]:
-    """Give the distinct numbers in the order they come, and the place of each number among them.
+    """Return the distinct numbers in the order they come, and the place of each number among them.
 
     >>> [each.tolist() for each in distinct_of(np.array([7, 5, 7]))]
     [[0, 1, 0], [7, 5]]

@@ -1,6 +1,6 @@
 """Expressions over whole columns of terms.
 
-The meaning is that of `algebra.scalar`. What can be told from the numbers and kinds of terms is
+The meaning is that of `algebra.scalar`. What follows from the numbers and kinds of terms is
 computed on arrays; everything else once for each distinct combination of terms in the batch.
 """
 
@@ -112,13 +112,13 @@ class Vectorized:
         self._calls = DistinctCalls(dictionary)
 
     def truth(self, columns: Mapping[Variable, Ints], count: int) -> NDArray[np.bool_]:
-        """Tell where the expression is true; an error is not."""
+        """Return where the expression is true; an error is not."""
         found: NDArray[np.bool_]
         found = self._truth(self._expression, self._batch(columns, count)) == TRUE
         return found
 
     def values(self, columns: Mapping[Variable, Ints], count: int) -> Ints:
-        """Give the values as numbers, 0 for an error; new terms are not held yet."""
+        """Return the values as numbers, 0 for an error; new terms are not held yet."""
         return self._values(self._expression, self._batch(columns, count))
 
     def _batch(self, columns: Mapping[Variable, Ints], count: int) -> _Batch:

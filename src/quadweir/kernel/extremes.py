@@ -127,7 +127,7 @@ class Extreme:
         self._gone.append(numbers)
 
     def sort_key(self, number: int) -> Any:
-        """Give what values that share their words are compared by."""
+        """Return what values that share their words are compared by."""
         if self._by_spelling:
             return self._dictionary.spell(number)
         return order_key(self._dictionary.term(number)), self._dictionary.spell(number)
@@ -176,7 +176,7 @@ class _Ties:
         self._labels: dict[int, int] = {}
 
     def add(self, numbers: Ints, words: Ints) -> Ints:
-        """Give labels to new values."""
+        """Return labels to new values."""
         entries, became = self._index.transitions(words, np.ones(len(words), dtype=np.int64))
         first = became > 0
         self._index.cells[entries[first], self._index.first_extra] = numbers[first]

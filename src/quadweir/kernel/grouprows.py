@@ -36,7 +36,7 @@ def group_pass(
     """Find the group of each change (Algorithm 6, lines 6 to 11 and 19 to 20), and count rows.
 
     `last` becomes 1 at the last change of a group within an instant, and `alive` says there
-    whether the group has rows then. Before this step there were so many `changes`. Gives how many
+    whether the group has rows then. Before this step there were so many `changes`. Returns how many
     are the last.
     """
     cells, change_cell = index.cells, FIRST_KEY + keys.values.shape[1] + CHANGE
@@ -74,7 +74,7 @@ def emit_pass(
     """Replace the rows of groups that changed (Algorithm 6, line 2).
 
     Looks where `last` is 1. Writes times, signs, rows, and whether the group itself comes or goes;
-    gives how many changes there are and how many rows were used.
+    returns how many changes there are and how many rows were used.
     """
     row_cell = FIRST_KEY + key_width + _ROW
     width = results.shape[1]

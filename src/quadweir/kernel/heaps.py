@@ -176,7 +176,7 @@ def register_pass(
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def heap_pass(state: Ints, pairs: Ints, values: Ints, gone: Ints) -> int:
-    """Build all heaps anew from the values that are there; the others leave them."""
+    """Rebuild all heaps from the values that are there; the others leave them."""
     for group in range(len(state)):
         state[group, _TOP] = 0
     count = 0

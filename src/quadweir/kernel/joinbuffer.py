@@ -118,11 +118,11 @@ class Buffer:
         for index in self.indexes:
             index.attach(self.cells)
             index.insert(at)
-            # With room for more: what is given to others should not have to be built anew by them.
+            # With room for more: those that take this layout should not have to rebuild it.
             index.grow()
 
     def layout_part(self) -> dict[str, Ints]:
-        """Give what `lay_out_part` made."""
+        """Return what `lay_out_part` made."""
         used = np.array([index.used for index in self.indexes], dtype=np.int64)
         entries = {f"entries.{number}": each.words for number, each in enumerate(self.indexes)}
         return {"cells": self.cells, "used": used, "seeds": self.seeds, **entries}
@@ -133,7 +133,7 @@ class Buffer:
         return np.array([index.seed for index in self.indexes], dtype=np.int64)
 
     def copied(self) -> Ints:
-        """Give the rows that were copied from the input as they came."""
+        """Return the rows that were copied from the input as they came."""
         rows = self.cells[:, FIRST_VALUE]
         there = rows >= 0
         if self.partly_fixed:
@@ -147,7 +147,7 @@ class Buffer:
         return cells
 
     def take(self, delta: Delta) -> bool:
-        """Make room for what comes, and copy what has to be copied; tell whether rows moved.
+        """Make room for what comes, and copy what has to be copied; return whether rows moved.
 
         When a row comes is not written here but by `probing.advance`, arrival by arrival.
         """
@@ -171,13 +171,13 @@ class Buffer:
         self.cells[at, FIRST_VALUE] = rows
         self.cells[at, FIRST_VALUE + 1 : self.width] = values
         self._dropped.append(delta.row[~came])
-        # A negation may take a row back and give it again within a step: the last word counts.
+        # A negation may take a row back and add it again within a step: the last change counts.
         last = np.unique(delta.row[::-1], return_index=True)[1]
         self._gone.append(delta.row[::-1][last[delta.sign[::-1][last] < 0]])
         return moved
 
     def _fit(self) -> bool:
-        """Make room for as many rows as the input has numbers for; tell whether rows moved."""
+        """Make room for as many rows as the input has numbers for; return whether rows moved."""
         capacity = self.source.span()
         if capacity == len(self.cells):
             return False
@@ -191,7 +191,7 @@ class Buffer:
         return True
 
     def places_of(self, rows: Ints) -> Ints:
-        """Give the places at which rows of the input lie here."""
+        """Return the places at which rows of the input lie here."""
         if self.table is not None:
             return self.table.places(rows)
         return rows & (len(self.cells) - 1)
@@ -228,7 +228,7 @@ class Buffer:
         self._dropped, self._gone = [], []
 
     def restore(self, copied: Ints | None, *, begun: bool) -> None:
-        """Index anew what the input holds, in the order in which it came."""
+        """Index again what the input holds, in the order in which it came."""
         if self.fixed:
             return
         rows = ints(0)

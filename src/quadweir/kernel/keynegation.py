@@ -87,7 +87,7 @@ def _pass_keys(
 ) -> tuple[int, int]:
     """Algorithm 8 over the merged changes of both sides, from change `start` on.
 
-    Gives how many changes were written and how far it came: it stops before an instant for which
+    Returns how many changes were written and how far it came: it stops before an instant for which
     there might not be room, should all of the `left_rows` be written.
 
     `by_row` has the left rows, `by_key` the keys `keys_of` all changes: the counter of the right side, the
@@ -162,7 +162,7 @@ class KeyNegation(LeftRows):
     Algorithm 8 of paper 001, for keys that every row of both sides binds: a counter for each key of
     the right side and a ring of the left rows with that key; no pairs are made. What differs: the
     counter is that of the right side alone (line 12 of the paper counts left rows in it, so that a
-    key would seem to be there when its last right row has gone), what goes is told by the row, and
+    key would seem to be there when its last right row has gone), what goes is identified by its row, and
     changes of one instant are netted before anything is given out.
 
     Linear: no, a right row that comes takes left rows back.

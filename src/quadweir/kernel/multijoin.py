@@ -2,14 +2,14 @@
 
 Algorithm 4: a mapping that comes is joined with what the other buffers hold, and is then inserted
 into its own; one that goes takes with it what was made from it. Algorithm 5: after every probe the
-next buffer is chosen anew, by the counters of the indexes: the one with the fewest matches for the
+next buffer is chosen by the counters of the indexes: the one with the fewest matches for the
 values bound so far, among those that share a variable. Algorithm 3: what goes is found through the
 leaves, without joining again. What differs from the paper:
 
 - The recursion is a loop with a stack of frames, and the stack outlives the call: when the output
   is full, the function returns, and goes on at the same probe once there is room.
 - Buffers are not searched for what a mapping made: every mapping has a list of its results. Where
-  all inputs tell at its coming when a mapping goes, a result is in the list of the one that goes
+  every mapping that comes says when it goes, a result is in the list of the one that goes
   first and in no other; else it is in the lists of all, linked both ways.
 - A combination counts only if its parts share an instant, so that arrivals may be out of order.
 - A variable that an input may leave unbound is no part of a key; it is compared where both bind it.
@@ -56,7 +56,7 @@ class Join(Operator):
     results, as references to the rows they were made from.
     Forgets: a mapping when its input takes it back, and with it the results made from it.
 
-    An eager join (E1) keeps no results: nobody will ask for them again.
+    An eager join (E1) keeps no results: nothing reads them again.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ class Join(Operator):
         return found if found is not None else ints(len(rows))
 
     def parts(self, rows: Ints) -> np.ndarray:
-        """Give the rows of the inputs that each row was made from."""
+        """Return the rows of the inputs that each row was made from."""
         found: np.ndarray = self.output.cells[rows, : len(self.sources)]
         return found
 
@@ -317,7 +317,7 @@ class Join(Operator):
         return own + indexes + kept + self._out.nbytes
 
     def arrays(self) -> dict[str, Ints]:
-        """Give the results and what was copied; indexes and lists follow from them."""
+        """Return the results and what was copied; indexes and lists follow from them."""
         found: dict[str, Ints] = {"begun": np.array([self._begun], dtype=np.int64)}
         rows = self.output.rows()
         found |= {"output.rows": rows, "output.cells": self.parts(rows)}
@@ -332,7 +332,7 @@ class Join(Operator):
         for k, buffer in enumerate(self._buffers):
             buffer.restore(arrays.get(f"cells.{k}"), begun=self._begun)
         if self._lists:
-            self._link_anew()
+            self._link_again()
 
     def _move_heads(self, k: int) -> None:
         """Let the first of each list know the new place of the mapping whose list it is."""
@@ -340,7 +340,7 @@ class Join(Operator):
         places = np.flatnonzero(heads >= 0)
         self.output.cells[heads[places], 2 * len(self._buffers) + k] = -places - 2
 
-    def _link_anew(self) -> None:
+    def _link_again(self) -> None:
         """Put every result into the lists of what can end it."""
         results = self.output.rows()
         parts = self.parts(results)

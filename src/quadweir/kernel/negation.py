@@ -96,7 +96,7 @@ class LeftRows(Operator):
         self._negated = negated
 
     def column(self, variable: Variable, rows: Ints) -> Ints:
-        """Give what the left side's rows bind a variable to."""
+        """Return what the left side's rows bind a variable to."""
         return self.left.column(variable, rows)
 
     def identity(self, rows: Ints) -> Ints:

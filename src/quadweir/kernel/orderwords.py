@@ -13,8 +13,8 @@ from numba import njit
 
 from quadweir.algebra.values import order_key
 from quadweir.kernel.arrays import Ints
+from quadweir.kernel.exactarithmetic import INFINITY, MANTISSA
 from quadweir.kernel.typed import DECIMAL, DOUBLE, INTEGER, scaled
-from quadweir.kernel.wide import INFINITY, MANTISSA
 from quadweir.terms import IRI, Literal, Term, TripleTerm
 
 _LEAST: Final = -(2**63)
@@ -24,7 +24,7 @@ _PREFIX: Final = 16
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def exact_side(bits: int, high: int, low: int) -> int:
-    """Tell whether a number times 10**18 is below (-1), at (0) or above (1) its nearest double."""
+    """Return whether a number times 10**18 is below (-1), at (0) or above (1) its nearest double."""
     mantissa = (bits & MANTISSA) | (MANTISSA + 1)
     shift = ((bits >> 52) & 0x7FF) - 1075
     a, b = scaled(-mantissa if bits < 0 else mantissa)
@@ -79,7 +79,7 @@ _TRIPLE_KIND: Final = 7
 
 
 def term_words(term: Term) -> Ints:
-    """Give the words of a term that is no number: what it is, and how its text begins."""
+    """Return the words of a term that is no number: what it is, and how its text begins."""
     key = order_key(term)
     if isinstance(term, Literal):
         text = key[2] if isinstance(key[2], str) and key[1] != 4 else ""

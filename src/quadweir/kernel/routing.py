@@ -1,7 +1,7 @@
 """Whose answers they are: the index of constants and the router of a template (paper 004).
 
 The index of constants lets those matches in that some member asks for, before anything else is done
-with them: a match that nobody asks for costs one look. The router hands each answer to the members
+with them: a match that no query needs costs one lookup. The router hands each answer to the members
 that have the values of its parameters as their constants and, where members differ in the lengths
 of their windows, whose windows held all its parts at its instant.
 

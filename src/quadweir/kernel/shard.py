@@ -22,7 +22,6 @@ from quadweir.kernel.build import Builder, facts_of, has_layout
 from quadweir.kernel.codec import Kind, read_frame, write_frame, written_for
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns, Recorded
-from quadweir.kernel.fixed import Loaded, Share, StaticSource
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
 from quadweir.kernel.network import Network, part
 from quadweir.kernel.outputs import output_of, recomputed_of
@@ -30,6 +29,7 @@ from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Operator, no_change
 from quadweir.kernel.reporting import Reporter
 from quadweir.kernel.routing import Router
+from quadweir.kernel.staticrelations import Loaded, ShardShare, StaticSource
 from quadweir.kernel.window import Leaf
 from quadweir.plan.nodes import Match, Recompute, Source
 from quadweir.plan.program import Program, program_of
@@ -56,7 +56,7 @@ class Shard:
         *,
         static: Dataset | StaticSource | None = None,
         records: bool = True,
-        share: Share | None = None,
+        share: ShardShare | None = None,
     ) -> None:
         self.program = program
         self.query = query = program.query

@@ -17,8 +17,8 @@ from quadweir.algebra.solutions import is_time
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, power_of_two, table_of
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.expressions import Vectorized
-from quadweir.kernel.fixed import FixedRelation, Share, combined
 from quadweir.kernel.relation import Delta, Operator, in_order, no_change
+from quadweir.kernel.staticrelations import FixedRelation, ShardShare, combined
 from quadweir.kernel.tables import ENTER, FIRST_VALUE, LEAVE, CircularTable
 from quadweir.terms import Variable
 
@@ -244,7 +244,7 @@ class Static(Operator):
         relation: FixedRelation,
         dictionary: Dictionary,
         given: Mapping[str, Ints],
-        share: tuple[Variable, Share] | None = None,
+        share: tuple[Variable, ShardShare] | None = None,
     ) -> None:
         self.variables = variables = relation.variables
         self._total = relation.count

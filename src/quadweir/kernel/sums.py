@@ -9,12 +9,7 @@ import numpy as np
 from numba import njit
 
 from quadweir.kernel.arrays import Ints, ints
-from quadweir.kernel.memory import prefetch
-from quadweir.kernel.oneway import part, prefixed
-from quadweir.kernel.spellings import INLINE_LIMIT, ZERO
-from quadweir.kernel.tables import SlotTable
-from quadweir.kernel.typed import DECIMAL, DOUBLE, FLOAT, INTEGER, Floats, Typed
-from quadweir.kernel.wide import (
+from quadweir.kernel.exactarithmetic import (
     INFINITY,
     LIMBS,
     MANTISSA,
@@ -25,9 +20,14 @@ from quadweir.kernel.wide import (
     divide_signed,
     round_limbs,
 )
+from quadweir.kernel.memory import prefetch
+from quadweir.kernel.oneway import part, prefixed
+from quadweir.kernel.spellings import INLINE_LIMIT, ZERO
+from quadweir.kernel.tables import SlotTable
+from quadweir.kernel.typed import DECIMAL, DOUBLE, FLOAT, INTEGER, Floats, Typed
 
 # A result is three cells: its kind, and what it is. Numbers that are not inline integers are not
-# spelled before somebody asks: DECIMAL has both halves of its value times 10**18, INTEGER has its
+# spelled before they are read: DECIMAL has both halves of its value times 10**18, INTEGER has its
 # value and FLOAT and DOUBLE the bits of a double in the lower half.
 KIND: Final = 0
 HIGH: Final = 1
@@ -79,7 +79,7 @@ def _put_integer(out: Ints, at: int, value: int) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _put_exact(state: Ints, group: int, average: int, out: Ints, at: int) -> None:
-    """Give the sum or the average of integers and decimals; out of range is an error."""
+    """Return the sum or the average of integers and decimals; out of range is an error."""
     top, high, low = state[group, _EXACT], state[group, _EXACT + 1], state[group, _EXACT + 2]
     if top != high >> 63:
         return
@@ -119,7 +119,7 @@ def _put_floating(
     out: Ints,
     at: int,
 ) -> None:
-    """Give the sum or the average where a float or double is among the values.
+    """Return the sum or the average where a float or double is among the values.
 
     `floats` are the same cells as `scratch`.
     """
@@ -290,7 +290,7 @@ class Sum:
 
 
 def grown(state: Any, size: int) -> Any:
-    """Give an array with a place for each of `size` groups, those there were as they are."""
+    """Return an array with a place for each of `size` groups, those there were as they are."""
     if len(state) >= size:
         return state
     more = np.zeros((size, *state.shape[1:]), dtype=np.int64)

@@ -89,7 +89,7 @@ class TimedLeaf(Leaf):
             rows = table.append(run)
             came = np.ascontiguousarray(run[:, ENTER])
             parts.append(Delta(came, np.ones_like(rows), rows, np.ascontiguousarray(run[:, LEAVE])))
-        # What arrived out of order may leave a little late: nobody sees it, since every match
+        # What arrived out of order may leave a little late: this does not show, since every match
         # of a join is checked for a common instant.
         gone = self._count_gone_first(through) if self.retain else table.tail - self._gone
         if gone:

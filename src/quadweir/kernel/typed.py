@@ -113,7 +113,7 @@ def whole(high: int, low: int) -> int:
 
 
 def describe(value: Value | None) -> tuple[int, float, int, int]:
-    """Give the kind of a literal's value, the nearest float, and the exact value in two halves.
+    """Return the kind of a literal's value, the nearest float, and the exact value in two halves.
 
     The exact value of an integer is all in the lower half; a decimal's is scaled by 10**18.
     """
@@ -317,7 +317,7 @@ def order(left: Ints, right: Ints, terms: Terms, kinds: Ints, floats: Floats, fo
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def truths(numbers: Ints, terms: Terms, kinds: Ints, floats: Floats, found: Ints) -> bool:
-    """Give the effective boolean values; false where a kind is not known yet."""
+    """Return the effective boolean values; false where a kind is not known yet."""
     for i in range(len(numbers)):
         number = numbers[i]
         if number >= INLINE_LIMIT:

@@ -81,7 +81,7 @@ class Leaf(Operator):
     def advance(self, through: int, admitted: int = FOREVER) -> Delta:
         """Go on to an instant and give what comes and goes until then, in order of time.
 
-        An eager leaf also gives what comes later, as far as it has arrived and is `admitted`.
+        An eager leaf also returns what comes later, as far as it has arrived and is `admitted`.
         """
 
     def remember(self, report: int) -> None:
@@ -100,7 +100,7 @@ class Leaf(Operator):
         self._left = kept
 
     def _leaving(self) -> np.ndarray:
-        """Give [enter, leave, values...] of what has left in this step."""
+        """Return [enter, leave, values...] of what has left in this step."""
         rows = self.table.places(np.arange(self.table.head, self._gone, dtype=np.int64))
         found: np.ndarray = self.table.cells[rows, : FIRST_VALUE + self.width]
         return found
@@ -124,14 +124,14 @@ class Leaf(Operator):
 
     @abstractmethod
     def terms(self, arrays: Mapping[str, Ints]) -> list[Ints]:
-        """Give the parts of what `arrays` gave that are numbers of terms; they can be written to."""
+        """Return the parts of what `arrays` returned that are numbers of terms; they can be written to."""
 
     @abstractmethod
     def hear_again(self, arrays: Mapping[str, Ints]) -> None:
         """Take what a leaf of the same window held, as if it came now.
 
         Args:
-            arrays: What `arrays` gave there, with the numbers that terms have here.
+            arrays: What `arrays` returned there, with the numbers that terms have here.
         """
 
     def _held_values(self, arrays: Mapping[str, Ints]) -> list[Ints]:

@@ -77,7 +77,7 @@ def _number(data: int, offsets: Ints, shards: int, found: Ints) -> None:
 
 
 def shard_numbers(terms: pa.Array, shards: int) -> Ints:
-    """Give for each spelling of a column without nulls the shard that its matches go to.
+    """Return for each spelling of a column without nulls the shard that its matches go to.
 
     >>> shard_numbers(pa.array(["<urn:a>", "<urn:b>", "<urn:c>"]), 2).tolist()
     [1, 0, 0]

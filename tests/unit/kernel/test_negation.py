@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from changing_rows import Change, Follower, Row, Rows, contents, histories
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.fixed import FixedRelation
 from quadweir.kernel.keynegation import KeyNegation
 from quadweir.kernel.negation import FixedNegation, Negation
 from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.stateless import Static
+from quadweir.kernel.staticrelations import FixedRelation
 from quadweir.terms import IRI, Variable
 
 NAME = st.sampled_from([IRI("urn:a"), IRI("urn:b"), IRI("urn:c")])

@@ -208,7 +208,7 @@ class StreamJoin:
                 pairs = np.empty((2, self._windows.most(rows, done)), dtype=np.int64)
 
     def _entries(self, texts: pa.Array) -> Ints:
-        """Give the entry of each key; those of new keys are held by the dictionary."""
+        """Return the entry of each key; those of new keys are held by the dictionary."""
         # Each key once: the index makes room for as many as it is given.
         places, numbers = distinct_of(self._terms.encode(texts))
         entries, became = self._windows.keys.transitions(
@@ -260,7 +260,7 @@ class StreamJoin:
         }
 
     def windows(self, most: int = 20) -> pa.Table:
-        """Tell of the keys that hold most: size, limits, records and evictions of their windows.
+        """Return the keys that hold most: size, limits, records and evictions of their windows.
 
         Windows that do not adapt have neither size nor limits to tell.
         """
@@ -272,18 +272,18 @@ class StreamJoin:
         own = cells[:, keys.first_extra :]
         adapts = isinstance(self._windows, DynamicWindows)
 
-        def told(place: int) -> pa.Array:
+        def column(place: int) -> pa.Array:
             return pa.array(own[:, place]) if adapts else pa.nulls(len(own), pa.int64())
 
         return pa.table(
             {
                 "key": self._terms.decode(np.ascontiguousarray(cells[:, FIRST_KEY])),
-                "size_ms": told(SIZE),
-                "child_limit": told(LIMITS),
-                "parent_limit": told(LIMITS + 1),
+                "size_ms": column(SIZE),
+                "child_limit": column(LIMITS),
+                "parent_limit": column(LIMITS + 1),
                 "child_records": pa.array(counts[:, 0]),
                 "parent_records": pa.array(counts[:, 1]),
-                "evictions": told(EVICTIONS),
+                "evictions": column(EVICTIONS),
             }
         )
 

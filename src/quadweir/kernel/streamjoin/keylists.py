@@ -31,7 +31,7 @@ def put(key: Ints, side: int, slot: int, chain: Ints) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def emptied(key: Ints, side: int) -> int:
-    """Empty a list; gives its newest slot, from which what stays is to be kept."""
+    """Empty a list; returns its newest slot, from which what stays is to be kept."""
     slot = key[HEADS + side] - 1
     key[HEADS + side] = 0
     key[COUNTS + side] = 0
@@ -40,7 +40,7 @@ def emptied(key: Ints, side: int) -> int:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def keep(key: Ints, side: int, slot: int, newer: int, chain: Ints) -> None:
-    """Put a record at the end of a list that is made anew, after the slot `newer`, -1 for none."""
+    """Put a record at the end of a list that is rebuilt, after the slot `newer`, -1 for none."""
     if newer < 0:
         key[HEADS + side] = slot + 1
     else:
@@ -52,7 +52,7 @@ class KeyLists:
     """The lists of all keys of a shard.
 
     Args:
-        cells: how many cells a key has besides those of its lists.
+        cells: how many cells a key has in addition to those of its lists.
     """
 
     def __init__(self, cells: int = 0) -> None:

@@ -12,7 +12,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from compiled_twins import WORD, compares, integers, ints, signed, word
-from quadweir.kernel import orderwords, typed, wide, xxhash
+from quadweir.kernel import exactarithmetic, orderwords, typed, xxhash
 from quadweir.kernel.arrays import combine, mix
 from quadweir.kernel.memory import address
 
@@ -69,34 +69,34 @@ def test_hashes_of_keys(hashed: int, value: int) -> None:
     assert int(combine(word(hashed), word(value))) % WORD == expected
 
 
-@compares("wide.add_wide")
+@compares("exactarithmetic.add_wide")
 @given(st.integers(-(2**190), 2**190 - 1), st.integers(-(2**126), 2**126), st.sampled_from([1, -1]))
 def test_adding_to_192_bits(before: int, value: int, sign: int) -> None:
     cells = ints([[7, *cells_of(before), 7]])
-    wide.add_wide(cells, 0, 1, *map(word, halves(value)), sign)
+    exactarithmetic.add_wide(cells, 0, 1, *map(word, halves(value)), sign)
     assert number_of(cells[0, 1:4]) == before + sign * value
     assert cells[0, [0, 4]].tolist() == [7, 7]
 
 
-@compares("wide.leading_zeros")
+@compares("exactarithmetic.leading_zeros")
 @given(integers(1, 2**64 - 1))
 def test_leading_zeros(value: int) -> None:
-    assert int(wide.leading_zeros(np.uint64(value))) == 64 - value.bit_length()
+    assert int(exactarithmetic.leading_zeros(np.uint64(value))) == 64 - value.bit_length()
 
 
-@compares("wide.divide")
+@compares("exactarithmetic.divide")
 @given(integers(0, 2**63 - 1), integers(0, 2**63 - 1), integers(1, 2**63 - 1), st.booleans())
 def test_dividing_128_bits(high: int, low: int, divisor: int, large: bool) -> None:
     divisor += 2**63 if large else 0
     high, low = high % divisor, (low * 3) % WORD
-    found = wide.divide(np.uint64(high), np.uint64(low), np.uint64(divisor))
+    found = exactarithmetic.divide(np.uint64(high), np.uint64(low), np.uint64(divisor))
     assert tuple(map(int, found)) == divmod((high << 64) + low, divisor)
 
 
-@compares("wide.divide_signed")
+@compares("exactarithmetic.divide_signed")
 @given(st.integers(-(2**127) + 1, 2**127 - 1), integers(1))
 def test_dividing_towards_zero(value: int, divisor: int) -> None:
-    high, low, rest = wide.divide_signed(*map(word, halves(value)), word(divisor))
+    high, low, rest = exactarithmetic.divide_signed(*map(word, halves(value)), word(divisor))
     quotient, remainder = divmod(abs(value), divisor)
     assert (int(high) << 64) + int(low) % WORD == (quotient if value >= 0 else -quotient)
     assert int(rest) == remainder
@@ -105,35 +105,35 @@ def test_dividing_towards_zero(value: int, divisor: int) -> None:
 finite = st.floats(allow_nan=False, allow_infinity=False)
 
 
-@compares("wide.add_float", "wide.round_limbs")
+@compares("exactarithmetic.add_float", "exactarithmetic.round_limbs")
 @given(st.lists(st.tuples(finite, st.sampled_from([1, -1])), max_size=20))
 @example([(1e308, 1), (1e308, 1)])
 @example([(5e-324, 1)])
 @example([(1.0, 1), (2.0**-53, 1), (2.0**-1074, 1)])
 def test_sums_of_floats_are_rounded_once(changes: list[tuple[float, int]]) -> None:
-    limbs = np.zeros((2, wide.LIMBS), dtype=np.int64)
+    limbs = np.zeros((2, exactarithmetic.LIMBS), dtype=np.int64)
     exact = Fraction(0)
     for value, sign in changes:
-        wide.add_float(limbs, 1, word(bits_of(value)), sign)
+        exactarithmetic.add_float(limbs, 1, word(bits_of(value)), sign)
         exact += sign * Fraction(value)
     assert sum_of(limbs[1]) == exact
-    assert float_of(int(wide.round_limbs(limbs, 1))) == nearest(exact)
+    assert float_of(int(exactarithmetic.round_limbs(limbs, 1))) == nearest(exact)
     assert sum_of(limbs[1]) == exact
     assert not limbs[0].any()
 
 
-@compares("wide.add_scaled")
+@compares("exactarithmetic.add_scaled")
 @given(st.integers(-(2**180), 2**180), finite)
 @example(1, 0.0)
 @example(-(10**18), 1.0)
 def test_decimals_added_to_floats(scaled: int, other: float) -> None:
-    limbs = np.zeros((1, wide.LIMBS), dtype=np.int64)
-    wide.add_float(limbs, 0, word(bits_of(other)), 1)
-    wide.add_scaled(limbs, 0, ints([cells_of(scaled)]), 0, 0, SCALE)
+    limbs = np.zeros((1, exactarithmetic.LIMBS), dtype=np.int64)
+    exactarithmetic.add_float(limbs, 0, word(bits_of(other)), 1)
+    exactarithmetic.add_scaled(limbs, 0, ints([cells_of(scaled)]), 0, 0, SCALE)
     exact = Fraction(other) + Fraction(scaled, SCALE)
     # What goes on below the lowest digit only marks on which side of a tie the sum is.
     assert abs(sum_of(limbs[0]) - exact) <= Fraction(2) ** -1088
-    assert float_of(int(wide.round_limbs(limbs, np.int64(0)))) == nearest(exact)
+    assert float_of(int(exactarithmetic.round_limbs(limbs, np.int64(0)))) == nearest(exact)
 
 
 @compares("typed.multiplied", "typed.scaled")

@@ -13,7 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiled_twins import compares, integers, ints, signed, word
-from quadweir.kernel import distinct, grouprows, heaps, keynegation, negation, sums, typed, wide
+from quadweir.kernel import (
+    distinct,
+    exactarithmetic,
+    grouprows,
+    heaps,
+    keynegation,
+    negation,
+    sums,
+    typed,
+)
 from quadweir.kernel.arrays import power_of_two
 from quadweir.kernel.oneway import COUNT, FIRST_KEY, Keys, OneWay, add_entry
 from quadweir.kernel.spellings import INLINE_LIMIT, ZERO
@@ -223,7 +232,9 @@ def sum_of(held: list[tuple[int, Any]], *, average: bool) -> list[int]:
     if average:
         found /= len(held) if kind == typed.DOUBLE else single(len(held))
         found = single(found) if kind == typed.FLOAT else found
-    bits = wide.NOT_A_NUMBER if math.isnan(found) else int(np.float64(found).view(np.int64))
+    bits = (
+        exactarithmetic.NOT_A_NUMBER if math.isnan(found) else int(np.float64(found).view(np.int64))
+    )
     return [kind, 0, bits]
 
 
@@ -239,7 +250,7 @@ def test_floating_sums_as_results(
     floats: list[tuple[int, float]], decimal: int, average: bool
 ) -> None:
     state = np.zeros((1, sums._STATE), dtype=np.int64)
-    limbs, scratch = (np.zeros((1, wide.LIMBS), dtype=np.int64) for _ in range(2))
+    limbs, scratch = (np.zeros((1, exactarithmetic.LIMBS), dtype=np.int64) for _ in range(2))
     state[0, [sums._VALUES, sums._DECIMALS, sums._WIDE]] = len(floats) + 1, 1, 1
     state[0, sums._EXACT : sums._EXACT + 3] = wide_cells(decimal)
     for kind, value in floats:
@@ -249,7 +260,7 @@ def test_floating_sums_as_results(
         elif math.isinf(value):
             state[0, sums._POSITIVE if value > 0 else sums._NEGATIVE] += 1
         else:
-            wide.add_float(limbs, 0, np.float64(value).view(np.int64), 1)
+            exactarithmetic.add_float(limbs, 0, np.float64(value).view(np.int64), 1)
     out = np.zeros((1, sums.RESULT_WIDTH), dtype=np.int64)
     sums._put_floating(state, 0, int(average), limbs, scratch, scratch.view(np.float64), out, 0)
     expected = sum_of([(typed.DECIMAL, decimal), *floats], average=average)
@@ -281,7 +292,7 @@ def test_sums(
         elif what != typed.OTHER:
             scaled = value * SCALE if what == typed.INTEGER else value
             high[at], low[at] = signed(scaled >> 64), signed(scaled)
-    limbs, scratch = (np.zeros((4, wide.LIMBS), dtype=np.int64) for _ in range(2))
+    limbs, scratch = (np.zeros((4, exactarithmetic.LIMBS), dtype=np.int64) for _ in range(2))
     state = np.zeros((2, sums._STATE), dtype=np.int64)
     out = np.zeros((count, sums.RESULT_WIDTH), dtype=np.int64)
     sums.sum_pass(
