@@ -13,6 +13,7 @@ in between, and an eviction works by the window's end, not by the watermark at w
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Final, final
 
 import numpy as np
@@ -205,9 +206,17 @@ def _mark(cells: Ints, extra: int, keys: Ints, chain: Ints, alive: Ints) -> None
 class DynamicWindows(KeyLists):
     """The windows of all keys of a shard."""
 
+    adapting = MappingProxyType(
+        {
+            "size_ms": SIZE,
+            "child_limit": LIMITS,
+            "parent_limit": LIMITS + 1,
+            "evictions": EVICTIONS,
+        }
+    )
+
     def __init__(self, policy: Policy, forget_ms: int) -> None:
         super().__init__(_CELLS)
-        self.evictions = 0
         self._policy = policy
         self._forget = forget_ms
         self._numbers = _as_numbers(policy)
@@ -269,6 +278,10 @@ class DynamicWindows(KeyLists):
     def held(self, held: HeldRecords) -> int:
         """How many records windows hold."""
         return int(self._counts(self.keys.live()).sum())
+
+    def evicted(self) -> int:
+        place = self.keys.first_extra + EVICTIONS
+        return self.evictions + int(self.keys.cells[self.keys.live(), place].sum())
 
     def forget(self, keys: Ints) -> None:
         self.evictions += int(self.keys.cells[keys, self.keys.first_extra + EVICTIONS].sum())
