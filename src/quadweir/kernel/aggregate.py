@@ -59,7 +59,7 @@ class Aggregate(Operator):
         self._rows = SlotTable(self._interned + len(calls))
         self._started = bool(keys)
         # The aggregates whose results are terms, and those whose results were spelled.
-        self._terms = [place for place, each in enumerate(self._calls) if each.gives_terms]
+        self._terms = [place for place, each in enumerate(self._calls) if each.keeps_terms]
         self._asked: set[int] = set()
         self._leaving: list[Ints] = []
         self._changes = 0  # how many there were so far

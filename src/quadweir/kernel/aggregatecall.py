@@ -48,7 +48,8 @@ class GroupedCall:
                 self.accumulator = Extreme(call.function, dictionary)
             case _:
                 self.accumulator = Concatenation(call.separator or "", dictionary)
-        self.gives_terms = isinstance(self.accumulator, Extreme | Concatenation)
+        self.keeps_terms = self.accumulator.keeps_terms
+        """Whether its results are terms of its values."""
         # COUNT(DISTINCT *) distinguishes solutions by their visible variables.
         self._visible = tuple(each for each in source.variables if not is_hidden(each))
         width = len(self._visible) if call.argument is None else 1
@@ -58,7 +59,7 @@ class GroupedCall:
     @property
     def is_total(self) -> bool:
         """Whether no single value is kept."""
-        return self._seen is None and isinstance(self.accumulator, Counter | Sum)
+        return self._seen is None and not self.keeps_terms
 
     def _values(self, rows: Ints) -> Ints:
         """Return the argument's values; 0 where it is an error."""
@@ -131,8 +132,7 @@ class GroupedCall:
         for numbers in self._gone:
             self._dictionary.drop(numbers)
         self._gone = []
-        if isinstance(self.accumulator, Extreme | Concatenation):
-            self.accumulator.settle()
+        self.accumulator.settle()
 
     def arrays(self) -> dict[str, Ints]:
         found = prefixed("sum", self.accumulator.arrays())

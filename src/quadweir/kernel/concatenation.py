@@ -24,6 +24,8 @@ from quadweir.terms import Literal
 class Concatenation:
     """The texts of each group's values, in the order of their spelling."""
 
+    keeps_terms = True
+
     def __init__(self, separator: str, dictionary: Dictionary) -> None:
         self._separator = separator
         self._dictionary = dictionary

@@ -41,6 +41,8 @@ class Extreme:
     An error among the values makes MIN and MAX an error. SAMPLE ignores it.
     """
 
+    keeps_terms = True
+
     def __init__(self, function: str, dictionary: Dictionary) -> None:
         self._by_spelling = function == "SAMPLE"
         # The order is turned around by turning all bits around.

@@ -40,7 +40,7 @@ def plan_probes(always: Sequence[frozenset[Variable]], shared: Sequence[Variable
 
     >>> a, b = Variable("a"), Variable("b")
     >>> plan_probes([frozenset({a}), frozenset({a, b}), frozenset({b})], [a, b]).keys
-    [(), (0,), (0,), (0, 1), (1,), (), (1,)]
+    [(0,), (), (0,), (1,), (0, 1), (), (1,)]
     """
     count = len(always)
     by_input: list[dict[tuple[int, ...], None]] = [{} for _ in range(count)]

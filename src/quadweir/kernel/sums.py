@@ -220,6 +220,8 @@ def sum_pass(
 class Counter:
     """COUNT: how many values, or rows, each group has."""
 
+    keeps_terms = False
+
     def __init__(self) -> None:
         self._state = ints(0)
 
@@ -227,6 +229,9 @@ class Counter:
         """Count changes of `size` groups in order, and write results where `last` is 1."""
         self._state = grown(self._state, size)
         count_pass(groups, sign, last, self._state, out)
+
+    def settle(self) -> None:
+        """There is no term to forget."""
 
     def arrays(self) -> dict[str, Ints]:
         return {"state": self._state}
@@ -245,6 +250,8 @@ class Sum:
     The average is this total divided by the number of values. `algebra.aggregates.total` says the
     same in plain Python.
     """
+
+    keeps_terms = False
 
     def __init__(self, *, average: bool) -> None:
         self._average = int(average)
@@ -280,6 +287,9 @@ class Sum:
             out,
         )
         self._wide.free_count = int(used[0])
+
+    def settle(self) -> None:
+        """There is no term to forget."""
 
     def arrays(self) -> dict[str, Ints]:
         return {"state": self._state} | prefixed("wide", self._wide.arrays())
