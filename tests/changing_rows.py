@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from quadweir.kernel.arrays import FOREVER, Ints
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.relation import Delta, Operator, SlotTable
+from quadweir.kernel.relation import Delta, Operator
+from quadweir.kernel.tables import SlotTable
 from quadweir.terms import Term, Variable
 
 Row: TypeAlias = tuple[Term | None, ...]

@@ -9,9 +9,9 @@ from pathlib import Path
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import static_dataset
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.kernel.fixed import FixedRelation, Loaded, Share
 from quadweir.kernel.layout import Arrays, map_layout, write_layout
 from quadweir.kernel.shard import Shard
+from quadweir.kernel.staticrelations import FixedRelation, Loaded, ShardShare
 from quadweir.plan.program import Program
 from quadweir.plan.render import digest_of
 from quadweir.terms import Quad, Variable
@@ -36,7 +36,7 @@ class LaidOut:
     def dataset(self) -> Dataset:
         return self.data.dataset()
 
-    def layout(self, program: Program, share: Share | None) -> Arrays:
+    def layout(self, program: Program, share: ShardShare | None) -> Arrays:
         file = self.folder / f"{digest_of(program)} {share}"
         if not file.exists():
             made = Shard(program, static=self.data, records=False, share=share)

@@ -25,7 +25,7 @@ from quadweir.algebra.functions import default_context
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.algebra.scalar import holds
 from quadweir.kernel.build import facts_of, relation_of
-from quadweir.kernel.fixed import Loaded
+from quadweir.kernel.staticrelations import Loaded
 from quadweir.kernel.xxhash import shard_numbers
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.facts import StaticFacts

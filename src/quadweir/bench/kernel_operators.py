@@ -13,13 +13,13 @@ from quadweir.algebra.expressions import AggregateCall, VariableExpression
 from quadweir.algebra.patterns import Aggregation
 from quadweir.bench.kernel_pipeline import CHUNK, Measurement, Pipeline, hash_join, joined
 from quadweir.kernel.aggregate import Aggregate
-from quadweir.kernel.arrays import address
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.distinct import Distinct
+from quadweir.kernel.keynegation import KeyNegation
 from quadweir.kernel.multijoin import Join
-from quadweir.kernel.negation import KeyNegation
 from quadweir.kernel.relation import Operator
-from quadweir.kernel.ring import RingIndex, probe_all
+from quadweir.kernel.ring import RingIndex
+from quadweir.kernel.ringentries import probe_all
 from quadweir.terms import Variable
 
 _Steps = list[tuple[Operator, tuple[Operator, ...]]]
@@ -93,11 +93,11 @@ def _ring_rates(size: int, keys: int) -> tuple[float, float, float]:
         insertion = min(insertion, _best(lambda: index.insert(rows), 1))
     insertion = min(insertion, max(both - removal, 1e-9))
     wanted = random.integers(1, keys + 1, min(size, 1_000_000))
-    place = address(index.description)
-    probe_all(place, wanted[:1], 1)
-    probing = _best(lambda: probe_all(place, wanted, 1), 3)
+    described = index.description
+    probe_all(described, wanted[:1], 1)
+    probing = _best(lambda: probe_all(described, wanted, 1), 3)
     few = wanted[: max(1, min(len(wanted), 2_000_000 * keys // size))]
-    following = _best(lambda: probe_all(place, few, size), 1)
+    following = _best(lambda: probe_all(described, few, size), 1)
     return size / insertion, len(wanted) / probing, len(few) * (size / keys) / following
 
 
@@ -187,7 +187,7 @@ def _fill_apart(pipeline: Pipeline, window: int) -> None:
     instants = np.arange(size, dtype=np.int64)
     random = np.random.default_rng(3)
     for leaf in pipeline.leaves:
-        from quadweir.kernel.interning import ZERO
+        from quadweir.kernel.spellings import ZERO
         from quadweir.kernel.window import Matches
 
         values = random.integers(0, 10_000, (size, 1)) + ZERO

@@ -17,11 +17,13 @@ import numpy as np
 from quadweir.algebra.windows import CountScope, CountUnit
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.clocks import CountClock, Elements, TimeClock
+from quadweir.kernel.countwindow import CountedLeaf
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.interning import ZERO
 from quadweir.kernel.multijoin import Join
 from quadweir.kernel.relation import Delta, Operator
-from quadweir.kernel.window import CountedLeaf, Matches, TimedLeaf
+from quadweir.kernel.spellings import ZERO
+from quadweir.kernel.timewindow import TimedLeaf
+from quadweir.kernel.window import Matches
 from quadweir.terms import Variable
 
 CHUNK: Final = 1 << 16

@@ -3,7 +3,7 @@
 Three ways lead from changes to answers. Where ISTREAM or DSTREAM ask for differences, the changes
 between two reports are added up, and what is left of them is the answer. Where RSTREAM asks for
 all, the solutions are kept with their counts. Where a report has to be seen as a whole (ORDER BY,
-LIMIT, ASK, values that change by themselves), it is made anew from the solutions and compared with
+LIMIT, ASK, values that change by themselves), it is made again from the solutions and compared with
 the one before.
 """
 
@@ -33,7 +33,7 @@ class Answers:
     """Answers as columns: the report instant, the sign, and what each variable is bound to.
 
     `values` are spellings, one Arrow column for each variable, null where it is not bound. `query`
-    tells, in a group, whose answers they are.
+    says, in a group, whose answers they are.
     """
 
     variables: tuple[Variable, ...]
@@ -46,7 +46,7 @@ class Answers:
         return len(self.t)
 
     def table(self) -> pa.Table:
-        """Give them as one Arrow table."""
+        """Return them as one Arrow table."""
         names = ["t", "sign", *(variable.name for variable in self.variables)]
         columns = [pa.array(self.t), pa.array(self.sign), *self.values]
         if self.query is not None:
@@ -71,7 +71,15 @@ def no_rows(width: int) -> Rows:
 
 
 class Output(ABC):
-    """What makes answers of the changes of a query's solutions."""
+    """What makes answers of the changes of a query's solutions.
+
+    In: the changes of the solutions, and the instants of reports.
+    Out: rows of answers.
+    State: what later reports are compared with or made of. Forgets: each says what.
+    """
+
+    only_changes: bool = False
+    """Whether a report without a change has no answers."""
 
     @abstractmethod
     def step(self, delta: Delta, reports: Ints) -> Rows:
@@ -81,7 +89,7 @@ class Output(ABC):
         return {}
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take back what `arrays` gave."""
+        """Take back what `arrays` returned."""
 
     def held(self) -> int:
         return 0
@@ -110,6 +118,8 @@ class Differences(Output):
     State: the changes since the last report.
     Forgets: them with the next report.
     """
+
+    only_changes = True
 
     def __init__(
         self,
@@ -177,7 +187,7 @@ class Differences(Output):
 
 @final
 class Passed(Output):
-    """All changes, for a second stage; what comes and goes between two reports is not told.
+    """All changes, for a second stage; what comes and goes between two reports is left out.
 
     Linear: yes.
     State: none.
@@ -237,7 +247,7 @@ class _Kept:
 class Everything(Output):
     """RSTREAM: all solutions at every report.
 
-    Linear: no, what is there is told again and again.
+    Linear: no, what is there is reported again and again.
     State: each different solution with its count.
     Forgets: a solution when its last equal goes.
     """

@@ -18,17 +18,18 @@ from quadweir.algebra.expressions import Expression
 from quadweir.algebra.patterns import Values
 from quadweir.algebra.solutions import Bag
 from quadweir.algebra.windows import CountScope
-from quadweir.kernel import distinct, multijoin, negation, paths, stateless
+from quadweir.kernel import distinct, keynegation, multijoin, negation, paths, stateless
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.clocks import CountClock, TimeClock
+from quadweir.kernel.countwindow import CountedLeaf
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.fixed import FixedRelation, Share, StaticSource
+from quadweir.kernel.exchange import Received
 from quadweir.kernel.layout import Arrays
 from quadweir.kernel.network import Network, part
-from quadweir.kernel.received import Received
 from quadweir.kernel.relation import Operator
-from quadweir.kernel.window import CountedLeaf, TimedLeaf
+from quadweir.kernel.staticrelations import FixedRelation, ShardShare, StaticSource
+from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.plan.bounds import find_retained
 from quadweir.plan.facts import StaticFacts
 from quadweir.plan.nodes import (
@@ -61,7 +62,7 @@ class Builder:
         program: The nodes.
         static: The static data as the query sees it.
         dictionary: The shard's dictionary.
-        layout: What `Network.layout` gave for the same program and static data.
+        layout: What `Network.layout` returned for the same program and static data.
         share: What this shard has of static relations that are divided.
     """
 
@@ -72,9 +73,11 @@ class Builder:
         dictionary: Dictionary,
         *,
         layout: Arrays,
-        share: Share | None,
+        share: ShardShare | None,
     ) -> None:
         self.network = Network()
+        self.received: Received | None = None
+        """What takes the changes of the stage before, if there is one."""
         self._program = program
         self._static = static
         self._dictionary = dictionary
@@ -96,7 +99,7 @@ class Builder:
         return self.network
 
     def operator(self, node: PlanNode) -> Operator:
-        """Give what a node was lowered to."""
+        """Return what a node was lowered to."""
         return self._operators[node]
 
     # --- nodes ---
@@ -110,7 +113,8 @@ class Builder:
             case StaticRelation():
                 return self._relation(node)
             case Exchange():
-                return add(Received(node.variables, node.always, dictionary), ())
+                self.received = add(Received(node.variables, node.always, dictionary), ())
+                return self.received
             case Filter(condition=condition):
                 return self._filtered(below[0], condition)
             case Extend(variable=variable, expression=expression):
@@ -186,7 +190,7 @@ class Builder:
             if right.fixed:
                 compared = negation.FixedNegation(left, right, node.keys, node.negated)
             else:
-                compared = negation.KeyNegation(
+                compared = keynegation.KeyNegation(
                     left, right, node.keys, node.negated, self._dictionary
                 )
             return self.network.add(compared, (left, right))
@@ -235,7 +239,7 @@ class Builder:
 
 
 def relation_of(node: StaticRelation, static: StaticSource) -> FixedRelation:
-    """Give the rows of a static relation, those of all shards."""
+    """Return the rows of a static relation, those of all shards."""
     if isinstance(node.query.pattern, Values):
         return FixedRelation.of_bag(node.variables, solve(node.query, Dataset()))
     if not node.parameters:
@@ -256,7 +260,7 @@ def facts_of(program: Program, static: StaticSource) -> StaticFacts:
 
 
 def has_layout(program: Program) -> bool:
-    """Tell whether shards of a program can share what they make of static data.
+    """Return whether shards of a program can share what they make of static data.
 
     A template's relations depend on its members, which come and go.
     """

@@ -1,6 +1,6 @@
 """When elements come into the content of a window and when they are gone (W1 to W6, W9 and W10 of the semantics page).
 
-Every scope is a rule that gives each element both instants. Of most windows they follow from its time; a
+Every scope is a rule that assigns both instants to each element. Of most windows they follow from its time; a
 count window has to hear of all elements.
 """
 
@@ -69,7 +69,7 @@ class TimeClock:
                 assert_never(scope)
 
     def interval(self, time: Ints) -> tuple[Ints, Ints]:
-        """Give for each element when it comes and when it is gone.
+        """Return for each element when it comes and when it is gone.
 
         An element that no window of a hopping scope holds is gone before it comes.
         """
@@ -137,7 +137,7 @@ class CountClock:
         self._places = places[by_position]
 
     def place(self, position: Ints) -> Ints:
-        """Give the running count at which elements of this step stand."""
+        """Return the running count at which elements of this step stand."""
         return self._places[np.searchsorted(self._positions, position)]
 
     def look_at(self, count: Ints) -> Ints:

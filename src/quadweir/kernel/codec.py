@@ -74,7 +74,7 @@ def write_frame(kind: Kind, query: bytes, arrays: Mapping[str, NDArray[Any]]) ->
 
 
 def written_for(data: bytes) -> bytes:
-    """Give the fingerprint that a frame was written with; nothing of it is checked."""
+    """Return the fingerprint that a frame was written with; nothing of it is checked."""
     return data[_HEAD.size - 48 : _HEAD.size - 16]
 
 
@@ -96,7 +96,7 @@ def read_frame(kind: Kind, query: bytes, data: bytes) -> dict[str, NDArray[Any]]
     if version != FORMAT_VERSION:
         raise StateError(
             f"a {name} of format {version}, where format {FORMAT_VERSION} is read",
-            hint="Start the query anew, or run it with the release that wrote its state.",
+            hint="Start the query without its old state, or run it with the release that wrote its state.",
         )
     body = memoryview(data)[_HEAD.size + _CHECKSUM :]
     if len(body) != length:
@@ -109,7 +109,7 @@ def read_frame(kind: Kind, query: bytes, data: bytes) -> dict[str, NDArray[Any]]
         raise StateError(
             f"a {name} of another query, or over other static data",
             detail="State can only be taken up by the query that left it.",
-            hint="Start the query anew.",
+            hint="Start the query without its old state.",
         )
     if size > _MOST_BYTES:
         raise _damaged(name, f"it claims to expand to {size} bytes")
@@ -134,7 +134,7 @@ def _codec() -> pa.Codec:
 def _damaged(name: str, how: str) -> StateError:
     return StateError(
         f"a damaged {name}: {how}",
-        hint="Take an earlier one, or start the query anew.",
+        hint="Take an earlier one, or start the query without its old state.",
     )
 
 

@@ -1,6 +1,6 @@
 """GROUP_CONCAT of the groups of an aggregation.
 
-Its result is as long as the group, and has to be written anew whenever the group changes. So this
+Its result is as long as the group, and has to be written again whenever the group changes. So this
 is plain Python: what is compiled elsewhere is not what costs here.
 """
 
@@ -23,6 +23,8 @@ from quadweir.terms import Literal
 
 class Concatenation:
     """The texts of each group's values, in the order of their spelling."""
+
+    keeps_terms = True
 
     def __init__(self, separator: str, dictionary: Dictionary) -> None:
         self._separator = separator
@@ -70,7 +72,7 @@ class Concatenation:
         self._gone.append(value)
 
     def _text(self, group: int) -> str | None:
-        """Give the text of a group; None if it is an error."""
+        """Return the text of a group; None if it is an error."""
         if self._errors[group]:
             return None
         try:

@@ -20,7 +20,8 @@ from quadweir.kernel.oneway import (
     plain,
     prefixed,
 )
-from quadweir.kernel.relation import Delta, Operator, SlotTable, no_change
+from quadweir.kernel.relation import Delta, Operator, no_change
+from quadweir.kernel.tables import SlotTable
 from quadweir.terms import Variable
 
 
@@ -38,7 +39,7 @@ def _pass(
     """Algorithm 7 over changes in order of time.
 
     `out` takes (t, sign, row); `values` are the cells of the rows, `fresh` the rows to be used.
-    Gives how many changes there are and how many rows were used.
+    Returns how many changes there are and how many rows were used.
     """
     cells, key_width = index.cells, keys.values.shape[1]
     row_cell = FIRST_KEY + key_width
@@ -128,7 +129,7 @@ class Distinct(Operator):
         return Delta(t, sign, row, np.full(made, FOREVER, dtype=np.int64))
 
     def column(self, variable: Variable, rows: Ints) -> Ints:
-        """Give what rows bind a variable to."""
+        """Return what rows bind a variable to."""
         return self._rows.cells[rows, self._place[variable]]
 
     def span(self) -> int:

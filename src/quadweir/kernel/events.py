@@ -30,7 +30,7 @@ class MatchColumns:
 @final
 @dataclass(frozen=True)
 class Changes:
-    """Signed rows of a relation in order of time, as the stage before gives them.
+    """Signed rows of a relation in order of time, as the stage before sends them.
 
     Attributes:
         t: when each change happens.

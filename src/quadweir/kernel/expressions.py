@@ -1,14 +1,14 @@
 """Expressions over whole columns of terms.
 
-The meaning is that of `algebra.scalar`. What can be told from the numbers and kinds of terms is
+The meaning is that of `algebra.scalar`. What follows from the numbers and kinds of terms is
 computed on arrays; everything else once for each distinct combination of terms in the batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeVar, assert_never, cast
+from typing import Final, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,6 @@ from quadweir.algebra.expressions import (
     VariableExpression,
 )
 from quadweir.algebra.functions import call, default_context, is_volatile
-from quadweir.algebra.moments import ExpressionError
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import Pattern
 from quadweir.algebra.scalar import evaluate_expression
@@ -43,8 +42,9 @@ from quadweir.algebra.values import effective_boolean_value
 from quadweir.errors import InternalError
 from quadweir.kernel import typed
 from quadweir.kernel.arrays import Ints, ints
-from quadweir.kernel.dictionary import Dictionary, distinct_of, parsed
-from quadweir.kernel.interning import INLINE_LIMIT, IS_BLANK, IS_IRI, IS_TRIPLE
+from quadweir.kernel.dictionary import Dictionary, distinct_of
+from quadweir.kernel.distinctcalls import DistinctCalls
+from quadweir.kernel.spellings import INLINE_LIMIT, IS_BLANK, IS_IRI, IS_TRIPLE
 from quadweir.kernel.typed import ASK, ASK_TRUTH, FALSE, NEITHER, TRUE
 from quadweir.terms import IRI, Term, Variable
 
@@ -62,11 +62,6 @@ _CALCULATIONS: Final = {"+": 0, "-": 1, "*": 2}
 _KIND_TESTS: Final = ("ISIRI", "ISURI", "ISBLANK", "ISLITERAL", "ISNUMERIC", "ISTRIPLE")
 # From so many choices on, IN looks at each distinct term once.
 _MANY_CHOICES: Final = 8
-# How many results an expression remembers, and how many letters the terms of one may have.
-_MOST_REMEMBERED: Final = 16_384
-_SHORT: Final = 1_000
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +109,16 @@ class Vectorized:
         self._numbers: dict[Term, int] = {}
         self._booleans = ints(3)
         self._generation = -1
-        self._memory: dict[tuple[object, ...], object] = {}
+        self._calls = DistinctCalls(dictionary)
 
     def truth(self, columns: Mapping[Variable, Ints], count: int) -> NDArray[np.bool_]:
-        """Tell where the expression is true; an error is not."""
+        """Return where the expression is true; an error is not."""
         found: NDArray[np.bool_]
         found = self._truth(self._expression, self._batch(columns, count)) == TRUE
         return found
 
     def values(self, columns: Mapping[Variable, Ints], count: int) -> Ints:
-        """Give the values as numbers, 0 for an error; new terms are not held yet."""
+        """Return the values as numbers, 0 for an error; new terms are not held yet."""
         return self._values(self._expression, self._batch(columns, count))
 
     def _batch(self, columns: Mapping[Variable, Ints], count: int) -> _Batch:
@@ -207,7 +202,7 @@ class Vectorized:
                 result = call(operator, (terms[0], terms[1]), self._context)
                 return TRUE if result == TRUE_TERM else FALSE
 
-            found[asked] = self._each(operator, (left[asked], right[asked]), one, NEITHER)
+            found[asked] = self._calls.integers(operator, (left[asked], right[asked]), one, NEITHER)
         return found
 
     def _is_in(self, node: In, batch: _Batch) -> Ints:
@@ -265,7 +260,7 @@ class Vectorized:
             def one(terms: list[Term]) -> int:
                 return TRUE if effective_boolean_value(terms[0]) else FALSE
 
-            found[asked] = self._each("truth", (numbers[asked],), one, NEITHER)
+            found[asked] = self._calls.integers("truth", (numbers[asked],), one, NEITHER)
         return found
 
     # --- values: numbers, or 0 for an error -----------------------------------------------------
@@ -312,7 +307,7 @@ class Vectorized:
             found[(left != 0) & (right != 0)] = -1
         asked = np.flatnonzero(found < 0)
         if len(asked):
-            found[asked] = self._made(
+            found[asked] = self._calls.terms(
                 operator,
                 (left[asked], right[asked]),
                 lambda terms: call(operator, (terms[0], terms[1]), self._context),
@@ -329,91 +324,13 @@ class Vectorized:
                 solution = dict(zip(variables, terms, strict=False))
                 return evaluate_expression(node, solution, self._context, _no_exists)
 
-            return self._made(id(node), numbers, whole, unbound=True)
+            return self._calls.terms(id(node), numbers, whole, unbound=True)
         name: str | IRI = node.function if isinstance(node, Call) else "NEGATE"
         parts = node.arguments if isinstance(node, Call) else (node.operand,)
         arguments = tuple(self._values(each, batch) for each in parts)
-        return self._made(name, arguments, lambda terms: call(name, tuple(terms), self._context))
-
-    # --- one distinct combination after the other ------------------------------------------------
-
-    def _made(
-        self,
-        name: str | IRI | int,
-        numbers: tuple[Ints, ...],
-        make: Callable[[list[Term]], Term],
-        *,
-        unbound: bool = False,
-    ) -> Ints:
-        """Make a term for each distinct combination of terms."""
-        codes, results = self._results(
-            name, numbers, lambda terms: str(make(terms)), "", unbound=unbound
+        return self._calls.terms(
+            name, arguments, lambda terms: call(name, tuple(terms), self._context)
         )
-        return self._dictionary.numbers(results)[codes]
-
-    def _each(
-        self,
-        name: str,
-        numbers: tuple[Ints, ...],
-        one: Callable[[list[Term]], int],
-        error: int,
-    ) -> Ints:
-        """Compute something once for each distinct combination of terms."""
-        codes, results = self._results(name, numbers, one, error)
-        return np.array(results, dtype=np.int64)[codes]
-
-    def _results(
-        self,
-        name: str | IRI | int,
-        numbers: tuple[Ints, ...],
-        one: Callable[[list[Term]], Result],
-        error: Result,
-        *,
-        unbound: bool = False,
-    ) -> tuple[Ints, list[Result]]:
-        """Give a result for each distinct combination, and which of them each row has.
-
-        With an unbound term the result is an error, or with `unbound`, `one` gets no term. Results
-        are remembered by `name` and spellings, since most steps see terms of the step before.
-        """
-        codes, combinations = _distinct_rows(numbers)
-        spelled = [self._dictionary.spellings(each) for each in combinations]
-        results = []
-        for row in zip(*spelled, strict=True):
-            if not unbound and "" in row:
-                results.append(error)
-                continue
-            key = (name, *row)
-            if key in self._memory:
-                results.append(cast(Result, self._memory[key]))
-                continue
-            try:
-                found = one([parsed(each) for each in row if each])
-            except ExpressionError:
-                found = error
-            self._remember(key, found)
-            results.append(found)
-        return codes, results
-
-    def _remember(self, key: tuple[object, ...], found: object) -> None:
-        letters = sum(len(each) for each in (*key, found) if isinstance(each, str))
-        if letters <= _SHORT:
-            if len(self._memory) >= _MOST_REMEMBERED:
-                self._memory.clear()
-            self._memory[key] = found
-
-
-def _distinct_rows(numbers: tuple[Ints, ...]) -> tuple[Ints, list[Ints]]:
-    """Give the distinct combinations, column by column, and the place of each row among them."""
-    codes, distinct = distinct_of(numbers[0])
-    combinations = [distinct]
-    for column in numbers[1:]:
-        more, distinct = distinct_of(column)
-        codes, both = distinct_of(codes * len(distinct) + more)
-        before, now = np.divmod(both, max(len(distinct), 1))
-        combinations = [each[before] for each in combinations]
-        combinations.append(distinct[now])
-    return codes, combinations
 
 
 def _no_exists(pattern: Pattern, solution: Solution) -> bool:

@@ -33,7 +33,7 @@ from quadweir.sharing import QueryTemplate, generalize
 @final
 @dataclass(frozen=True)
 class _Part:
-    """A shard, the queries whose answers it gives, and where its leaves and sources stand."""
+    """A shard, the queries that it answers, and where its leaves and sources stand."""
 
     shard: Shard
     queries: tuple[int, ...]
@@ -57,7 +57,7 @@ class Group:
         queries: The queries, at least one; all select the same variables. Best optimised.
         static: The static data that the engine holds.
         streams: The streams there are; only windows over a stream variable need them.
-        records: False if nobody will ask for `delta`.
+        records: Whether `delta` will be called.
 
     >>> from quadweir.syntax import parse
     >>> text = "SELECT ?x WHERE { STREAM <urn:s> [RANGE 1s] { <urn:user/%d> <urn:likes> ?x } }"
@@ -124,7 +124,7 @@ class Group:
         return Shard(program, static=self._static, records=self._records)
 
     def _lay_out(self, made: list[tuple[Shard, tuple[int, ...]]]) -> None:
-        """Give every leaf and source its place; what shards have in common has one."""
+        """Return every leaf and source its place; what shards have in common has one."""
         if len(made) == 1:
             shard, queries = made[0]
             leaves, sources = range(len(shard.leaves)), range(len(shard.sources))
@@ -192,11 +192,11 @@ class Group:
         return fingerprint("group", *(part.shard.fingerprint for part in self._parts))
 
     def snapshot(self) -> bytes:
-        """Give the whole state as bytes; they grow with what is held."""
+        """Return the whole state as bytes; they grow with what is held."""
         return self._together(Kind.SNAPSHOT, [part.shard.snapshot() for part in self._parts])
 
     def delta(self) -> bytes:
-        """Give what the last step changed as bytes; they grow with what it let in."""
+        """Return what the last step changed as bytes; they grow with what it let in."""
         return self._together(Kind.DELTA, [part.shard.delta() for part in self._parts])
 
     def _together(self, kind: Kind, parts: list[bytes]) -> bytes:
@@ -209,14 +209,14 @@ class Group:
         """Take up the state that a group of the same queries left; no answer comes again.
 
         Args:
-            snapshot: What `snapshot` gave; None to start with nothing.
-            deltas: What `delta` gave after each step since then.
+            snapshot: What `snapshot` returned; None to start with nothing.
+            deltas: What `delta` returned after each step since then.
 
         Raises:
             StateError: Bytes are damaged, or belong to other queries, or to another release.
         """
         if self._steps:
-            raise InternalError("state can only be taken up before the first step")
+            raise InternalError("state can only be restored before the first step")
         parts = [self._apart(Kind.SNAPSHOT, snapshot)] if snapshot is not None else []
         changes = [self._apart(Kind.DELTA, each) for each in deltas]
         for number, part in enumerate(self._parts):
@@ -240,7 +240,7 @@ def _of_query(answers: Answers, part: _Part) -> Answers:
 
 
 def _is_elastic(query: ContinuousQuery) -> bool:
-    """Tell whether a query's answers can be picked out of those over longer windows (E1)."""
+    """Return whether a query's answers can be picked out of those over longer windows (E1)."""
     return is_eager(query) and needs_content(query.pattern)
 
 

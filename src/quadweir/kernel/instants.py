@@ -15,7 +15,7 @@ from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
 from quadweir.kernel.clocks import CountClock, TimeClock
 from quadweir.plan.nodes import Source
 
-# More reports with answers than this within one step are not told at once.
+# More reports with answers than this within one step are refused.
 MAX_CLOSES = 10_000_000
 # Up to so many closes are gone through one by one.
 FEW_CLOSES = 100_000
@@ -27,7 +27,7 @@ def next_close(instant: int, step: int, first: int) -> int:
 
 
 def _busy_multiples(
-    first: int, last: int, step: int, changed: Ints, tells: NDArray[np.bool_]
+    first: int, last: int, step: int, changed: Ints, answers_at: NDArray[np.bool_]
 ) -> Ints:
     """List the closes from the first to the last at which there is something to say."""
     inside = changed[(changed > first) & (changed <= last)]
@@ -35,9 +35,9 @@ def _busy_multiples(
     # The first close after each change, and the very last: at the end of all streams that is the end.
     closes = first + -((first - edges) // step) * step
     closes = np.unique(np.append(closes, first + (last - first) // step * step))
-    told = tells[np.searchsorted(changed, closes, side="right")]
+    has_answers = answers_at[np.searchsorted(changed, closes, side="right")]
     until = np.append(closes[1:], last + 1)
-    counts = np.where(told, -((closes - until) // step), 1)
+    counts = np.where(has_answers, -((closes - until) // step), 1)
     total = int(counts.sum())
     if total > MAX_CLOSES:
         raise LimitError(
@@ -95,7 +95,7 @@ class Closes:
         self.first = min(self.first, first)
         self._last[source] = max(last, self._last.get(source, last))
 
-    def advance(self, through: int, changed: Ints, tells: NDArray[np.bool_]) -> Ints:
+    def advance(self, through: int, changed: Ints, answers_at: NDArray[np.bool_]) -> Ints:
         """List the closes until an instant, in order; all there are if it is FOREVER.
 
         Where there are very many, closes at which nothing is to be said are left out.
@@ -103,7 +103,7 @@ class Closes:
         Args:
             through: The instant.
             changed: The instants at which solutions or contents change, in order, each once.
-            tells: For the time before the first of them, and from each of them on: whether every
+            answers_at: For the time before the first of them, and from each of them on: whether every
                 close brings answers. Where not, only the first close after a change counts.
         """
         if self.first == FOREVER or self._ended:
@@ -114,7 +114,7 @@ class Closes:
             self._ended = True
         start = max(self._past + 1, self.first)
         found = [
-            self._multiples(step, first, start, end, through, (changed, tells))
+            self._multiples(step, first, start, end, through, (changed, answers_at))
             for step, first in self._steps
         ]
         found += [self._clocks[source].looks for source in self._counted]

@@ -7,11 +7,12 @@ from typing import final
 
 import numpy as np
 
-from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, address, ints, table_of
+from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, table_of
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.relation import ENTER, FIRST_VALUE, LEAVE, CircularTable, Delta, Operator
+from quadweir.kernel.memory import address
+from quadweir.kernel.relation import Delta, Operator
 from quadweir.kernel.ring import RingIndex
-from quadweir.kernel.stateless import Union
+from quadweir.kernel.tables import ENTER, FIRST_VALUE, LEAVE
 from quadweir.terms import Variable
 
 
@@ -35,8 +36,8 @@ class Buffer:
         self.source = source
         self.shared = tuple(variable for variable in shared if variable in source.variables)
         self.dictionary = dictionary
-        table = getattr(source, "table", None)
-        self.table: CircularTable | None = table
+        table = source.table
+        self.table = table
         self.in_order = table is not None
         # The columns of a row that are not pointers.
         self.width = self._wide = (
@@ -50,7 +51,7 @@ class Buffer:
         self._gone: list[Ints] = []
         self._known = 0  # rows of the table from here on are not in the indexes
         self.fixed = False  # whether all rows are there from the start
-        self.union: Union | None = None  # the input, if some of its rows are
+        self.partly_fixed = False  # whether some of its rows are
         self.places = {
             variable: (
                 FIRST_VALUE + source.variables.index(variable)
@@ -100,31 +101,30 @@ class Buffer:
 
     def lay_out_part(self, given: Mapping[str, Ints]) -> None:
         """Take and index what of the input is there from the start; `given` is all that, if known."""
-        assert self.union is not None
         if given:
             self.cells = given["cells"]
             facts = zip(self.indexes, given["seeds"], given["used"], strict=True)
             for number, (index, seed, used) in enumerate(facts):
                 index.take(given[f"entries.{number}"], self.cells, int(seed), int(used))
             return
-        rows = self.union.fixed_rows()
-        self.cells = self._fresh(self.union.span())
+        rows = self.source.fixed_rows()
+        self.cells = self._fresh(self.source.span())
         at = self.places_of(rows)
         self.cells[at, ENTER] = ALWAYS
         self.cells[at, LEAVE] = FOREVER
         self.cells[at, FIRST_VALUE] = rows
-        self.cells[at, FIRST_VALUE + 1 : self.width] = self.union.columns(self.shared, rows)
+        self.cells[at, FIRST_VALUE + 1 : self.width] = self.source.columns(self.shared, rows)
         self._no_results()
         for index in self.indexes:
             index.attach(self.cells)
             index.insert(at)
-            # With room for more: what is given to others should not have to be built anew by them.
+            # With room for more: those that take this layout should not have to rebuild it.
             index.grow()
 
     def layout_part(self) -> dict[str, Ints]:
-        """Give what `lay_out_part` made."""
+        """Return what `lay_out_part` made."""
         used = np.array([index.used for index in self.indexes], dtype=np.int64)
-        entries = {f"entries.{number}": each.entries for number, each in enumerate(self.indexes)}
+        entries = {f"entries.{number}": each.words for number, each in enumerate(self.indexes)}
         return {"cells": self.cells, "used": used, "seeds": self.seeds, **entries}
 
     @property
@@ -133,11 +133,11 @@ class Buffer:
         return np.array([index.seed for index in self.indexes], dtype=np.int64)
 
     def copied(self) -> Ints:
-        """Give the rows that were copied from the input as they came."""
+        """Return the rows that were copied from the input as they came."""
         rows = self.cells[:, FIRST_VALUE]
         there = rows >= 0
-        if self.union is not None:
-            there &= ~self.union.are_fixed(rows)
+        if self.partly_fixed:
+            there &= ~self.source.are_fixed(rows)
         found: Ints = self.cells[there, : self.width]
         return found
 
@@ -147,7 +147,7 @@ class Buffer:
         return cells
 
     def take(self, delta: Delta) -> bool:
-        """Make room for what comes, and copy what has to be copied; tell whether rows moved.
+        """Make room for what comes, and copy what has to be copied; return whether rows moved.
 
         When a row comes is not written here but by `probing.advance`, arrival by arrival.
         """
@@ -171,13 +171,13 @@ class Buffer:
         self.cells[at, FIRST_VALUE] = rows
         self.cells[at, FIRST_VALUE + 1 : self.width] = values
         self._dropped.append(delta.row[~came])
-        # A negation may take a row back and give it again within a step: the last word counts.
+        # A negation may take a row back and add it again within a step: the last change counts.
         last = np.unique(delta.row[::-1], return_index=True)[1]
         self._gone.append(delta.row[::-1][last[delta.sign[::-1][last] < 0]])
         return moved
 
     def _fit(self) -> bool:
-        """Make room for as many rows as the input has numbers for; tell whether rows moved."""
+        """Make room for as many rows as the input has numbers for; return whether rows moved."""
         capacity = self.source.span()
         if capacity == len(self.cells):
             return False
@@ -191,7 +191,7 @@ class Buffer:
         return True
 
     def places_of(self, rows: Ints) -> Ints:
-        """Give the places at which rows of the input lie here."""
+        """Return the places at which rows of the input lie here."""
         if self.table is not None:
             return self.table.places(rows)
         return rows & (len(self.cells) - 1)
@@ -208,18 +208,16 @@ class Buffer:
         if self.keeps:
             self.results[new] = before[old, self._pointers]
 
-    def describe(self) -> list[int]:
-        cells = self.cells
+    def describe(self, record: np.void) -> None:
+        """Fill in a record of type `joinrecords.BUFFER`."""
         head = self.table.head if self.table is not None else 0
-        return [
-            address(cells),
-            cells.shape[1],
-            len(cells),
-            self._pointers,
-            int(self.table is None),
-            head,
-            head % len(cells),
-        ]
+        record["cells"] = address(self.cells)
+        record["width"] = self.cells.shape[1]
+        record["capacity"] = len(self.cells)
+        record["pointers"] = self._pointers
+        record["copies"] = self.table is None
+        record["head"] = head
+        record["head_place"] = head % len(self.cells)
 
     def settle(self) -> None:
         for rows in self._dropped:
@@ -230,11 +228,11 @@ class Buffer:
         self._dropped, self._gone = [], []
 
     def restore(self, copied: Ints | None, *, begun: bool) -> None:
-        """Index anew what the input holds, in the order in which it came."""
+        """Index again what the input holds, in the order in which it came."""
         if self.fixed:
             return
         rows = ints(0)
-        if self.union is not None:
+        if self.partly_fixed:
             assert copied is not None
             self._fit()
             places = self.places_of(np.ascontiguousarray(copied[:, FIRST_VALUE]))

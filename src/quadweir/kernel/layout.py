@@ -3,7 +3,7 @@
 Dictionary, rows and indexes of static relations are the same in every shard of a query and in every
 worker. They are made once; a shard maps the file that holds them, which takes as long whatever its size,
 and all shards of a machine share its pages in memory. What a shard writes to them, such as the terms
-that streams bring, goes to pages of its own and is seen by nobody else.
+that streams bring, goes to pages of its own and is seen by no other shard.
 
     8 bytes   magic
     4 bytes   version of the format

@@ -2,14 +2,14 @@
 
 Algorithm 4: a mapping that comes is joined with what the other buffers hold, and is then inserted
 into its own; one that goes takes with it what was made from it. Algorithm 5: after every probe the
-next buffer is chosen anew, by the counters of the indexes: the one with the fewest matches for the
+next buffer is chosen by the counters of the indexes: the one with the fewest matches for the
 values bound so far, among those that share a variable. Algorithm 3: what goes is found through the
 leaves, without joining again. What differs from the paper:
 
 - The recursion is a loop with a stack of frames, and the stack outlives the call: when the output
   is full, the function returns, and goes on at the same probe once there is room.
 - Buffers are not searched for what a mapping made: every mapping has a list of its results. Where
-  all inputs tell at its coming when a mapping goes, a result is in the list of the one that goes
+  every mapping that comes says when it goes, a result is in the list of the one that goes
   first and in no other; else it is in the lists of all, linked both ways.
 - A combination counts only if its parts share an instant, so that arrivals may be out of order.
 - A variable that an input may leave unbound is no part of a key; it is compared where both bind it.
@@ -26,19 +26,17 @@ from quadweir.algebra.solutions import is_time
 from quadweir.algebra.work import most_work, too_much
 from quadweir.errors import LimitError
 from quadweir.kernel import probing
-from quadweir.kernel.arrays import ALWAYS, Ints, address, ints
+from quadweir.kernel.arrays import ALWAYS, Ints, ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.joinbuffer import Buffer
+from quadweir.kernel.joinplan import plan_probes
+from quadweir.kernel.joinrecords import BUFFER, EVENTS_AHEAD, FRAME, JOIN, JoinRecord
+from quadweir.kernel.memory import address
 from quadweir.kernel.oneway import part, prefixed
-from quadweir.kernel.relation import (
-    LEAVE,
-    Delta,
-    Operator,
-    SlotTable,
-    no_change,
-)
-from quadweir.kernel.ring import DESCRIPTION, VARIABLES, RingIndex
-from quadweir.kernel.stateless import Union
+from quadweir.kernel.relation import Delta, Operator, no_change
+from quadweir.kernel.ring import RingIndex
+from quadweir.kernel.ringentries import INDEX
+from quadweir.kernel.tables import LEAVE, SlotTable
 from quadweir.terms import Variable
 
 MAX_INPUTS: Final = 12
@@ -58,7 +56,7 @@ class Join(Operator):
     results, as references to the rows they were made from.
     Forgets: a mapping when its input takes it back, and with it the results made from it.
 
-    An eager join (E1) keeps no results: nobody will ask for them again.
+    An eager join (E1) keeps no results: nothing reads them again.
     """
 
     def __init__(
@@ -83,73 +81,48 @@ class Join(Operator):
         # itself: so one input at least has to come.
         fixed = [place for place, each in enumerate(sources) if each.fixed]
         self._fixed = frozenset(fixed if len(fixed) < len(sources) else fixed[1:])
-        timed = all(getattr(each, "timed", False) for each in sources)
+        timed = all(each.timed for each in sources)
         count = len(sources)
-        self._link_width = 0 if eager else 1 if timed else count
+        self._lists = 0 if eager else 1 if timed else count
         # References to the parts; then, for each list that a result stands in, the next in it, and
         # where there are several also the one before.
-        width = count * (1 + 2 * (self._link_width > 1)) + (self._link_width == 1)
+        width = count * (1 + 2 * (self._lists > 1)) + (self._lists == 1)
         self.output = SlotTable(width)
         self._plan()
         self._begun = False
-        self._frames = np.zeros((count, probing.FRAME), dtype=np.int64)
+        self._frames = np.zeros(count, FRAME)
         # One more, to look ahead with.
         self._bound = np.zeros((count + 1, max(1, len(self.shared))), dtype=np.int64)
         self._key = ints(max(1, len(self.shared)))
         self._places = ints(count)
-        self._hashes = ints(probing.EVENTS_AHEAD * count)
+        self._hashes = ints(EVENTS_AHEAD * count)
         self._out = np.zeros((4, 256), dtype=np.int64)
         self.timed = timed
 
     def _plan(self) -> None:
-        """Tabulate, for every set of bound inputs, by which index each other input is probed."""
-        count = len(self.sources)
+        """Make the indexes, and say which columns bind which shared variables."""
+        plan = plan_probes([each.always for each in self.sources], self.shared)
+        self._index_of, self._has_key = plan.index_of, plan.has_key
+        self._first_index = plan.first_index
         self._indexes: list[RingIndex] = []
-        by_buffer: list[dict[tuple[int, ...], int]] = [{} for _ in range(count)]
-        owners: list[int] = []
-        index_of = np.zeros((1 << count, count), dtype=np.int64)
-        shares = np.zeros((1 << count, count), dtype=np.int64)
-        for chosen in range(1, 1 << count):
-            bound = [k for k in range(count) if chosen >> k & 1]
-            sure = frozenset().union(*(self.sources[k].always for k in bound))
-            for j in range(count):
-                if chosen >> j & 1:
-                    continue
-                keys = tuple(
-                    place
-                    for place, variable in enumerate(self.shared)
-                    if variable in sure and variable in self.sources[j].always
-                )
-                if keys not in by_buffer[j]:
-                    by_buffer[j][keys] = len(owners)
-                    owners.append(j)
-                index_of[chosen, j] = by_buffer[j][keys]
-                shares[chosen, j] = bool(keys)
-        # The indexes of one buffer stand together.
-        order = sorted(range(len(owners)), key=lambda x: owners[x])
-        number = {old: new for new, old in enumerate(order)}
-        self._index_of = np.array([number[int(x)] for x in index_of.ravel()], dtype=np.int64)
-        self._shares = shares.ravel()
-        self._index_first = np.searchsorted(
-            [owners[x] for x in order], np.arange(count + 1)
-        ).astype(np.int64)
-        keys_of = {by_buffer[j][keys]: keys for j in range(count) for keys in by_buffer[j]}
-        self._descriptions = np.zeros((len(order), DESCRIPTION), dtype=np.int64)
+        self._descriptions = np.zeros(len(plan.keys), INDEX)
         self._key_variables: list[Ints] = []
         room = [
-            buffer.widen(len(keys) * (1 if buffer.in_order else 2))
-            for buffer, keys in zip(self._buffers, by_buffer, strict=True)
+            buffer.widen(plan.owners.count(k) * (1 if buffer.in_order else 2))
+            for k, buffer in enumerate(self._buffers)
         ]
-        for new, old in enumerate(order):
-            buffer = self._buffers[owners[old]]
-            own = tuple(buffer.places[self.shared[place]] for place in keys_of[old])
-            description = self._descriptions[new]
+        for number, (owner, key) in enumerate(zip(plan.owners, plan.keys, strict=True)):
+            buffer = self._buffers[owner]
+            description = self._descriptions[number : number + 1]
             index = RingIndex(
-                own, ring=room[owners[old]], linked=not buffer.in_order, description=description
+                tuple(buffer.places[self.shared[place]] for place in key),
+                ring=room[owner],
+                linked=not buffer.in_order,
+                description=description,
             )
-            room[owners[old]] += len(index.pointers)
-            self._key_variables.append(np.array(keys_of[old] or (0,), dtype=np.int64))
-            description[VARIABLES] = address(self._key_variables[-1])
+            room[owner] += len(index.pointers)
+            self._key_variables.append(np.array(key or (0,), dtype=np.int64))
+            description["variables"] = address(self._key_variables[-1])
             index.attach(buffer.cells)
             buffer.indexes.append(index)
             self._indexes.append(index)
@@ -159,27 +132,19 @@ class Join(Operator):
                 column.append(place)
                 variable.append(self.shared.index(each))
             first.append(len(column))
-        self._bind_first = np.array(first, dtype=np.int64)
-        self._bind_column = np.array(column or [0], dtype=np.int64)
-        self._bind_variable = np.array(variable or [0], dtype=np.int64)
+        self._first_binding = np.array(first, dtype=np.int64)
+        self._bound_column = np.array(column or [0], dtype=np.int64)
+        self._bound_variable = np.array(variable or [0], dtype=np.int64)
 
-    def hold_fixed(self, places: Iterable[int]) -> None:
-        """Have the rows of unions that are there from the start indexed before anything comes.
-
-        Args:
-            places: The inputs whose changes nobody else looks at.
-        """
-        found = {
-            k: each
-            for k in places
-            if isinstance(each := self.sources[k], Union) and each.fixed_total
-        }
+    def take_fixed(self, places: Iterable[int]) -> None:
+        totals = {k: self.sources[k].fixed_total() for k in places if not self.sources[k].fixed}
+        found = {k: total for k, total in totals.items() if total}
         if len(found) + len(self._fixed) == len(self.sources) and found:
-            # One input has to come, and be it static data alone that brings results.
-            del found[min(found, key=lambda k: found[k].fixed_total)]
-        for k, union in found.items():
-            union.leave_out_fixed()
-            self._buffers[k].union = union
+            # Results are made when a row comes, so one input has to report its rows.
+            del found[min(found, key=lambda k: found[k])]
+        for k in found:
+            self.sources[k].leave_out_fixed()
+            self._buffers[k].partly_fixed = True
 
     def lay_out(self, given: Mapping[str, Ints]) -> None:
         for k, buffer in enumerate(self._buffers):
@@ -187,29 +152,29 @@ class Join(Operator):
                 names = [f"entries.{k}.{number}" for number in range(len(buffer.indexes))]
                 seeds = given.get(f"seeds.{k}", ints(0)).tolist()
                 buffer.lay_out([given[name] for name in names if name in given], seeds)
-            elif buffer.union is not None:
+            elif buffer.partly_fixed:
                 buffer.lay_out_part(part(f"part.{k}", given))
 
     def layout(self) -> dict[str, Ints]:
         found = {
-            f"entries.{k}.{number}": index.entries
+            f"entries.{k}.{number}": index.words
             for k in sorted(self._fixed)
             for number, index in enumerate(self._buffers[k].indexes)
         }
         found |= {f"seeds.{k}": self._buffers[k].seeds for k in sorted(self._fixed)}
         for k, buffer in enumerate(self._buffers):
-            if buffer.union is not None:
+            if buffer.partly_fixed:
                 found |= prefixed(f"part.{k}", buffer.layout_part())
         return found
 
-    def hears(self, place: int) -> bool:
+    def reads(self, place: int) -> bool:
         return place not in self._fixed
 
     def step(self, inputs: list[Delta]) -> Delta:
         self._begun = True
-        inputs = [each if self.hears(k) else no_change() for k, each in enumerate(inputs)]
+        inputs = [each if self.reads(k) else no_change() for k, each in enumerate(inputs)]
         for k, (buffer, delta) in enumerate(zip(self._buffers, inputs, strict=True)):
-            if buffer.take(delta) and self._link_width > 1:
+            if buffer.take(delta) and self._lists > 1:
                 self._move_heads(k)
         count = sum(len(each.t) for each in inputs)
         if not count:
@@ -221,62 +186,65 @@ class Join(Operator):
         )
         ends = np.cumsum([len(each.t) for each in inputs], dtype=np.int64)
         events = np.empty((4, count), dtype=np.int64)
-        # What has left is out of an eager join's way only after what came in this step was joined.
-        probing.merge(t, sign, places, ends, 2 if self.eager else 0, events)
+        # An eager join drops what has left only after what came in this step was joined.
+        merge = probing.merge_arrivals_first if self.eager else probing.merge_by_time
+        merge(t, sign, places, ends, events)
         delta = Delta(*self._run(events))
         self.output.release(delta.row if self.eager else delta.row[delta.sign < 0])
         return delta
 
-    def _describe(self, events: np.ndarray) -> Ints:
-        """Say where everything lies, for a run over events from the first."""
-        self._described = np.array([each.describe() for each in self._buffers], dtype=np.int64)
-        join = ints(probing.JOIN)
-        join[probing.INPUTS] = len(self.sources)
-        join[probing.SHARED] = self._bound.shape[1]
-        join[probing.LINKS_WIDE] = self._link_width
-        join[probing.RESULT] = self.output.width
-        join[probing.COUNT] = events.shape[1]
-        join[probing.DEPTH] = -1
-        arrays = {
-            probing.BUFFERS: self._described,
-            probing.INDEXES: self._descriptions,
-            probing.INDEX_FIRST: self._index_first,
-            probing.INDEX_OF: self._index_of,
-            probing.SHARES: self._shares,
-            probing.BIND_FIRST: self._bind_first,
-            probing.BIND_COLUMN: self._bind_column,
-            probing.BIND_VARIABLE: self._bind_variable,
-            probing.FRAMES: self._frames,
-            probing.BOUND: self._bound,
-            probing.KEY: self._key,
-            probing.PLACES: self._places,
-            probing.HASHES: self._hashes,
-            probing.EVENTS: events,
+    def _describe(self, events: np.ndarray) -> JoinRecord:
+        """Describe the join to compiled code, for a run over events from the first."""
+        self._described = np.zeros(len(self._buffers), BUFFER)
+        for buffer, record in zip(self._buffers, self._described, strict=True):
+            buffer.describe(record)
+        join = np.zeros(1, JOIN)
+        join["inputs"] = len(self.sources)
+        join["shared"] = self._bound.shape[1]
+        join["lists"] = self._lists
+        join["result_width"] = self.output.width
+        join["count"] = events.shape[1]
+        join["depth"] = -1
+        places = {
+            "buffers": self._described,
+            "indexes": self._descriptions,
+            "first_index": self._first_index,
+            "index_of": self._index_of,
+            "has_key": self._has_key,
+            "first_binding": self._first_binding,
+            "bound_column": self._bound_column,
+            "bound_variable": self._bound_variable,
+            "frames": self._frames,
+            "bound": self._bound,
+            "key": self._key,
+            "places": self._places,
+            "hashes": self._hashes,
+            "events": events,
         }
-        for place, array in arrays.items():
-            join[place] = address(array)
+        for name, array in places.items():
+            join[name] = address(array)
         return join
 
     def _run(self, events: np.ndarray) -> np.ndarray:
         output = self.output
         join = self._describe(events)
-        join[probing.FREE] = output.free_count
+        join["free"] = output.free_count
         # A row with many parts takes more memory than one with few.
         most = max(1, 4 * most_work() // max(4, output.width))
-        join[probing.WORK] = _TRIES * most
+        join["work"] = _TRIES * most
         while True:
-            join[probing.CELLS] = address(output.cells)
-            join[probing.FREE_ROWS] = address(output.free)
-            join[probing.OUT] = address(self._out)
-            join[probing.ROOM] = self._out.shape[1]
-            join[probing.FAR] = sum(index.entries.nbytes for index in self._indexes) > _NEAR
-            ended = probing.advance(address(join))
-            output.free_count = int(join[probing.FREE])
-            made = int(join[probing.MADE])
+            join["result_cells"] = address(output.cells)
+            join["free_rows"] = address(output.free)
+            join["output"] = address(self._out)
+            join["room"] = self._out.shape[1]
+            join["far"] = sum(index.nbytes for index in self._indexes) > _NEAR
+            ended = probing.advance(join)
+            output.free_count = int(join["free"][0])
+            made = int(join["made"][0])
             if ended == probing.DONE:
                 return self._out[:, :made].copy()
             if ended == probing.INDEX_FULL:
-                self._indexes[int(join[probing.WHICH])].grow()
+                self._indexes[int(join["full_index"][0])].grow()
                 continue
             if ended == probing.TOO_MUCH:
                 raise too_much(f"{self._title()} tries combinations", _TRIES * most)
@@ -284,9 +252,9 @@ class Join(Operator):
                 raise too_much(f"{self._title()} gives rows", most)
             if made >= self._out.shape[1]:
                 self._out = np.concatenate((self._out, np.zeros_like(self._out)), axis=1)
-            if join[probing.FREE] == 0:
+            if output.free_count == 0:
                 output.reserve(output.capacity)
-                join[probing.FREE] = output.free_count
+                join["free"] = output.free_count
 
     def _title(self) -> str:
         count = len(self.sources)
@@ -310,7 +278,7 @@ class Join(Operator):
         return found if found is not None else ints(len(rows))
 
     def parts(self, rows: Ints) -> np.ndarray:
-        """Give the rows of the inputs that each row was made from."""
+        """Return the rows of the inputs that each row was made from."""
         found: np.ndarray = self.output.cells[rows, : len(self.sources)]
         return found
 
@@ -349,7 +317,7 @@ class Join(Operator):
         return own + indexes + kept + self._out.nbytes
 
     def arrays(self) -> dict[str, Ints]:
-        """Give the results and what was copied; indexes and lists follow from them."""
+        """Return the results and what was copied; indexes and lists follow from them."""
         found: dict[str, Ints] = {"begun": np.array([self._begun], dtype=np.int64)}
         rows = self.output.rows()
         found |= {"output.rows": rows, "output.cells": self.parts(rows)}
@@ -363,8 +331,8 @@ class Join(Operator):
         self.output.restore(part("output", arrays))
         for k, buffer in enumerate(self._buffers):
             buffer.restore(arrays.get(f"cells.{k}"), begun=self._begun)
-        if self._link_width:
-            self._link_anew()
+        if self._lists:
+            self._link_again()
 
     def _move_heads(self, k: int) -> None:
         """Let the first of each list know the new place of the mapping whose list it is."""
@@ -372,7 +340,7 @@ class Join(Operator):
         places = np.flatnonzero(heads >= 0)
         self.output.cells[heads[places], 2 * len(self._buffers) + k] = -places - 2
 
-    def _link_anew(self) -> None:
+    def _link_again(self) -> None:
         """Put every result into the lists of what can end it."""
         results = self.output.rows()
         parts = self.parts(results)
@@ -380,7 +348,7 @@ class Join(Operator):
             [each.places_of(parts[:, k]) for k, each in enumerate(self._buffers)]
         )
         links = self.output.cells[:, len(self._buffers) :]
-        if self._link_width > 1:
+        if self._lists > 1:
             for k, buffer in enumerate(self._buffers):
                 _chain(results, places[:, k], buffer.results, links[:, k:], len(self._buffers))
             return

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from quadweir.kernel.arrays import FOREVER
 from quadweir.kernel.clocks import CountClock
-from quadweir.kernel.multijoin import Join
 from quadweir.kernel.relation import Delta, Operator
-from quadweir.kernel.stateless import Static
 from quadweir.kernel.window import Leaf
 from quadweir.plan.nodes import Match, Source
 
@@ -23,7 +21,7 @@ _Op = TypeVar("_Op", bound=Operator)
 @final
 @dataclass
 class Network:
-    """Leaves, clocks and operators; every operator stands after its inputs."""
+    """Leaves, clocks and operators; every operator comes after its inputs."""
 
     leaves: list[tuple[Match, Leaf]] = field(default_factory=list)
     clocks: dict[Source, CountClock] = field(default_factory=dict)
@@ -42,59 +40,55 @@ class Network:
         return operator
 
     def advance(self, through: int, admitted: int = FOREVER) -> list[Delta]:
-        """Go on to an instant; gives the changes of every operator, in the order of operators.
+        """Go on to an instant and return the changes of every operator, in the order of operators.
 
-        Eager leaves take what has arrived as far as it is `admitted`.
+        Eager leaves take what has arrived up to the instant `admitted`.
         """
         for clock in self.clocks.values():
             clock.advance(through)
         deltas: list[Delta] = []
         for operator, inputs in self.operators:
-            if isinstance(operator, Leaf):
-                deltas.append(operator.advance(through, admitted))
-            else:
-                deltas.append(operator.step([deltas[place] for place in inputs]))
+            deltas.append(operator.run([deltas[place] for place in inputs], through, admitted))
         return deltas
 
-    def share_out(self, root: Operator) -> None:
-        """Have joins find the static rows of unions that they alone look at indexed from the start.
+    def take_fixed(self, root: Operator) -> None:
+        """Let operators take the fixed rows of inputs that only they read, before the first step.
 
-        A union with a window that is told as a whole would be gone through by every shard when it is
-        made, and every snapshot would have all of it.
+        If these rows came as changes, every shard would process all of them when it is made, and
+        every snapshot would contain them.
         """
-        looked_at = Counter(each for _, inputs in self.operators for each in inputs)
+        readers = Counter(each for _, inputs in self.operators for each in inputs)
         for operator, inputs in self.operators:
-            if isinstance(operator, Join):
-                operator.hold_fixed(
-                    k
-                    for k, each in enumerate(inputs)
-                    if looked_at[each] == 1 and self.operators[each][0] is not root
-                )
+            operator.take_fixed(
+                k
+                for k, each in enumerate(inputs)
+                if readers[each] == 1 and self.operators[each][0] is not root
+            )
 
     def lay_out(self, given: Mapping[str, NDArray[Any]]) -> None:
-        """Prepare what does not depend on streams, or take what `layout` gave elsewhere."""
+        """Prepare what does not depend on streams, or take what `layout` returned elsewhere."""
         for number, (operator, _) in enumerate(self.operators):
             operator.lay_out(part(f"operator.{number}.", given))
 
     def layout(self) -> dict[str, NDArray[Any]]:
-        """Give what does not depend on streams as arrays."""
+        """Return what does not depend on streams as arrays."""
         return {
             f"operator.{number}.{name}": array
             for number, (operator, _) in enumerate(self.operators)
             for name, array in operator.layout().items()
         }
 
-    def silence(self, *, but: Operator | None) -> None:
-        """Have static relations that nobody listens to not told as changes."""
-        heard = {
+    def leave_out_fixed(self, root: Operator | None) -> None:
+        """Do not report fixed relations as changes that no operator reads; the root is read."""
+        read = {
             each
             for operator, inputs in self.operators
             for place, each in enumerate(inputs)
-            if operator.hears(place)
+            if operator.reads(place)
         }
         for place, (operator, _) in enumerate(self.operators):
-            if isinstance(operator, Static) and place not in heard and operator is not but:
-                operator.silence()
+            if operator.fixed and place not in read and operator is not root:
+                operator.leave_out_fixed()
 
     def place(self, operator: Operator) -> int:
         return self._places[id(operator)]

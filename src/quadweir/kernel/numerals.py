@@ -1,7 +1,7 @@
 """Reading numbers from their spellings, compiled.
 
-Streams of measurements bring a new literal with nearly every element. What is plain to read is read
-here; what is long, out of range or not a number at all is left for `algebra.values`.
+Streams of measurements bring a new literal with nearly every element. Usual numbers are read here;
+what is long, out of range or not a number is left to `algebra.values`.
 """
 
 from __future__ import annotations
@@ -10,17 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from quadweir.algebra.values import DERIVED_INTEGERS
-from quadweir.kernel.arrays import Ints, address
-from quadweir.kernel.interning import (
-    HIGH,
-    LENGTH,
-    LOW,
-    START,
-    load_byte,
-    same_bytes,
-)
+from quadweir.kernel.arrays import Ints
+from quadweir.kernel.interning import Terms
+from quadweir.kernel.memory import NUMBER, address, load_byte
+from quadweir.kernel.spellings import same_bytes
 from quadweir.kernel.typed import DECIMAL, DOUBLE, FLOAT, INTEGER, OTHER, Floats, multiplied
 from quadweir.vocab import XSD
 
@@ -45,19 +41,31 @@ def _tails() -> list[tuple[bytes, int, int, int]]:
     return [(f'"^^<{datatype}>'.encode(), *rest) for datatype, *rest in found]  # type: ignore[misc]
 
 
-_TAILS: Final = np.frombuffer(b"".join(tail for tail, *_ in _tails()), dtype=np.uint8)
-_TAIL_LENGTHS: Final = [len(tail) for tail, *_ in _tails()]
-TAILS: Final[Ints] = np.array(
+TAIL: Final = np.dtype(
+    [
+        ("start", NUMBER),  # where its letters begin
+        ("length", NUMBER),
+        ("kind", NUMBER),
+        ("least", NUMBER),  # the bounds of the values, where it is an integer type
+        ("most", NUMBER),
+    ],
+    align=True,
+)
+"""How literals of one numeric type end."""
+
+_LETTERS: Final = np.frombuffer(b"".join(tail for tail, *_ in _tails()), dtype=np.uint8)
+_LENGTHS: Final = [len(tail) for tail, *_ in _tails()]
+TAILS: Final[NDArray[np.void]] = np.array(
     [
         (start, length, *rest)
         for start, length, (_, *rest) in zip(
-            np.cumsum(_TAIL_LENGTHS) - _TAIL_LENGTHS, _TAIL_LENGTHS, _tails(), strict=True
+            np.cumsum(_LENGTHS) - _LENGTHS, _LENGTHS, _tails(), strict=True
         )
     ],
-    dtype=np.int64,
+    TAIL,
 )
-"""For each numeric type the start and length of its tail, its kind, and its bounds."""
-TAIL_PLACE: Final = address(_TAILS)
+"""The endings of all numeric types."""
+TAIL_PLACE: Final = address(_LETTERS)
 
 LONG: Final = 1
 """Marks a double of good lexical form that has too many digits to be read here."""
@@ -69,7 +77,7 @@ def _scan(place: int) -> Any:
 
     The count leaves out leading zeros; from the 19th on, digits are counted only. Last come
     whether there is a point, the exponent or 0, whether there is one, and where the closing quote
-    is: 0 if the letters are no numeral, or one too long to be bothered with.
+    is: 0 if the letters are no numeral, or one that is too long.
     """
     at = place
     if load_byte(at) == _MINUS or load_byte(at) == _PLUS:
@@ -107,10 +115,10 @@ def _scan(place: int) -> Any:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _type_at(place: int, length: int, tail_place: int, tails: Ints) -> int:
+def _type_at(place: int, length: int, tail_place: int, tails: NDArray[np.void]) -> int:
     """Find the numeric type that ends a literal, by its place in `tails`; -1 if there is none."""
     for i in range(len(tails)):
-        if tails[i, 1] == length and same_bytes(tail_place + tails[i, 0], place, length):
+        if tails[i].length == length and same_bytes(tail_place + tails[i].start, place, length):
             return i
     return -1
 
@@ -118,47 +126,47 @@ def _type_at(place: int, length: int, tail_place: int, tails: Ints) -> int:
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def read_numbers(
     slots: Ints,
-    cells: Ints,
+    terms: Terms,
     kinds: Ints,
     floats: Floats,
     store: int,
     tail_place: int,
-    tails: Ints,
+    tails: NDArray[np.void],
     left: Ints,
 ) -> int:
-    """Fill in the kinds and values of entries, and say how many were left.
+    """Fill in the kinds and values of entries, and return how many were not read.
 
-    These are listed in `left`, each twice its slot, plus `LONG` for a long double.
+    These are listed in `left`, each as twice its slot, plus `LONG` for a long double.
     """
     count = 0
     for i in range(len(slots)):
         slot = slots[i]
-        place = store + cells[slot, START] + 1
+        place = store + terms[slot].start + 1
         mantissa, digits, behind, point, power, powers, end = _scan(place)
         found = -1
         if end > 0:
-            rest = store + cells[slot, START] + cells[slot, LENGTH] - end
+            rest = store + terms[slot].start + terms[slot].length - end
             found = _type_at(end, rest, tail_place, tails)
         left[count] = 2 * slot
         count += 1
         if found < 0:
             continue
-        kind = tails[found, 2]
+        kind = tails[found].kind
         negative = load_byte(place) == _MINUS
         if kind == INTEGER:
             if digits > 18 or point > 0 or powers > 0:
                 continue
             value = -mantissa if negative else mantissa
-            inside = tails[found, 3] <= value <= tails[found, 4]
+            inside = tails[found].least <= value <= tails[found].most
             kinds[slot] = INTEGER if inside else OTHER
-            cells[slot, LOW] = value
+            terms[slot].low = value
             floats[slot] = np.float64(value)
         elif kind == DECIMAL:
             if digits > 18 or mantissa > _EXACT or behind > 18 or powers > 0:
                 continue
             value = -mantissa if negative else mantissa
             kinds[slot] = DECIMAL
-            cells[slot, HIGH], cells[slot, LOW] = multiplied(value, _POWERS[18 - behind])
+            terms[slot].high, terms[slot].low = multiplied(value, _POWERS[18 - behind])
             floats[slot] = np.float64(value) / _FLOAT_POWERS[behind]
         else:
             shift = power - behind

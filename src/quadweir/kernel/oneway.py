@@ -1,8 +1,8 @@
 """The one-way index: from a key to a counter and to cells that belong to it.
 
 Paper 001, sections 3.2 to 3.4. A key is any number of integers. Each key has an entry; the number
-of the entry stays the same as long as its counter is not 0, so that other arrays can be kept beside
-it. Open addressing over one array of entry numbers: the keys lie in a second array, so that the
+of the entry stays the same as long as its counter is not 0, so that other arrays can have the
+same numbers. Open addressing over one array of entry numbers: the keys lie in a second array, so that the
 first stays small and growing it moves no entry.
 
 Deletion is lazy and in batches, as in section 3.4: an entry whose counter is 0 stays in the index
@@ -17,12 +17,11 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numpy.typing import NDArray
 
 from quadweir.kernel.arrays import Ints, combine, ints, power_of_two, random_seed
+from quadweir.kernel.memory import prefetch
 
 # Columns of the entries; the key follows, then the cells of the owner.
 HASH: Final = 0
@@ -50,27 +49,8 @@ class Entries(NamedTuple):
 
 
 def plain(array: NDArray[Any]) -> Ints:
-    """Give an array in the one form that compiled functions are called with."""
+    """Return an array in the one form that compiled functions are called with."""
     return np.require(array, np.int64, ["C", "W"])
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _prefetch(_typing_context: Any, array: Any, _index: Any) -> Any:
-    """Have a word of an array, counted from its start, brought near without waiting for it."""
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        byte, word = ir.IntType(8), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte.as_pointer(), word, word, word])
-        function = builder.module.declare_intrinsic("llvm.prefetch", [byte.as_pointer()], kind)
-        data = context.make_array(array)(context, builder, arguments[0]).data
-        place = builder.bitcast(builder.gep(data, [arguments[1]]), byte.as_pointer())
-        builder.call(function, [place, *(ir.Constant(word, each) for each in (0, 3, 1))])
-        return context.get_constant(types.int64, 0)
-
-    return types.int64(array, types.int64), generate
-
-
-prefetch = _prefetch
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -98,7 +78,7 @@ def look_ahead(index: Entries, hashes: Ints, at: int) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def find_place(index: Entries, keys: Keys, at: int) -> int:
-    """Give the place in the table of the key in row `at`, or the free place where it belongs."""
+    """Return the place in the table of the key in row `at`, or the free place where it belongs."""
     table, cells, values, hashed = index.table, index.cells, keys.values, keys.hashes[at]
     mask = len(table) - 1
     place = hashed & mask
@@ -119,7 +99,7 @@ def find_place(index: Entries, keys: Keys, at: int) -> int:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def add_entry(index: Entries, keys: Keys, at: int) -> int:
-    """Give the entry of the key in row `at`, a new one with counter 0 if there is none.
+    """Return the entry of the key in row `at`, a new one with counter 0 if there is none.
 
     Room was reserved.
     """
@@ -160,7 +140,7 @@ def place_entries(index: Entries) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def find_entries(index: Entries, keys: Keys, found: Ints) -> None:
-    """Give the entries of many keys, or -1; their counters may be 0."""
+    """Return the entries of many keys, or -1; their counters may be 0."""
     for at in range(len(found)):
         look_ahead(index, keys.hashes, at)
         found[at] = index.table[find_place(index, keys, at)] - 1
@@ -203,7 +183,7 @@ class OneWay:
         self.used = np.array([capacity, random_seed()], dtype=np.int64)
 
     def hashed(self, keys: NDArray[Any]) -> Keys:
-        """Give keys as compiled functions take them, with their hashes in this index."""
+        """Return keys as compiled functions take them, with their hashes in this index."""
         values = plain(keys)
         hashes = np.empty(len(values), dtype=np.int64)
         hash_keys(values, int(self.used[1]), hashes)
@@ -246,7 +226,7 @@ class OneWay:
         self.used[0] = left + capacity - old
 
     def find(self, keys: NDArray[Any]) -> Ints:
-        """Give the entries of keys; -1 where there is none or its counter is 0."""
+        """Return the entries of keys; -1 where there is none or its counter is 0."""
         found = ints(len(keys))
         find_entries(self.entries, self.hashed(keys), found)
         found[(found >= 0) & (self.cells[found, COUNT] == 0)] = -1
@@ -269,7 +249,7 @@ class OneWay:
         self.table, self.cells, self.free, self.used = Entries(**entries)
 
     def live(self) -> Ints:
-        """Give the entries whose counter is not 0."""
+        """Return the entries whose counter is not 0."""
         return np.flatnonzero(self.cells[:, COUNT])
 
     def arrays(self) -> dict[str, Ints]:
@@ -317,7 +297,7 @@ class RowMap:
         self._index.cells[entries, self._index.first_extra] = values
 
     def get(self, rows: Ints) -> Ints:
-        """Give the numbers of rows; -1 for a row that is not there."""
+        """Return the numbers of rows; -1 for a row that is not there."""
         entries = self._index.find(rows.reshape(-1, 1))
         values = self._index.cells[entries, self._index.first_extra]
         return np.where(entries >= 0, values, -1)
@@ -345,7 +325,7 @@ def prefixed(prefix: str, arrays: Mapping[str, Ints]) -> dict[str, Ints]:
 
 
 def part(prefix: str, arrays: Mapping[str, Ints]) -> dict[str, Ints]:
-    """Give the arrays of a part, as it named them.
+    """Return the arrays of a part, as it named them.
 
     >>> part("a", prefixed("a", {"x": ints(1)})).keys()
     dict_keys(['x'])

@@ -26,7 +26,7 @@ from quadweir.terms import Variable
 
 
 def output_of(program: Program, root: Operator, dictionary: Dictionary) -> Output:
-    """Make what turns the changes of a stage's rows into what it gives.
+    """Make what turns the changes of a stage's rows into its output.
 
     Args:
         program: The nodes of the stage.
@@ -78,7 +78,7 @@ def recomputed_of(
     Args:
         node: The query with its windows.
         dataset: The static data that it sees.
-        operator: Gives what a node was lowered to.
+        operator: Returns what a node was lowered to.
         dictionary: The numbers of terms.
     """
     leaves = [(each.match.source, operator(each)) for each in node.windows]

@@ -1,7 +1,7 @@
 """Property paths that repeat or skip steps, over a graph that changes.
 
-A path such as `:p+` gives each pair of ends once. At every instant at which the graph changes, the
-pairs are found anew, and what differs goes on: a pair may stay although an edge of the way to it
+A path such as `:p+` has each pair of ends once. At every instant at which the graph changes, the
+pairs are found again, and what differs goes on: a pair may stay although an edge of the way to it
 has gone. All other paths are unfolded into joins and unions of triple patterns, which are kept up
 to date without looking at the graph again.
 """
@@ -18,7 +18,8 @@ from quadweir.algebra.paths import connected
 from quadweir.algebra.patterns import Path, PatternTerm
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.relation import Delta, Operator, SlotTable, no_change
+from quadweir.kernel.relation import Delta, Operator, no_change
+from quadweir.kernel.tables import SlotTable
 from quadweir.terms import Term, Variable
 
 
@@ -30,7 +31,7 @@ class Closure(Operator):
     State: the triples of the graph, and the pairs.
     Forgets: a triple when the graph does, a pair when no way connects it.
 
-    `source` gives the triples, each once, as subject, predicate and object. An end is a variable
+    `source` has the triples, each once, as subject, predicate and object. An end is a variable
     or a fixed term.
     """
 
@@ -79,7 +80,7 @@ class Closure(Operator):
         return Delta(t, sign, row, np.full(len(t), FOREVER, dtype=np.int64))
 
     def _compare(self, t: int, changes: list[tuple[int, int, int]]) -> None:
-        """Find the pairs anew and note what came and what went."""
+        """Find the pairs again and note what came and what went."""
         now = set(self._connected())
         gone = [pair for pair in self._pairs if pair not in now]
         if gone:

@@ -1,4 +1,4 @@
-"""The way back for what has no incremental operator: evaluate the query anew at its reports.
+"""What has no incremental operator: the query is evaluated again at its reports.
 
 The contents of the windows are still kept up to date by leaves, so that a report costs what the
 windows hold, not what the streams have brought.
@@ -23,8 +23,8 @@ from quadweir.algebra.solutions import time_variable
 from quadweir.algebra.values import FALSE, TRUE
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.interning import ZERO
 from quadweir.kernel.relation import Delta, Operator
+from quadweir.kernel.spellings import ZERO
 from quadweir.plan.nodes import GRAPH_NAME, Source
 from quadweir.terms import IRI, BlankNode, Quad, Variable
 
@@ -82,23 +82,23 @@ class Recomputed:
             self._catch_up(place, len(self._deltas[place].t))
 
     def make(self, t: int, _solutions: np.ndarray) -> np.ndarray:
-        """Give the rows of the report at an instant."""
+        """Return the rows of the report at an instant."""
         for place in range(len(self.leaves)):
             self._catch_up(place, int(np.searchsorted(self._deltas[place].t, t, side="right")))
         return self._evaluated(t, self._held)
 
     def stayed(self, t: int) -> np.ndarray:
-        """Give those rows of the report at an instant that the report before was made of too.
+        """Return those rows of the report at an instant that the report before was made of too.
 
         To be called once for each report, after `make`. Where derivations are compared, the pattern
         is monotonic: the same elements always make the same solutions. So the derivations that two
         reports share are those over the elements that both of them saw, and to evaluate the query
-        over these gives what they lead to. Nothing has to be noted of how a solution came about.
+        over these finds what they lead to. How a solution came about need not be recorded.
         """
         before, held = self._seen, self._held
         self._seen = [set(each) for each in held]
         if before is None:
-            # What static data gives without any element is new with the first report.
+            # What static data leads to without any element is new with the first report.
             return np.zeros((0, len(self.variables)), dtype=np.int64)
         both = [
             {row: each for row, each in now.items() if row in seen}
@@ -149,7 +149,7 @@ class Recomputed:
     def arrays(self) -> dict[str, NDArray[Any]]:
         found = {f"held.{place}": _rows(held) for place, held in enumerate(self._held)}
         if self._seen is not None:
-            # What has left since is of no account: the next report cannot have it.
+            # What has left since is ignored: the next report cannot have it.
             found |= {
                 f"seen.{place}": _rows(seen & self._held[place].keys())
                 for place, seen in enumerate(self._seen)

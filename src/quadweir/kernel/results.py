@@ -1,4 +1,4 @@
-"""Spelling the results of aggregates, once somebody asks for them."""
+"""Spelling the results of aggregates, once they are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quadweir.vocab import XSD
 
 
 def spell_results(results: Ints, dictionary: Dictionary) -> Ints:
-    """Give the numbers of results that are not terms yet, each distinct one spelled once."""
+    """Return the numbers of results that are not terms yet, each distinct one spelled once."""
     distinct, places = np.unique(results, axis=0, return_inverse=True)
     texts = [_spell(*each) for each in distinct.tolist()]
     return dictionary.numbers(texts)[places.ravel()]

@@ -1,7 +1,7 @@
 """Whose answers they are: the index of constants and the router of a template (paper 004).
 
 The index of constants lets those matches in that some member asks for, before anything else is done
-with them: a match that nobody asks for costs one look. The router hands each answer to the members
+with them: a match that no query needs costs one lookup. The router hands each answer to the members
 that have the values of its parameters as their constants and, where members differ in the lengths
 of their windows, whose windows held all its parts at its instant.
 
@@ -22,8 +22,8 @@ from quadweir.kernel.answers import Rows
 from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns
-from quadweir.kernel.interning import ZERO
 from quadweir.kernel.oneway import OneWay
+from quadweir.kernel.spellings import ZERO
 from quadweir.plan.program import Program
 
 

@@ -23,7 +23,6 @@ from quadweir.kernel.codec import (
 )
 from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.network import Network, part
-from quadweir.kernel.stateless import Static
 from quadweir.plan.program import Program
 from quadweir.terms import Variable
 
@@ -36,7 +35,7 @@ def fingerprint_of(program: Program, network: Network) -> bytes:
         parts.append(f"member {member.number} {member.ranges} {constants}")
     for operator, inputs in network.operators:
         parts.append(f"{type(operator).__name__} {inputs} {_names(operator.variables)}")
-        if isinstance(operator, Static):
+        if operator.digest is not None:
             parts.append(operator.digest)
     return fingerprint(*parts)
 

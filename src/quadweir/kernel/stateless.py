@@ -1,7 +1,7 @@
 """Operators that remember nothing: filters, new values, projections, unions; and fixed relations.
 
 They work on the rows of their inputs: a filter lets rows through, a projection hides columns, BIND
-computes its column whenever somebody asks for it, and a union numbers the rows of all branches.
+computes its column whenever it is read, and a union numbers the rows of all branches.
 """
 
 from __future__ import annotations
@@ -17,17 +17,9 @@ from quadweir.algebra.solutions import is_time
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, power_of_two, table_of
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.expressions import Vectorized
-from quadweir.kernel.fixed import FixedRelation, Share, combined
-from quadweir.kernel.relation import (
-    ENTER,
-    FIRST_VALUE,
-    LEAVE,
-    CircularTable,
-    Delta,
-    Operator,
-    in_order,
-    no_change,
-)
+from quadweir.kernel.relation import Delta, Operator, in_order, no_change
+from quadweir.kernel.staticrelations import FixedRelation, ShardShare, combined
+from quadweir.kernel.tables import ENTER, FIRST_VALUE, LEAVE, CircularTable
 from quadweir.terms import Variable
 
 
@@ -99,7 +91,7 @@ class RowFilter(_OnRows):
 
 @final
 class Extend(_OnRows):
-    """One more column, computed where it is asked for.
+    """One more column, computed when it is read.
 
     Linear: yes. State: none. Forgets: nothing to forget.
     """
@@ -119,19 +111,19 @@ class Extend(_OnRows):
             case _:
                 pass
         self._expression = Vectorized(expression, dictionary)
-        # What was asked for last in this step: in a chain of BINDs, each may ask for the one before
-        # several times, and the first would be computed more often than can be waited for.
-        self._asked: tuple[Ints, Ints] | None = None
+        # What was read last in this step: in a chain of BINDs, each may read the one before several
+        # times, and the first would be computed exponentially often.
+        self._last: tuple[Ints, Ints] | None = None
 
     def column(self, variable: Variable, rows: Ints) -> Ints:
         if variable != self.variable:
             return self.source.column(variable, rows)
-        if self._asked is None or self._asked[0] is not rows:
-            self._asked = (rows, self._computed(rows))
-        return self._asked[1]
+        if self._last is None or self._last[0] is not rows:
+            self._last = (rows, self._computed(rows))
+        return self._last[1]
 
     def settle(self) -> None:
-        self._asked = None
+        self._last = None
 
     def _computed(self, rows: Ints) -> Ints:
         columns = {
@@ -145,7 +137,7 @@ class Extend(_OnRows):
 
 @final
 class Project(_OnRows):
-    """Some of the columns; the others are not to be seen any more.
+    """Some of the columns; the others are hidden.
 
     Linear: yes. State: none. Forgets: nothing to forget.
     """
@@ -178,33 +170,25 @@ class Union(Operator):
         self.timed = all(each.timed for each in sources)
         self._branches = power_of_two(len(sources))
         self._fixed = [number for number, each in enumerate(sources) if each.fixed]
-        self._tells_fixed = True
+        self._reports_fixed = True
 
-    @property
     def fixed_total(self) -> int:
-        """How many rows are there from the start, in all shards together."""
-        statics = (each for each in self.sources if isinstance(each, Static))
-        return sum(each.total for each in statics)
+        return sum(self.sources[number].fixed_total() for number in self._fixed)
 
     def fixed_rows(self) -> Ints:
-        """Give the rows that are there from the start."""
         parts = [
-            np.arange(each.held(), dtype=np.int64) * self._branches + number
-            for number, each in enumerate(self.sources)
-            if isinstance(each, Static)
+            self.sources[number].fixed_rows() * self._branches + number for number in self._fixed
         ]
         return np.concatenate([ints(0), *parts])
 
     def are_fixed(self, rows: Ints) -> np.ndarray:
-        """Tell which rows are there from the start."""
         return np.isin(rows & (self._branches - 1), self._fixed)
 
     def leave_out_fixed(self) -> None:
-        """Tell nobody that those rows have come: whoever wants them has taken them itself."""
-        self._tells_fixed = False
+        self._reports_fixed = False
 
-    def hears(self, place: int) -> bool:
-        return self._tells_fixed or place not in self._fixed
+    def reads(self, place: int) -> bool:
+        return self._reports_fixed or place not in self._fixed
 
     def step(self, inputs: list[Delta]) -> Delta:
         merged, source = in_order(inputs)
@@ -247,13 +231,12 @@ class Static(Operator):
     Args:
         relation: The rows.
         dictionary: The shard's dictionary.
-        given: What `layout` of the same relation gave elsewhere, with a dictionary that knows its
-            terms; nothing if it has to be made.
+        given: What `layout` of the same relation returned elsewhere, with a dictionary that knows
+            its terms; empty if it has to be made.
         share: Which of the rows this shard has, and the variable that says so; None for all.
 
-    Attributes:
-        total: How many rows all shards have together: operators are chosen by it, and not by how many
-            are here, so that they are the same in all shards.
+    `fixed_total` counts the rows of all shards: operators are chosen by it, and not by how many are
+    here, so that they are the same in all shards.
     """
 
     def __init__(
@@ -261,15 +244,15 @@ class Static(Operator):
         relation: FixedRelation,
         dictionary: Dictionary,
         given: Mapping[str, Ints],
-        share: tuple[Variable, Share] | None = None,
+        share: tuple[Variable, ShardShare] | None = None,
     ) -> None:
         self.variables = variables = relation.variables
-        self.total = relation.count
+        self._total = relation.count
         self.digest = relation.digest
         if share is not None:
             key, own = share
-            told = f"{own.number} of {own.count} by {key}"
-            self.digest = combined([relation.digest, told.encode()])
+            which = f"{own.number} of {own.count} by {key}"
+            self.digest = combined([relation.digest, which.encode()])
         self.timed = self.fixed = True
         width = FIRST_VALUE + len(variables)
         if given:
@@ -283,23 +266,31 @@ class Static(Operator):
             cells[:, ENTER] = ALWAYS
             cells[:, LEAVE] = FOREVER
             cells[:rows, FIRST_VALUE:] = values
-        self.table = CircularTable.of(cells, width, rows)
+        self.table: CircularTable = CircularTable.of(cells, width, rows)
         self.always = frozenset(v for v, each in zip(variables, self._bound, strict=True) if each)
         self._places = {variable: place for place, variable in enumerate(variables)}
-        self._given = False
+        self._reported = False
 
     def layout(self) -> dict[str, Ints]:
         rows = np.array([self.table.held], dtype=np.int64)
         return {"cells": self.table.cells, "bound": self._bound, "rows": rows}
 
-    def silence(self) -> None:
-        """Tell nobody that the rows have come."""
-        self._given = True
+    def fixed_total(self) -> int:
+        return self._total
+
+    def fixed_rows(self) -> Ints:
+        return np.arange(self.table.held, dtype=np.int64)
+
+    def are_fixed(self, rows: Ints) -> np.ndarray:
+        return np.ones(len(rows), dtype=bool)
+
+    def leave_out_fixed(self) -> None:
+        self._reported = True
 
     def step(self, inputs: list[Delta]) -> Delta:
-        if self._given:
+        if self._reported:
             return no_change()
-        self._given = True
+        self._reported = True
         rows = np.arange(self.table.tail, dtype=np.int64)
         cells = self.table.cells[: len(rows)]
         return Delta(
@@ -319,10 +310,10 @@ class Static(Operator):
     def held(self) -> int:
         return self.table.held
 
-    # The rows themselves are made anew from the static data.
+    # The rows themselves are made again from the static data.
 
     def arrays(self) -> dict[str, Ints]:
-        return {"given": np.array([self._given], dtype=np.int64)}
+        return {"given": np.array([self._reported], dtype=np.int64)}
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
-        self._given = bool(arrays["given"][0])
+        self._reported = bool(arrays["given"][0])

@@ -9,11 +9,7 @@ import numpy as np
 from numba import njit
 
 from quadweir.kernel.arrays import Ints, ints
-from quadweir.kernel.interning import INLINE_LIMIT, ZERO
-from quadweir.kernel.oneway import part, prefetch, prefixed
-from quadweir.kernel.relation import SlotTable
-from quadweir.kernel.typed import DECIMAL, DOUBLE, FLOAT, INTEGER, Floats, Typed
-from quadweir.kernel.wide import (
+from quadweir.kernel.exactarithmetic import (
     INFINITY,
     LIMBS,
     MANTISSA,
@@ -24,9 +20,14 @@ from quadweir.kernel.wide import (
     divide_signed,
     round_limbs,
 )
+from quadweir.kernel.memory import prefetch
+from quadweir.kernel.oneway import part, prefixed
+from quadweir.kernel.spellings import INLINE_LIMIT, ZERO
+from quadweir.kernel.tables import SlotTable
+from quadweir.kernel.typed import DECIMAL, DOUBLE, FLOAT, INTEGER, Floats, Typed
 
 # A result is three cells: its kind, and what it is. Numbers that are not inline integers are not
-# spelled before somebody asks: DECIMAL has both halves of its value times 10**18, INTEGER has its
+# spelled before they are read: DECIMAL has both halves of its value times 10**18, INTEGER has its
 # value and FLOAT and DOUBLE the bits of a double in the lower half.
 KIND: Final = 0
 HIGH: Final = 1
@@ -78,7 +79,7 @@ def _put_integer(out: Ints, at: int, value: int) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _put_exact(state: Ints, group: int, average: int, out: Ints, at: int) -> None:
-    """Give the sum or the average of integers and decimals; out of range is an error."""
+    """Return the sum or the average of integers and decimals; out of range is an error."""
     top, high, low = state[group, _EXACT], state[group, _EXACT + 1], state[group, _EXACT + 2]
     if top != high >> 63:
         return
@@ -118,7 +119,7 @@ def _put_floating(
     out: Ints,
     at: int,
 ) -> None:
-    """Give the sum or the average where a float or double is among the values.
+    """Return the sum or the average where a float or double is among the values.
 
     `floats` are the same cells as `scratch`.
     """
@@ -219,6 +220,8 @@ def sum_pass(
 class Counter:
     """COUNT: how many values, or rows, each group has."""
 
+    keeps_terms = False
+
     def __init__(self) -> None:
         self._state = ints(0)
 
@@ -226,6 +229,9 @@ class Counter:
         """Count changes of `size` groups in order, and write results where `last` is 1."""
         self._state = grown(self._state, size)
         count_pass(groups, sign, last, self._state, out)
+
+    def settle(self) -> None:
+        """There is no term to forget."""
 
     def arrays(self) -> dict[str, Ints]:
         return {"state": self._state}
@@ -244,6 +250,8 @@ class Sum:
     The average is this total divided by the number of values. `algebra.aggregates.total` says the
     same in plain Python.
     """
+
+    keeps_terms = False
 
     def __init__(self, *, average: bool) -> None:
         self._average = int(average)
@@ -280,6 +288,9 @@ class Sum:
         )
         self._wide.free_count = int(used[0])
 
+    def settle(self) -> None:
+        """There is no term to forget."""
+
     def arrays(self) -> dict[str, Ints]:
         return {"state": self._state} | prefixed("wide", self._wide.arrays())
 
@@ -289,7 +300,7 @@ class Sum:
 
 
 def grown(state: Any, size: int) -> Any:
-    """Give an array with a place for each of `size` groups, those there were as they are."""
+    """Return an array with a place for each of `size` groups, those there were as they are."""
     if len(state) >= size:
         return state
     more = np.zeros((size, *state.shape[1:]), dtype=np.int64)

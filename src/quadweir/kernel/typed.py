@@ -15,15 +15,13 @@ from numpy.typing import NDArray
 from quadweir.algebra.moments import Moment, MomentKind
 from quadweir.algebra.values import Duration, Number, NumberKind, Value
 from quadweir.kernel.arrays import Ints
-from quadweir.kernel.interning import (
-    HIGH,
+from quadweir.kernel.interning import Terms
+from quadweir.kernel.spellings import (
     INLINE_LIMIT,
     IS_BLANK,
     IS_LANGUAGE,
     IS_STRING,
     IS_TRIPLE,
-    LENGTH,
-    LOW,
     UNKNOWN,
     ZERO,
 )
@@ -115,7 +113,7 @@ def whole(high: int, low: int) -> int:
 
 
 def describe(value: Value | None) -> tuple[int, float, int, int]:
-    """Give the kind of a literal's value, the nearest float, and the exact value in two halves.
+    """Return the kind of a literal's value, the nearest float, and the exact value in two halves.
 
     The exact value of an integer is all in the lower half; a decimal's is scaled by 10**18.
     """
@@ -187,7 +185,7 @@ def unknown(numbers: Ints, kinds: Ints, found: Ints) -> int:
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def read_typed(
     numbers: Ints,
-    cells: Ints,
+    terms: Terms,
     kinds: Ints,
     floats: Floats,
     kind: Ints,
@@ -215,13 +213,13 @@ def read_typed(
             if INTEGER <= kind[i] <= DOUBLE:
                 approximate[i] = floats[number]
             if kind[i] == INTEGER:
-                integer[i] = cells[number, LOW]
-                high[i], low[i] = scaled(cells[number, LOW])
+                integer[i] = terms[number].low
+                high[i], low[i] = scaled(terms[number].low)
             elif kind[i] == BOOLEAN:
-                integer[i] = cells[number, LOW]
+                integer[i] = terms[number].low
             elif kind[i] == DECIMAL:
-                high[i] = cells[number, HIGH]
-                low[i] = cells[number, LOW]
+                high[i] = terms[number].high
+                low[i] = terms[number].low
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -230,11 +228,11 @@ def _three_way(left: int, right: int) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _order_numbers(a: int, kind_a: int, b: int, kind_b: int, cells: Ints, floats: Floats) -> Any:
+def _order_numbers(a: int, kind_a: int, b: int, kind_b: int, terms: Terms, floats: Floats) -> Any:
     """Compare two numbers, at least one of which has an entry, in the wider of their kinds."""
     if kind_a == INTEGER and kind_b == INTEGER:
-        left = a - ZERO if a >= INLINE_LIMIT else cells[a, LOW]
-        right = b - ZERO if b >= INLINE_LIMIT else cells[b, LOW]
+        left = a - ZERO if a >= INLINE_LIMIT else terms[a].low
+        right = b - ZERO if b >= INLINE_LIMIT else terms[b].low
         return _three_way(left, right)
     x = np.float64(a - ZERO) if a >= INLINE_LIMIT else floats[a]
     y = np.float64(b - ZERO) if b >= INLINE_LIMIT else floats[b]
@@ -251,13 +249,13 @@ def _order_numbers(a: int, kind_a: int, b: int, kind_b: int, cells: Ints, floats
     if kind_a > DECIMAL or kind_b > DECIMAL:
         return SAME
     if kind_a == INTEGER:
-        high_a, low_a = scaled(a - ZERO if a >= INLINE_LIMIT else cells[a, LOW])
+        high_a, low_a = scaled(a - ZERO if a >= INLINE_LIMIT else terms[a].low)
     else:
-        high_a, low_a = cells[a, HIGH], cells[a, LOW]
+        high_a, low_a = terms[a].high, terms[a].low
     if kind_b == INTEGER:
-        high_b, low_b = scaled(b - ZERO if b >= INLINE_LIMIT else cells[b, LOW])
+        high_b, low_b = scaled(b - ZERO if b >= INLINE_LIMIT else terms[b].low)
     else:
-        high_b, low_b = cells[b, HIGH], cells[b, LOW]
+        high_b, low_b = terms[b].high, terms[b].low
     return _order_halves(high_a, low_a, high_b, low_b)
 
 
@@ -271,7 +269,7 @@ def _order_halves(high_a: int, low_a: int, high_b: int, low_b: int) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _order_literals(a: int, kind_a: int, b: int, kind_b: int, cells: Ints) -> Any:
+def _order_literals(a: int, kind_a: int, b: int, kind_b: int, terms: Terms) -> Any:
     """Compare two literals that are not both numbers."""
     if a == b:
         return ALIKE if kind_a == OTHER else SAME
@@ -285,14 +283,14 @@ def _order_literals(a: int, kind_a: int, b: int, kind_b: int, cells: Ints) -> An
     if kind_a in (IS_STRING, IS_LANGUAGE):
         return TEXTS
     if kind_a == BOOLEAN:
-        return _three_way(cells[a, LOW], cells[b, LOW])
+        return _three_way(terms[a].low, terms[b].low)
     if kind_a == DATE_TIME:
-        return _order_halves(cells[a, HIGH], cells[a, LOW], cells[b, HIGH], cells[b, LOW])
+        return _order_halves(terms[a].high, terms[a].low, terms[b].high, terms[b].low)
     return ASK
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def order(left: Ints, right: Ints, cells: Ints, kinds: Ints, floats: Floats, found: Ints) -> bool:
+def order(left: Ints, right: Ints, terms: Terms, kinds: Ints, floats: Floats, found: Ints) -> bool:
     """Compare terms pairwise; false, with nothing to go by, where a kind is not known yet."""
     for i in range(len(left)):
         a, b = left[i], right[i]
@@ -311,15 +309,15 @@ def order(left: Ints, right: Ints, cells: Ints, kinds: Ints, floats: Floats, fou
         elif min(kind_a, kind_b) <= IS_BLANK or max(kind_a, kind_b) == IS_TRIPLE:
             found[i] = ALIKE if a == b else APART
         elif INTEGER <= kind_a <= DOUBLE and INTEGER <= kind_b <= DOUBLE:
-            found[i] = _order_numbers(a, kind_a, b, kind_b, cells, floats)
+            found[i] = _order_numbers(a, kind_a, b, kind_b, terms, floats)
         else:
-            found[i] = _order_literals(a, kind_a, b, kind_b, cells)
+            found[i] = _order_literals(a, kind_a, b, kind_b, terms)
     return True
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def truths(numbers: Ints, cells: Ints, kinds: Ints, floats: Floats, found: Ints) -> bool:
-    """Give the effective boolean values; false where a kind is not known yet."""
+def truths(numbers: Ints, terms: Terms, kinds: Ints, floats: Floats, found: Ints) -> bool:
+    """Return the effective boolean values; false where a kind is not known yet."""
     for i in range(len(numbers)):
         number = numbers[i]
         if number >= INLINE_LIMIT:
@@ -332,14 +330,14 @@ def truths(numbers: Ints, cells: Ints, kinds: Ints, floats: Floats, found: Ints)
         elif kind == UNKNOWN:
             return False
         elif kind in (BOOLEAN, INTEGER):
-            result = TRUE if cells[number, LOW] != 0 else FALSE
+            result = TRUE if terms[number].low != 0 else FALSE
         elif kind == DECIMAL:
-            result = TRUE if cells[number, LOW] | cells[number, HIGH] != 0 else FALSE
+            result = TRUE if terms[number].low | terms[number].high != 0 else FALSE
         elif kind in (FLOAT, DOUBLE):
             x = floats[number]
             result = TRUE if x == x and x != 0.0 else FALSE
         elif kind == IS_STRING:
-            result = TRUE if cells[number, LENGTH] > 2 else FALSE
+            result = TRUE if terms[number].length > 2 else FALSE
         elif kind == OTHER:
             result = ASK_TRUTH
         found[i] = result

@@ -94,7 +94,7 @@ def warm_up(processes: int = 1) -> None:
 
 
 def is_cached() -> bool:
-    """Tell whether the kernel was compiled before, by this user and for this processor."""
+    """Return whether the kernel was compiled before, by this user and for this processor."""
     folder = advance.stats.cache_path
     return folder is not None and any(Path(folder).glob("probing.advance-*.nbi"))
 
@@ -154,7 +154,7 @@ def _join(window: JoinWindow) -> None:
 
 
 def dispatchers() -> Iterator[tuple[str, Any]]:
-    """Give every compiled function of the kernel with its name."""
+    """Return every compiled function of the kernel with its name."""
     prefix = f"{kernel.__name__}."
     for module in pkgutil.walk_packages(kernel.__path__, prefix):
         loaded = importlib.import_module(module.name)
@@ -164,7 +164,7 @@ def dispatchers() -> Iterator[tuple[str, Any]]:
 
 
 def compiled() -> dict[str, int]:
-    """Tell how many forms of each compiled function there are in this process."""
+    """Return how many forms of each compiled function there are in this process."""
     return {name: len(each.signatures) for name, each in dispatchers()}
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numba import njit
 
 from quadweir.kernel.arrays import Ints, ints
-from quadweir.kernel.interning import load_byte, load_word
+from quadweir.kernel.memory import load_byte, load_word
 
 # https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md, XXH64
 _P1: Final = np.uint64(0x9E3779B185EBCA87)
@@ -77,7 +77,7 @@ def _number(data: int, offsets: Ints, shards: int, found: Ints) -> None:
 
 
 def shard_numbers(terms: pa.Array, shards: int) -> Ints:
-    """Give for each spelling of a column without nulls the shard that its matches go to.
+    """Return for each spelling of a column without nulls the shard that its matches go to.
 
     >>> shard_numbers(pa.array(["<urn:a>", "<urn:b>", "<urn:c>"]), 2).tolist()
     [1, 0, 0]

@@ -44,9 +44,9 @@ from quadweir.algebra.traverse import walk
 from quadweir.entailment.close import StaticClosure
 from quadweir.errors import DataError, PlanError, SourceError
 from quadweir.kernel.build import relation_of
-from quadweir.kernel.fixed import FixedRelation, Loaded, Share, combined
 from quadweir.kernel.layout import NO_LAYOUT, VERSION, Arrays, map_layout, write_layout
 from quadweir.kernel.shard import Shard
+from quadweir.kernel.staticrelations import FixedRelation, Loaded, ShardShare, combined
 from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
 from quadweir.plan.nodes import StaticRelation
 from quadweir.plan.program import Program, program_of
@@ -88,7 +88,7 @@ class Stored:
         table = pq.read_table(self._file(_QUADS))
         return Dataset.of(_quads(table))
 
-    def layout(self, program: Program, share: Share | None) -> Arrays:
+    def layout(self, program: Program, share: ShardShare | None) -> Arrays:
         if not self.laid_out:
             return NO_LAYOUT
         part = f"{share.number}-{share.count}" if share is not None else "all"
@@ -104,7 +104,7 @@ class Stored:
                 hint="Make room there, or set TMPDIR to a folder on another disk.",
             ) from error
 
-    def _lay_out(self, file: Path, program: Program, share: Share | None) -> None:
+    def _lay_out(self, file: Path, program: Program, share: ShardShare | None) -> None:
         with file.with_suffix(".lock").open("w") as lock:
             # Others that want it wait for it here.
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -16,7 +16,7 @@ from quadweir.algebra.values import EXACT, Number, value_of
 from quadweir.errors import InternalError
 from quadweir.kernel import typed
 from quadweir.kernel.dictionary import Dictionary, distinct_of
-from quadweir.kernel.interning import INLINE_LIMIT, IS_BLANK, IS_IRI, IS_LANGUAGE, IS_STRING, ZERO
+from quadweir.kernel.spellings import INLINE_LIMIT, IS_BLANK, IS_IRI, IS_LANGUAGE, IS_STRING, ZERO
 from quadweir.terms import IRI, BlankNode, Literal, Term, parse_term
 from quadweir.vocab import XSD
 from terms_strategy import BLANK_NODES, IRIS, LITERALS

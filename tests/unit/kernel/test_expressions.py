@@ -32,7 +32,7 @@ from quadweir.algebra.patterns import BasicPattern
 from quadweir.algebra.scalar import evaluate_expression, holds
 from quadweir.algebra.solutions import Solution, time_term, time_variable
 from quadweir.errors import InternalError
-from quadweir.kernel import expressions as kernel_expressions
+from quadweir.kernel import distinctcalls
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.expressions import Vectorized
 from quadweir.terms import IRI, BlankNode, Literal, Term, Variable
@@ -326,17 +326,20 @@ def test_results_are_remembered_by_term_and_not_by_number() -> None:
 
 
 def test_only_so_many_results_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_expressions, "_MOST_REMEMBERED", 10)
-    monkeypatch.setattr(kernel_expressions, "_SHORT", 100)
-    length = Call(function="STRLEN", arguments=(VariableExpression(variable=A),))
+    monkeypatch.setattr(distinctcalls, "_MOST_REMEMBERED", 10)
+    monkeypatch.setattr(distinctcalls, "_SHORT", 100)
     dictionary = Dictionary()
-    vectorized = Vectorized(length, dictionary)
-    texts = ["x" * size for size in range(200)]
-    numbers = dictionary.numbers([f'"{text}"' for text in texts])
-    found = vectorized.values({A: numbers}, len(texts))
-    assert dictionary.typed(found).integer.tolist() == [len(text) for text in texts]
-    assert 0 < len(vectorized._memory) <= 10
-    assert all(len(str(key[1])) <= 100 for key in vectorized._memory)
+    calls = distinctcalls.DistinctCalls(dictionary)
+    numbers = dictionary.numbers([f'"{"x" * size}"' for size in range(200)])
+
+    def length(terms: list[Term]) -> int:
+        (term,) = terms
+        assert isinstance(term, Literal)
+        return len(term.lexical)
+
+    assert calls.integers("length", (numbers,), length, -1).tolist() == list(range(200))
+    assert 0 < len(calls.memory) <= 10
+    assert all(len(str(key[1])) <= 100 for key in calls.memory)
 
 
 def test_columns_of_another_length_are_noticed() -> None:

@@ -13,15 +13,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from changing_rows import Change, Rows, contents, histories
+from compiled_twins import compares
 from quadweir.errors import LimitError
 from quadweir.kernel import multijoin
 from quadweir.kernel.clocks import TimeClock
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.interning import ZERO
 from quadweir.kernel.multijoin import MAX_INPUTS, Join
-from quadweir.kernel.probing import merge
+from quadweir.kernel.probing import merge_arrivals_first, merge_by_time
 from quadweir.kernel.relation import Delta, Operator
-from quadweir.kernel.window import Matches, TimedLeaf
+from quadweir.kernel.spellings import ZERO
+from quadweir.kernel.timewindow import TimedLeaf
+from quadweir.kernel.window import Matches
 from quadweir.terms import IRI, Variable
 
 # Chains, stars, triangles, and inputs that share nothing.
@@ -259,18 +261,19 @@ def ordered_deltas(draw: st.DrawFn) -> list[Delta]:
     return found
 
 
-@given(deltas=ordered_deltas(), mode=st.sampled_from([0, 2]))
-def test_merging_keeps_the_order_of_time(deltas: list[Delta], mode: int) -> None:
+@compares("probing.merge_by_time", "probing.merge_arrivals_first")
+@given(deltas=ordered_deltas())
+def test_merging_keeps_the_order_of_time(deltas: list[Delta]) -> None:
     t, sign, row, _ = (np.concatenate(parts) for parts in zip(*deltas, strict=True))
-    events = np.empty((4, len(t)), dtype=np.int64)
-    merge(t, sign, row, np.cumsum([len(each.t) for each in deltas]), mode, events)
+    ends = np.cumsum([len(each.t) for each in deltas])
     rows = [
-        (int(each.t[n]), int(each.sign[n]), place, int(each.row[n]))
+        [int(each.t[n]), int(each.sign[n]), place, int(each.row[n])]
         for place, each in enumerate(deltas)
         for n in range(len(each.t))
     ]
-    if mode == 0:
-        assert events.T.tolist() == [list(each) for each in sorted(rows, key=lambda e: e[:3])]
-    else:
-        first = [each for each in rows if each[1] > 0] + [each for each in rows if each[1] < 0]
-        assert events.T.tolist() == [list(each) for each in first]
+    events = np.empty((4, len(t)), dtype=np.int64)
+    merge_by_time(t, sign, row, ends, events)
+    assert events.T.tolist() == sorted(rows, key=lambda each: each[:3])
+    merge_arrivals_first(t, sign, row, ends, events)
+    first = [each for each in rows if each[1] > 0] + [each for each in rows if each[1] < 0]
+    assert events.T.tolist() == first

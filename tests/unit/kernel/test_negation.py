@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from changing_rows import Change, Follower, Row, Rows, contents, histories
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.fixed import FixedRelation
-from quadweir.kernel.negation import FixedNegation, KeyNegation, Negation
+from quadweir.kernel.keynegation import KeyNegation
+from quadweir.kernel.negation import FixedNegation, Negation
 from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.stateless import Static
+from quadweir.kernel.staticrelations import FixedRelation
 from quadweir.terms import IRI, Variable
 
 NAME = st.sampled_from([IRI("urn:a"), IRI("urn:b"), IRI("urn:c")])
@@ -186,7 +187,7 @@ def test_nothing_of_the_left_side_is_remembered_where_the_right_side_is_fixed(
         assert found.sign.tolist() == ([1, 1] if negated else [1, -1])
         assert operator.held() == 0
         assert not operator.arrays()
-        assert not operator.hears(1)
+        assert not operator.reads(1)
 
     pairs = _Pairs()
     pairs.left_rows = [int(delta.row[1])]

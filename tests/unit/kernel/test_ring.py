@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadweir.kernel.arrays import Ints, address, mix
-from quadweir.kernel.ring import RingIndex, probe_all
+from quadweir.kernel.arrays import Ints, mix
+from quadweir.kernel.ring import RingIndex
+from quadweir.kernel.ringentries import probe_all
 
 Keys = list[tuple[int, ...]]
 
@@ -127,22 +128,22 @@ def test_entries_without_mappings_make_room() -> None:
     assert index.probe(1_000) == [999 % 16]
 
 
-def test_keys_of_equal_hash_are_told_apart() -> None:
+def test_keys_of_equal_hash_are_distinguished() -> None:
     """Two keys of two columns are given one hash by hand; a dead entry stands before a live one."""
     cells = table([(1, 2), (3, 4), (3, 4)], 4)
     index = ring_index(2, linked=True)
     index.attach(cells)
     index.insert(np.array([0, 1]))
-    entries = index.entries.reshape(-1, 2)
-    first, second = (entries[entry].copy() for entry in np.flatnonzero(entries[:, 0]))
-    one, other = sorted((first, second), key=lambda entry: int(entry[1]) >> 32)
+    entries = index.entries
+    used = entries[np.flatnonzero(entries["hash"])]
+    one, other = used[np.argsort(used["start"])]
     # Row 0 now stands where row 1 is looked for, under the hash of row 1.
     entries[:] = 0
-    home = int(other[0]) & (len(entries) - 1)
-    entries[home] = other[0], one[1]
+    home = int(other["hash"]) & (len(entries) - 1)
+    entries[home] = other["hash"], one["count"], one["start"]
     entries[(home + 1) & (len(entries) - 1)] = other
     assert index.probe(3, 4) == [1]
-    entries[home, 1] -= 1  # row 0 is gone
+    entries["count"][home] -= 1  # row 0 is gone
     assert index.probe(3, 4) == [1]
     index.insert(np.array([2]))
     assert index.probe(3, 4) == [2, 1]
@@ -155,9 +156,8 @@ def test_probing_many_keys_adds_up_what_it_finds() -> None:
     index = ring_index(1, linked=False)
     index.attach(cells)
     index.insert(np.arange(3))
-    place = address(index.description)
-    assert probe_all(place, np.array([1, 9, 2]), 10) == 2 + 0 + 1
-    assert probe_all(place, np.array([1]), 1) == 2
+    assert probe_all(index.description, np.array([1, 9, 2]), 10) == 2 + 0 + 1
+    assert probe_all(index.description, np.array([1]), 1) == 2
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**63), 2**63 - 1))

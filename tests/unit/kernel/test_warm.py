@@ -15,7 +15,7 @@ from quadweir.kernel.warm import dispatchers
 ALONE = "import json; from quadweir.kernel.warm import *; warm_up(); print(json.dumps(compiled()))"
 
 # Only measured with; no stream calls it.
-FOR_MEASUREMENTS = {"ring.probe_all"}
+FOR_MEASUREMENTS = {"ringentries.probe_all"}
 
 
 def called_from_python() -> set[str]:
@@ -55,6 +55,6 @@ def test_warming_up_runs_all_that_python_calls_in_one_form_each() -> None:
     done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True)
     forms = json.loads(done.stdout)
     wanted = called_from_python() - FOR_MEASUREMENTS
-    assert {"probing.advance", "interning.intern", "aggregate.group_pass"} <= wanted
+    assert {"probing.advance", "interning.intern", "grouprows.group_pass"} <= wanted
     assert {"streamjoin.dynamic._meet", "streamjoin.timed._meet"} <= wanted
     assert {name: forms[name] for name in wanted if forms[name] != 1} == {}

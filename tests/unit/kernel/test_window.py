@@ -21,9 +21,11 @@ from quadweir.algebra.windows import (
 )
 from quadweir.kernel.arrays import FOREVER
 from quadweir.kernel.clocks import CountClock, Elements, TimeClock
+from quadweir.kernel.countwindow import CountedLeaf
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.interning import ZERO
-from quadweir.kernel.window import CountedLeaf, Matches, TimedLeaf
+from quadweir.kernel.spellings import ZERO
+from quadweir.kernel.timewindow import TimedLeaf
+from quadweir.kernel.window import Matches
 from quadweir.terms import Variable
 
 END = 60

@@ -10,7 +10,7 @@ from quadweir.entailment.needs import needs_of
 from quadweir.entailment.schema import Axiom, AxiomKind, Schema
 from quadweir.entailment.table import Table
 from quadweir.functions import REGISTERED
-from quadweir.kernel.fixed import Loaded
+from quadweir.kernel.staticrelations import Loaded
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.query import plan_query
 from quadweir.runtime.shard.functions import packed_functions

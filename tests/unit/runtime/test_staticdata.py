@@ -10,8 +10,8 @@ from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.errors import SourceError
 from quadweir.kernel.build import relation_of
-from quadweir.kernel.fixed import Loaded
 from quadweir.kernel.shard import Shard
+from quadweir.kernel.staticrelations import Loaded
 from quadweir.plan.program import program_of
 from quadweir.plan.query import plan_query
 from quadweir.runtime.staticdata import StaticData, Stored, _name

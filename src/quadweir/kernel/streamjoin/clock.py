@@ -3,7 +3,7 @@
 Records have one order of arrival, and the watermark that a record finds depends on the records
 before it, not on the batch it came in: two streams' highest times, less the allowed delay. So what
 is late and what is evicted does not depend on where batches end. A shard sees only its own
-records; it is told the times of all (`Heard`), of which only those matter at which a stream's time
+records. It gets the times of all (`Heard`), of which only those matter at which a stream's time
 or the time of arrival went on.
 """
 
@@ -120,7 +120,7 @@ class JoinClock:
         return int(self.cells[_WATERMARK])
 
     def follow(self, heard: Heard, order: Ints, arrival: Ints) -> Ints:
-        """Give the watermark that each record finds, and go on to the end of what was heard."""
+        """Return the watermark that each record finds, and go on to the end of what was heard."""
         found = ints(len(order))
         times = np.empty((4, len(heard.order)), dtype=np.int64)
         for place, column in enumerate((heard.order, heard.side, heard.time, heard.arrival)):

@@ -7,12 +7,13 @@ has been without records for long is forgotten.
 
 *When* a window is evicted must not depend on batches: a record finds the watermark that the records
 before it made, and evicts its key's window first if that watermark has passed the end. Windows
-whose keys get no record are evicted at the end of a step. That gives the same: nothing came to them
+whose keys get no record are evicted at the end of a step. The result is the same: nothing came to them
 in between, and an eviction works by the window's end, not by the watermark at which it was noticed.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Final, final
 
 import numpy as np
@@ -57,7 +58,7 @@ def _is_due(key: Ints, policy: NDArray[np.float64], watermark: int) -> bool:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _adapt(key: Ints, policy: NDArray[np.float64]) -> int:
-    """What `adapt` of our policies does; gives how far back records are carried over."""
+    """What `adapt` of our policies does; returns how far back records are carried over."""
     before = key[SIZE]
     if policy[_COUNTS] > 0:
         count = key[LIMITS]
@@ -105,7 +106,7 @@ def _clear(key: Ints, times: Ints, chain: Ints, carry: int) -> None:
 def _settle(
     key: Ints, times: Ints, chain: Ints, policy: NDArray[np.float64], forget: int, watermark: int
 ) -> bool:
-    """Bring a key to a watermark; gives whether a policy in Python must be asked first."""
+    """Bring a key to a watermark; returns whether a policy in Python must be asked first."""
     if key[_STATE] == _OPEN and _is_due(key, policy, watermark):
         if policy[_OURS] == 0:
             return True
@@ -135,7 +136,7 @@ def _meet(
 ) -> int:
     """Let records meet and join their windows.
 
-    Stops, and gives who is next, when the pairs are too many, or (`made[1]` is then 1) a policy in
+    Stops, and returns which is next, when the pairs are too many, or (`made[1]` is then 1) a policy in
     Python has to be asked about that record's key.
     """
     made[1] = 0
@@ -205,9 +206,17 @@ def _mark(cells: Ints, extra: int, keys: Ints, chain: Ints, alive: Ints) -> None
 class DynamicWindows(KeyLists):
     """The windows of all keys of a shard."""
 
+    adapting = MappingProxyType(
+        {
+            "size_ms": SIZE,
+            "child_limit": LIMITS,
+            "parent_limit": LIMITS + 1,
+            "evictions": EVICTIONS,
+        }
+    )
+
     def __init__(self, policy: Policy, forget_ms: int) -> None:
         super().__init__(_CELLS)
-        self.evictions = 0
         self._policy = policy
         self._forget = forget_ms
         self._numbers = _as_numbers(policy)
@@ -237,7 +246,7 @@ class DynamicWindows(KeyLists):
             self._ask(int(rows[0, start]), held)
 
     def leave(self, held: HeldRecords, watermark: int) -> Ints:
-        """Evict what is over; gives the keys to be forgotten."""
+        """Evict what is over; returns the keys to be forgotten."""
         keys = self.keys.live()
         extra, start = self.keys.first_extra, 0
         while True:
@@ -269,6 +278,10 @@ class DynamicWindows(KeyLists):
     def held(self, held: HeldRecords) -> int:
         """How many records windows hold."""
         return int(self._counts(self.keys.live()).sum())
+
+    def evicted(self) -> int:
+        place = self.keys.first_extra + EVICTIONS
+        return self.evictions + int(self.keys.cells[self.keys.live(), place].sum())
 
     def forget(self, keys: Ints) -> None:
         self.evictions += int(self.keys.cells[keys, self.keys.first_extra + EVICTIONS].sum())

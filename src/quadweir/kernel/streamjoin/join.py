@@ -24,7 +24,7 @@ from quadweir.kernel.codec import Kind, fingerprint, read_frame, write_frame
 from quadweir.kernel.dictionary import Dictionary, distinct_of
 from quadweir.kernel.oneway import COUNT, FIRST_KEY, part, prefixed
 from quadweir.kernel.streamjoin.clock import Heard, JoinClock
-from quadweir.kernel.streamjoin.dynamic import EVICTIONS, LIMITS, SIZE, DynamicWindows
+from quadweir.kernel.streamjoin.dynamic import DynamicWindows
 from quadweir.kernel.streamjoin.keylists import COUNTS
 from quadweir.kernel.streamjoin.records import HeldRecords
 from quadweir.kernel.streamjoin.timed import TimedWindows
@@ -160,7 +160,7 @@ class StreamJoin:
     def step(
         self, arrivals: Arrivals, heard: Heard | None = None, *, most: int = _MOST_PAIRS
     ) -> Iterator[Pairs]:
-        """Take records in and give the pairs that they make; to be gone through to its end.
+        """Take records in and return the pairs that they make; the caller reads all of them.
 
         Args:
             arrivals: what came.
@@ -208,7 +208,7 @@ class StreamJoin:
                 pairs = np.empty((2, self._windows.most(rows, done)), dtype=np.int64)
 
     def _entries(self, texts: pa.Array) -> Ints:
-        """Give the entry of each key; those of new keys are held by the dictionary."""
+        """Return the entry of each key; those of new keys are held by the dictionary."""
         # Each key once: the index makes room for as many as it is given.
         places, numbers = distinct_of(self._terms.encode(texts))
         entries, became = self._windows.keys.transitions(
@@ -243,26 +243,20 @@ class StreamJoin:
     def facts(self) -> dict[str, int]:
         """How it fares: totals since it began, and what it holds now."""
         windows = self._windows
-        evictions = 0
-        if isinstance(windows, DynamicWindows):
-            place = windows.keys.first_extra + EVICTIONS
-            evictions = windows.evictions + int(
-                windows.keys.cells[windows.keys.live(), place].sum()
-            )
         return {
             "late": self.late,
             "without_key": self.without_key,
             "pairs": self.pairs,
             "held": self.held(),
             "keys": len(windows.keys.live()),
-            "evictions": evictions,
+            "evictions": windows.evicted(),
             "bytes": self._held.nbytes() + self._terms.size + windows.keys.cells.nbytes,
         }
 
     def windows(self, most: int = 20) -> pa.Table:
-        """Tell of the keys that hold most: size, limits, records and evictions of their windows.
+        """Return the keys that hold most: size, limits, records and evictions of their windows.
 
-        Windows that do not adapt have neither size nor limits to tell.
+        Windows that do not adapt have neither size nor limits.
         """
         keys = self._windows.keys
         cells = keys.cells[keys.live()]
@@ -270,20 +264,22 @@ class StreamJoin:
         chosen = np.argsort(-counts.sum(axis=1), kind="stable")[:most]
         cells, counts = cells[chosen], counts[chosen]
         own = cells[:, keys.first_extra :]
-        adapts = isinstance(self._windows, DynamicWindows)
+        adapting = self._windows.adapting
 
-        def told(place: int) -> pa.Array:
-            return pa.array(own[:, place]) if adapts else pa.nulls(len(own), pa.int64())
+        def column(name: str) -> pa.Array:
+            if name not in adapting:
+                return pa.nulls(len(own), pa.int64())
+            return pa.array(own[:, adapting[name]])
 
         return pa.table(
             {
                 "key": self._terms.decode(np.ascontiguousarray(cells[:, FIRST_KEY])),
-                "size_ms": told(SIZE),
-                "child_limit": told(LIMITS),
-                "parent_limit": told(LIMITS + 1),
+                "size_ms": column("size_ms"),
+                "child_limit": column("child_limit"),
+                "parent_limit": column("parent_limit"),
                 "child_records": pa.array(counts[:, 0]),
                 "parent_records": pa.array(counts[:, 1]),
-                "evictions": told(EVICTIONS),
+                "evictions": column("evictions"),
             }
         )
 
@@ -292,7 +288,7 @@ class StreamJoin:
     def snapshot(self) -> bytes:
         """Write all that it holds; only between steps."""
         self._forget(self._windows.tidy(self._held, self._clock.watermark))
-        totals = [self.late, self.without_key, self.pairs, getattr(self._windows, "evictions", 0)]
+        totals = [self.late, self.without_key, self.pairs, self._windows.evictions]
         arrays: dict[str, NDArray[Any]] = {
             "clock": self._clock.cells,
             "totals": np.array(totals, dtype=np.int64),
@@ -312,8 +308,7 @@ class StreamJoin:
         try:
             self._clock.cells = arrays["clock"]
             self.late, self.without_key, self.pairs, evictions = map(int, arrays["totals"])
-            if isinstance(self._windows, DynamicWindows):
-                self._windows.evictions = evictions
+            self._windows.evictions = evictions
             self._windows.keys.restore(part("keys", arrays))
             self._terms.restore(part("terms", arrays))
             names = tuple(dict.fromkeys((*self._child, *self._parent)))

@@ -5,6 +5,8 @@ A list runs from its newest record backwards, by `HeldRecords.chain`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from numba import njit
@@ -31,7 +33,7 @@ def put(key: Ints, side: int, slot: int, chain: Ints) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def emptied(key: Ints, side: int) -> int:
-    """Empty a list; gives its newest slot, from which what stays is to be kept."""
+    """Empty a list; returns its newest slot, from which what stays is to be kept."""
     slot = key[HEADS + side] - 1
     key[HEADS + side] = 0
     key[COUNTS + side] = 0
@@ -40,7 +42,7 @@ def emptied(key: Ints, side: int) -> int:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def keep(key: Ints, side: int, slot: int, newer: int, chain: Ints) -> None:
-    """Put a record at the end of a list that is made anew, after the slot `newer`, -1 for none."""
+    """Put a record at the end of a list that is rebuilt, after the slot `newer`, -1 for none."""
     if newer < 0:
         key[HEADS + side] = slot + 1
     else:
@@ -49,14 +51,29 @@ def keep(key: Ints, side: int, slot: int, newer: int, chain: Ints) -> None:
 
 
 class KeyLists:
-    """The lists of all keys of a shard.
+    """The lists of all keys of a shard; what windows of all kinds have in common.
+
+    In: records, by key and side. Out: pairs of records.
+    State: for each key its lists, and what its window needs.
+    Forgets: records that nothing can meet any more; keys that are left with nothing.
+
+    Attributes:
+        evictions: how many windows of keys that are forgotten were evicted.
+        adapting: the cells of a key that adapt, by name; empty for windows that do not adapt.
 
     Args:
-        cells: how many cells a key has besides those of its lists.
+        cells: how many cells a key has in addition to those of its lists.
     """
+
+    adapting: Mapping[str, int] = MappingProxyType({})
 
     def __init__(self, cells: int = 0) -> None:
         self.keys = OneWay(1, extra=LISTS + cells)
+        self.evictions = 0
+
+    def evicted(self) -> int:
+        """Return how many windows were evicted so far."""
+        return self.evictions
 
     def most(self, rows: Ints, row: int) -> int:
         """How many pairs a record can make."""

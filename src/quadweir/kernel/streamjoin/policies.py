@@ -190,7 +190,7 @@ def register(name: str, make: Callable[[], Policy]) -> None:
 
 
 def named(name: str) -> Policy:
-    """Give the policy of a name, with its own defaults.
+    """Return the policy of a name, with its own defaults.
 
     Raises:
         PlanError: there is none.
@@ -207,7 +207,7 @@ def named(name: str) -> Policy:
 
 
 def configured(policy: Policy, **parameters: float) -> Policy:
-    """Give a policy with some parameters set.
+    """Return a policy with some parameters set.
 
     Raises:
         PlanError: it has no such parameter, or the values do not go together.

@@ -21,7 +21,7 @@ from quadweir.kernel.codec import read_columns, write_columns
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def number_slots(alive: Ints, moved: Ints) -> int:
-    """Number the living slots in their order; gives how many there are."""
+    """Number the living slots in their order; returns how many there are."""
     count = 0
     for slot in range(len(alive)):
         if alive[slot]:
@@ -91,7 +91,7 @@ class HeldRecords:
         return first
 
     def distinct(self, slots: Ints) -> tuple[Ints, Ints]:
-        """Give each slot once, and where among them each of those given is."""
+        """Return each slot once, and where among them each of those given is."""
         if len(self._seen) < self.size:
             self._seen = ints(len(self.times))
         chosen, place = ints(len(slots)), ints(len(slots))
@@ -99,7 +99,7 @@ class HeldRecords:
         return chosen[:count], place
 
     def take(self, slots: Ints, names: Sequence[str] | None = None) -> pa.Table | None:
-        """Give what records carry, in some columns or in all."""
+        """Return what records carry, in some columns or in all."""
         if self._columns is None:
             return None
         if any(column.num_chunks > 1 for column in self._columns.columns):
@@ -109,7 +109,7 @@ class HeldRecords:
         return found.take(pa.array(slots))
 
     def compact(self, alive: Ints) -> Ints:
-        """Leave out dead slots; gives where each living one went."""
+        """Leave out dead slots; returns where each living one went."""
         moved = ints(self.size)
         count = number_slots(alive, moved)
         move_slots(alive, moved, self.times, self.chain, self.numbers)

@@ -32,7 +32,7 @@ def _meet(
     pairs: Ints,
     made: Ints,
 ) -> int:
-    """Let records meet and join their lists, until the pairs are too many; gives who is next."""
+    """Let records meet and join their lists, until the pairs are too many; returns which is next."""
     for row in range(start, rows.shape[1]):
         key, side = cells[rows[0, row], extra:], rows[1, row]
         if made[0] + key[COUNTS + 1 - side] > pairs.shape[1]:
@@ -110,7 +110,7 @@ class TimedWindows(KeyLists):
         )
 
     def leave(self, held: HeldRecords, watermark: int) -> Ints:
-        """Let go what has expired, if that is worth it; gives the keys that are left with nothing."""
+        """Let go what has expired, if that is worth it; returns the keys that are left with nothing."""
         ends = held.times[: held.size] // self._step * self._step + self._reach - 1
         self._expired = int(np.count_nonzero(ends <= watermark))
         if not self._expired or 2 * self._expired < held.size:

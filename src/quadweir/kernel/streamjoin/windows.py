@@ -1,6 +1,6 @@
 """Which records of two streams may meet: the windows of a stream join.
 
-A pair is made as soon as its later record arrives. By its times alone it can be told whether two
+A pair is made as soon as its later record arrives. Its times alone decide whether two
 records share a tumbling or sliding window or lie close enough to each other; so those three give
 the same pairs for any order of arrival within the delay. The dynamic window depends on the order
 of arrival as well.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, final
 import pyarrow as pa
 
 from quadweir.algebra.render import render
-from quadweir.kernel.fixed import Share, StaticSource
 from quadweir.kernel.shard import Shard
+from quadweir.kernel.staticrelations import ShardShare, StaticSource
 from quadweir.plan.query import QueryPlan
 from quadweir.plan.shapes import answer_variables
 from quadweir.runtime.answers import Shape
@@ -109,11 +109,11 @@ class ShardSpec:
         letters = sum(len(each) - each.column(LETTER).null_count for each in batches)
         return Counts(rows_of - letters, letters)
 
-    def share(self, key: int | None) -> Share | None:
+    def share(self, key: int | None) -> ShardShare | None:
         """Return which part of static data the shard of a shuffle key has; None for all of it."""
         if len(self.shards) < 2 or key is None:
             return None
-        return Share(self.shards.index(key), len(self.shards))
+        return ShardShare(self.shards.index(key), len(self.shards))
 
     def make(self, key: int | None = None) -> Shard:
         """Make the shard of a shuffle key; None if no rows go to it."""

@@ -162,7 +162,7 @@ def add_scaled(limbs: Ints, at: int, cells: Ints, row: int, place: int, scale: i
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def round_limbs(limbs: Ints, at: int) -> Any:
-    """Give the bits of the double nearest to a sum, ties to even; carries what is to be carried."""
+    """Return the bits of the double nearest to a sum, ties to even; carries what is to be carried."""
     # Digits from -2**31 up: then a small negative sum does not fill all of the digits above it.
     carry = 0
     top = -1

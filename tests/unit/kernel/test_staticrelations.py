@@ -11,8 +11,8 @@ import pytest
 from quadweir.algebra.dataset import Dataset
 from quadweir.errors import SourceError
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.fixed import FixedRelation
 from quadweir.kernel.shard import Shard
+from quadweir.kernel.staticrelations import FixedRelation
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Literal, Variable
 from quadweir.testing.shards import ShardFeed, as_answers

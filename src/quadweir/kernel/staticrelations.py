@@ -87,8 +87,8 @@ class FixedRelation:
         ]
         return FixedRelation.of(variables, columns, len(bag))
 
-    def part(self, key: Variable, share: Share) -> FixedRelation:
-        """Give the rows whose value of a variable belongs to one shard; all rows bind it."""
+    def part(self, key: Variable, share: ShardShare) -> FixedRelation:
+        """Return the rows whose value of a variable belongs to one shard; all rows bind it."""
         chosen = self.codes[self.variables.index(key)]
         here = shard_numbers(self.terms, share.count) == share.number
         codes = [each[here[chosen]] for each in self.codes]
@@ -109,7 +109,7 @@ class FixedRelation:
         return np.array([(each >= 0).all() for each in self.codes], dtype=np.int64)
 
     def numbers(self, dictionary: Dictionary) -> NDArray[np.int64]:
-        """Give the rows as a shard's numbers of terms, 0 for unbound; the terms are kept for good."""
+        """Return the rows as a shard's numbers of terms, 0 for unbound; the terms are kept for good."""
         numbers = dictionary.encode(self.terms)
         dictionary.keep(numbers)
         # One place more, for what is unbound.
@@ -160,7 +160,7 @@ class FixedRelation:
             raise SourceError(
                 f"the static data of the query is gone: {path}",
                 detail=str(error),
-                hint="Start the query again; it reads its static files anew.",
+                hint="Start the query again; it reads its static files again.",
             ) from error
         terms, *codes = (column.flatten() for column in batch.columns)
         count = int(batch.schema.metadata[b"count"])
@@ -171,7 +171,7 @@ class FixedRelation:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Share:
+class ShardShare:
     """Which of several shards one is: what it has of static relations that are divided.
 
     Attributes:
@@ -187,13 +187,13 @@ class StaticSource(Protocol):
     """Where a shard has static relations from."""
 
     def relation(self, query: ContinuousQuery, variables: tuple[Variable, ...]) -> FixedRelation:
-        """Give the solutions of a query without windows over what static data it may see."""
+        """Return the solutions of a query without windows over what static data it may see."""
 
     def dataset(self) -> Dataset:
-        """Give the data itself, for queries that are evaluated from scratch at their reports."""
+        """Return the data itself, for queries that are evaluated from scratch at their reports."""
 
-    def layout(self, program: Program, share: Share | None) -> Arrays:
-        """Give what `Shard.layout` gave for a program and this data; nothing if that is unknown."""
+    def layout(self, program: Program, share: ShardShare | None) -> Arrays:
+        """Return what `Shard.layout` returned for a program and this data; nothing if that is unknown."""
 
 
 @final
@@ -209,7 +209,7 @@ class Loaded:
     def dataset(self) -> Dataset:
         return self.data
 
-    def layout(self, program: Program, share: Share | None) -> Arrays:
+    def layout(self, program: Program, share: ShardShare | None) -> Arrays:
         return NO_LAYOUT
 
 

@@ -15,9 +15,9 @@ from quadweir.terms import Variable
 
 @final
 class Received(Operator):
-    """The changes that the stage before sent, as if the operator there stood here.
+    """The changes that the stage before sent, as if its operator were here.
 
-    Only what looks at the values of changes may stand above it: a row is there for one step, and
+    Only operators that read the values of changes may follow it: a row exists for one step, and
     one that goes does not have the number of the one that came.
 
     Linear: yes.
