@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quadweir.commands.faults import known_fault
-from quadweir.commands.queryoutput import Target, PendingAnswers
+from quadweir.commands.queryoutput import PendingAnswers, Target
 
 
 def answers(folder: Path, output: str, form: str = "jsonl") -> PendingAnswers:
