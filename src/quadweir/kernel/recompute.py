@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from quadweir.algebra.analyze import compares_derivations
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import solve
+from quadweir.algebra.expressions import Call
 from quadweir.algebra.moments import from_epoch_ms
 from quadweir.algebra.query import AskForm, ContinuousQuery
 from quadweir.algebra.signatures import Context
 from quadweir.algebra.solutions import time_variable
+from quadweir.algebra.traverse import walk
 from quadweir.algebra.values import FALSE, TRUE
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary
@@ -70,6 +72,14 @@ class Recomputed:
         """Whether two reports are compared by what their solutions were made of (A2)."""
         # For each leaf the rows that the last report saw; None before the first one.
         self._seen: list[set[int]] | None = None
+
+    def is_silent_when_empty(self) -> bool:
+        """Return whether empty windows give no solutions, at any instant."""
+        if any(
+            isinstance(each, Call) and each.function == "NOW" for each in walk(self.query.pattern)
+        ):
+            return False
+        return not len(self._evaluated(0, [{} for _ in self.leaves]))
 
     def take(self, deltas: list[Delta]) -> None:
         """Take the changes of this step; `make` looks at them as far as time has come."""

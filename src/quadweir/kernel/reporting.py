@@ -73,35 +73,40 @@ class Reporter:
             for place, (first, last) in events.seen.items():
                 self.closes.hear(self._program.sources[place], first, last)
 
-    def advance(self, root: Delta, tracked: list[Delta], through: int, *, first: bool) -> Ints:
+    def advance(
+        self, found: list[Delta], tracked: list[Delta], through: int, *, first: bool
+    ) -> Ints:
         """Return the reports up to an instant.
 
         Args:
-            root: The changes of the solutions.
+            found: The changes of the solutions; of the contents of windows if solutions are
+                recomputed.
             tracked: The changes of what reports depend on.
             through: The instant up to which everything is known.
             first: Whether this is the first step.
         """
-        reports = self._reports(root, tracked, through, first=first)
+        reports = self._reports(found, tracked, through, first=first)
         self.last = int(reports[-1]) if len(reports) else self.last
         return reports
 
-    def _reports(self, root: Delta, tracked: list[Delta], through: int, *, first: bool) -> Ints:
+    def _reports(
+        self, found: list[Delta], tracked: list[Delta], through: int, *, first: bool
+    ) -> Ints:
         if self._program.eager:
             return ints(0)
         if self.given is not None:
-            self.tracked += 0 if self._non_empty else int(root.sign.sum())
+            self.tracked += 0 if self._non_empty else sum(int(each.sign.sum()) for each in found)
             return self.given
         if not self._query.windows:
             # A plain SPARQL query: one report.
             return ints(1 if first else 0)
         if self.closes is None:
-            changes = [each.t for each in tracked] if tracked else [root.t]
+            changes = [each.t for each in tracked or found]
             reports = np.unique(np.concatenate(changes))
             reports = reports[reports > ALWAYS]
             if not self._non_empty:
                 return reports
-        counted = tracked if self._non_empty else [root]
+        counted = tracked if self._non_empty else found
         t = np.concatenate([each.t for each in counted])
         order = np.argsort(t, kind="stable")
         t, signs = t[order], np.concatenate([each.sign for each in counted])[order]

@@ -94,8 +94,9 @@ class Shard:
         self._reporter = Reporter(
             program,
             self.network.clocks,
-            # A second stage may make answers of nothing.
-            silent_when_empty=self._root is not None and program.sent is None,
+            silent_when_empty=program.next_is_silent
+            if self._recomputed is None
+            else self._recomputed.is_silent_when_empty(),
             only_changes=self._output.only_changes,
         )
         if not layout:
@@ -201,10 +202,12 @@ class Shard:
         place = self.network.place
         root = deltas[place(self._root)] if self._root is not None else no_change()
         tracked = [deltas[place(each)] for each in self._trackers]
-        reports = self._reporter.advance(root, tracked, through, first=not self._steps)
-        self._reported = reports
+        found = [root]
         if self._recomputed is not None:
-            self._recomputed.take([deltas[place(leaf)] for _, leaf in self._recomputed.leaves])
+            found = [deltas[place(leaf)] for _, leaf in self._recomputed.leaves]
+            self._recomputed.take(found)
+        reports = self._reporter.advance(found, tracked, through, first=not self._steps)
+        self._reported = reports
         rows = self._output.step(root, reports)
         if self._router is not None:
             rows = self._router.routed(rows)

@@ -27,10 +27,18 @@ from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
 from quadweir.plan.incremental import IncrementalPlanner
 from quadweir.plan.nodes import (
     GRAPH_NAME,
+    AntiJoin,
+    Distinct,
     Exchange,
+    Extend,
+    Filter,
+    Group,
+    Join,
+    LeftJoin,
     Match,
     Mode,
     PlanNode,
+    Project,
     Recompute,
     Report,
     Source,
@@ -58,6 +66,7 @@ class Program:
         template: The template, if the query stands for many.
         instants: For a template, the window and the variable of each time that routing uses.
         sent: What this stage sends to the next; None in the last stage.
+        next_is_silent: Whether no solutions here mean no answers, in later stages, too.
     """
 
     query: ContinuousQuery
@@ -69,6 +78,7 @@ class Program:
     template: QueryTemplate | None = None
     instants: tuple[tuple[int, Variable], ...] = ()
     sent: Exchange | None = None
+    next_is_silent: bool = True
 
     @property
     def root(self) -> PlanNode:
@@ -124,8 +134,27 @@ class Program:
         """Split it into two stages: `above` is the root of the second stage, and reads
         `exchange`.
         """
-        first = replace(self, sent=exchange)
+        first = replace(self, sent=exchange, next_is_silent=_needs(above, exchange))
         return first, replace(self, report=replace(self.report, input=above), sources=())
+
+
+def _needs(node: PlanNode, exchange: Exchange) -> bool:
+    """Return whether a node has no rows if an exchange below it has none."""
+    match node:
+        case Exchange():
+            return node is exchange
+        case Group(input=source, keys=keys):
+            return bool(keys) and _needs(source, exchange)
+        case Filter(input=source) | Extend(input=source) | Project(input=source):
+            return _needs(source, exchange)
+        case Distinct(input=source):
+            return _needs(source, exchange)
+        case Join():
+            return any(_needs(each, exchange) for each in node.inputs)
+        case LeftJoin() | AntiJoin():
+            return _needs(node.inputs[0], exchange)
+        case _:
+            return False
 
 
 def program_of(

@@ -22,6 +22,7 @@ WHERE { WINDOW <urn:w> { ?x <urn:p> ?y } } %s"""
 CSPARQL = """SELECT (COUNT(*) AS ?n) FROM STREAM <urn:s> [RANGE 3s STEP 1s]
 WHERE { ?x <urn:p> ?y }"""
 TOTAL = RSPQL.replace("?x %s", "(COUNT(*) AS ?n)") % ("RSTREAM", "")
+RECOMPUTED = "?y FILTER(EXISTS { ?x <urn:none> ?z } || ?x = ?x) }"
 QUERIES = {
     "rstream": RSPQL % ("RSTREAM", "", ""),
     "istream": RSPQL % ("ISTREAM", "", ""),
@@ -29,6 +30,8 @@ QUERIES = {
     "groups": RSPQL % ("RSTREAM", "(COUNT(*) AS ?n)", "GROUP BY ?x"),
     "totals that come": TOTAL.replace("RSTREAM", "ISTREAM"),
     "csparql": CSPARQL,
+    "recomputed": (RSPQL % ("RSTREAM", "", "")).replace("?y }", RECOMPUTED),
+    "recomputed that come": (RSPQL % ("ISTREAM", "", "")).replace("?y }", RECOMPUTED),
 }
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import small_lsbench
+from quadweir.kernel import instants
 from quadweir.runtime.host import stateprocessor
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
@@ -60,6 +61,31 @@ COUNTED = """SELECT ?x ?z {
 GROUPED = """SELECT ?z (COUNT(*) AS ?n) {
   STREAM <urn:s> [RANGE 15ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 20ms] { ?y <urn:q> ?z } }
 GROUP BY ?z"""
+
+
+STEPPED = """SELECT %s ?z (COUNT(*) AS ?n)
+FROM NAMED WINDOW <urn:v> ON <urn:s> [RANGE PT0.03S STEP PT0.01S]
+FROM NAMED WINDOW <urn:w> ON <urn:t> [RANGE PT0.03S STEP PT0.01S]
+{ WINDOW <urn:v> { ?x <urn:p> ?y } WINDOW <urn:w> { ?y <urn:q> ?z } } GROUP BY ?z"""
+
+
+@pytest.mark.parametrize("output", ["RSTREAM", "ISTREAM", "DSTREAM"])
+def test_two_stages_skip_closes_without_content(monkeypatch, output):
+    """A jump of years in event time is answered like a short one."""
+    monkeypatch.setattr(instants, "MAX_CLOSES", 1_000)
+
+    def feed_with(gap: int) -> list[Element]:
+        return [
+            *stream((1000, "a p b"), (gap, "a p b")),
+            *stream((1003, "b q c"), (gap + 4, "b q d"), name="t"),
+        ]
+
+    text, far = STEPPED % output, 10**9
+    wanted = Oracle(text).answers(feed_with(2000))
+    assert {each.t > 1500 for each in wanted} == {False, True}
+    found = run_bounded(text, feed_with(far), tasks=1, shards=2)
+    shifted = [replace(each, t=each.t - far + 2000 if each.t > 1500 else each.t) for each in found]
+    assert diff_answers(wanted, shifted) == ""
 
 
 @pytest.mark.parametrize("text", [COUNTED, GROUPED])
