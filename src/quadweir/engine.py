@@ -384,7 +384,7 @@ class Engine:
         from quadweir.algebra.windows import Content
         from quadweir.entailment.schema import Schema
         from quadweir.runtime.query import RegisteredQuery
-        from quadweir.runtime.staticdata import StaticData
+        from quadweir.runtime.static.data import StaticData
         from quadweir.sources.staticfiles import StaticFile
         from quadweir.syntax.read import parse
         from quadweir.terms import Quad
