@@ -1,4 +1,4 @@
-"""A checkpoint is not used for anything that it was not made for."""
+"""A checkpoint is refused by anything that it was not made for."""
 
 import json
 from dataclasses import replace

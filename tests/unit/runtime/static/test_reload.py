@@ -1,4 +1,4 @@
-"""Static data that becomes another while a query runs: from then on as if it had always been so."""
+"""Static data that changes while a query runs: from then on, answers are as if it was always so."""
 
 from __future__ import annotations
 
