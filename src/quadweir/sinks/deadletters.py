@@ -1,7 +1,7 @@
 """Statements to one sink and dead letters to another, in one pass.
 
-Every source gives its statements and its dead letters in one frame, told apart by the reason. The
-batch is kept while both sinks write, so the source is read and parsed once (semantics P5).
+Every source has its statements and its dead letters in one frame; dead letters have a reason. The
+batch is cached while both sinks write, so the source is read and parsed once (semantics P5).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def with_dead_letters(good: Sink, dead: Sink) -> Split:
-    """Write statements to `good` and dead letters to `dead`, which must take any columns.
+    """Return a sink that writes statements to `good` and dead letters to `dead`.
 
-    For frames of `sources.filesource.open_statements`, `sources.replaysource.open_replay` and
-    `sources.live.open_live`.
+    `dead` must accept any columns. It is for frames of `sources.filesource.open_statements`,
+    `sources.replaysource.open_replay` and `sources.live.open_live`.
     """
     return Split(lambda parsed: [good_statements(parsed), dead_letters(parsed)], [good, dead])
 
@@ -30,9 +30,9 @@ def with_dead_letters(good: Sink, dead: Sink) -> Split:
 def records_with_dead_letters(
     good: Sink, dead: Sink, use: Callable[[DataFrame], DataFrame] = lambda records: records
 ) -> Split:
-    """Write what `use` makes of the usable records to `good`, and the others to `dead`.
+    """Return a sink that writes usable records to `good`, after `use`, and the others to `dead`.
 
-    For frames of records that are not RDF.
+    It is for frames of records that are not RDF.
     """
 
     def split(records: DataFrame) -> Sequence[DataFrame]:

@@ -1,7 +1,7 @@
 """Static data for a query: it is read once, and each static sub-pattern is solved once.
 
-Small data is read and solved in this process. Spark reads and joins large data (`sparkjoin.py`). The
-solutions are written as files for the shards (`files.py`).
+Small data is read and solved in this process. Spark reads and joins large data (`sparkjoin.py`).
+The solutions are written as files for the shards (`files.py`).
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Prepared:
         return Stored(str(self.folder), bool(self.facts.counts))
 
     def values_of(self, relation: StaticRelation, variable: Variable) -> tuple[str, ...] | None:
-        """Return the values of a variable in a static relation, in order; None if there are many."""
+        """Return the values of a variable in a relation, in order; None if there are many."""
         found = relation_of(relation, self.source)
         codes = np.unique(found.codes[found.variables.index(variable)])
         if len(codes) > MOST_VALUES:

@@ -1,8 +1,8 @@
 """The static relations of a query as files, for every worker to read.
 
-The relations are Arrow files, and Spark sends them to the machines of a cluster. From them the first
-shard on a machine makes terms, rows and indexes, and writes them to one more file. All shards on
-that machine map this file into memory (`kernel/layout.py`).
+The relations are Arrow files, and Spark sends them to the machines of a cluster. From them the
+first shard on a machine makes terms, rows and indexes, and writes them to one more file. All shards
+on that machine map this file into memory (`kernel/layout.py`).
 """
 
 from __future__ import annotations
