@@ -218,6 +218,15 @@ def with_times_that_can_be(frame: DataFrame, ahead_ms: int | None = None) -> Dat
     )
 
 
+def other_times(iri: str, predicate: str) -> NotImplementedYetError:
+    """Return the error for a window that takes the times of a live stream from elsewhere."""
+    return NotImplementedYetError(
+        f"a window takes the times of <{iri}> from <{predicate}>, and the stream has its own",
+        hint="Declare the stream with this predicate as its time, in a format of whole elements "
+        "(ntriples, nquads, timed-graphs).",
+    )
+
+
 def timed_by(frame: DataFrame, predicate: str) -> DataFrame:
     """Return a bounded stream whose elements have the value of a predicate as their time (S2)."""
     from pyspark.sql import Window

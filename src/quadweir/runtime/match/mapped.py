@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Final, final
 
 from quadweir.errors import NotImplementedYetError, UsageError
+from quadweir.mapping.check import check_mapping
 from quadweir.mapping.compile import Compiled
 from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders
@@ -17,12 +19,55 @@ from quadweir.mapping.sources import DeclaredStream, LogicalSource
 from quadweir.runtime.joins.frames import host_join
 from quadweir.runtime.mappings.streams import Streams, compile_live
 from quadweir.runtime.match.feeds import Feed
-from quadweir.sources.declare import ReplaySource
+from quadweir.sources.declare import AHEAD, LIVE_DELAY, ReplaySource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from quadweir.sources.declare import StreamDeclaration
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def mapped_feeds(
+    spark: SparkSession,
+    mapping: RmlMapping | Path | str,
+    declarations: Mapping[str, StreamDeclaration],
+    *,
+    stream: str | None,
+    time: str | dict[str, str] | None,
+    base: str | None,
+    bounded: bool,
+    delay: timedelta | None,
+    idle: timedelta | None,
+    ahead: timedelta | None,
+    allow_dirs: Iterable[Path],
+    allow_hosts: Iterable[str],
+) -> dict[str, Feed]:
+    """Return the streams of a mapping by their IRIs; `Engine.map` describes the arguments.
+
+    Raises:
+        MappingError: the mapping is not valid.
+        UsageError: nothing names the stream of a source.
+    """
+    read = mapping if isinstance(mapping, RmlMapping) else RmlMapping.read(mapping)
+    check_mapping(read)
+    folder = read.path.resolve().parent if read.path is not None else Path.cwd()
+    lag = delay if delay is not None else timedelta(0) if bounded else LIVE_DELAY
+    return MappedStreams(
+        spark=spark,
+        mapping=read,
+        folders=Folders(mapping=folder, allowed=tuple(allow_dirs)),
+        stream=stream,
+        declarations=declarations,
+        hosts=tuple(allow_hosts),
+        times={"": time} if isinstance(time, str) else dict(time or {}),
+        base=base,
+        bounded=bounded,
+        delay_ms=lag // _MILLISECOND,
+        idle_ms=idle // _MILLISECOND if idle is not None else None,
+        ahead_ms=(ahead if ahead is not None else max(AHEAD, lag)) // _MILLISECOND,
+    ).feeds()
 
 
 @final

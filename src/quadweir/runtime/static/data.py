@@ -61,6 +61,17 @@ class StaticData:
     quads: tuple[Quad, ...] = ()
     large_bytes: int = LARGE_BYTES
 
+    @staticmethod
+    def of(static: Iterable[StaticFile | Path | str | Quad]) -> StaticData:
+        """Return static data from files, folders, `IRI=FILE` for a named graph, and quads."""
+        given = list(static)
+        files = [
+            each if isinstance(each, StaticFile) else StaticFile.of(each)
+            for each in given
+            if not isinstance(each, Quad)
+        ]
+        return StaticData(tuple(files), tuple(each for each in given if isinstance(each, Quad)))
+
     def prepare(
         self,
         spark: SparkSession,
