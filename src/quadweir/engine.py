@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar, final
+from typing import TYPE_CHECKING, Self, final
 
 from quadweir.errors import UsageError
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from quadweir.sources.rdf_files import RdfFiles
     from quadweir.sources.staticfiles import StaticFile
     from quadweir.terms import Quad
-
-_Stream = TypeVar("_Stream")
 
 
 @final
@@ -127,8 +125,7 @@ class Engine:
 
         Args:
             iri: the stream.
-            spool: where TCP and MQTT keep what arrived until it is processed. Other sources do not
-                need it.
+            spool: where TCP and MQTT keep what arrived until it is processed.
 
         Raises:
             UsageError: no stream has that IRI, or it needs a spool.
@@ -153,10 +150,8 @@ class Engine:
         Args:
             iri: the stream.
             sink: where its statements go.
-            checkpoint: the folder of offsets and state; with the same folder, the query continues
-                where it stopped.
-            dead_letters: the folder for dead letters, as JSON Lines; default: the folder of the
-                declaration.
+            checkpoint: the folder of offsets and state; with it, a later run continues this one.
+            dead_letters: the folder for dead letters, as JSON Lines; default: as declared.
             every: how often a batch begins; default: as soon as the last one is done.
             available_now: take what is there now and end.
 
@@ -198,9 +193,8 @@ class Engine:
     ) -> None:
         """Declare a frame of statements, or the answers of a CONSTRUCT query, as a stream.
 
-        Terms are compared by their canonical spelling (`quadweir.terms`). So rows are checked:
-        terms in any spelling of N-Triples are made canonical, and rows that are no statements
-        become dead letters.
+        Terms are compared by their canonical spelling (`quadweir.terms`). So terms in any spelling
+        of N-Triples are made canonical, and rows that are no statements become dead letters.
 
         Example, with a session `spark` and an engine on it:
 
@@ -264,9 +258,8 @@ class Engine:
         """Declare the streams that a mapping makes from its sources, and return their IRIs.
 
         The statements that the mapping makes from one record in one graph are an element. It has
-        the time of the record: the value of a reference, else what the declaration of the source
-        says, else Kafka's timestamp or the time of arrival. A record without a time is a dead
-        letter.
+        the time of the record: the value of a reference, or as the source is declared, or else
+        Kafka's timestamp or the time of arrival. A record without a time is a dead letter.
 
         Args:
             mapping: the mapping, or its file.
@@ -275,11 +268,10 @@ class Engine:
             time: the reference that holds the event time; or one for each source, by name.
             base: the base of relative IRIs.
             bounded: read what the sources have now, and end.
-            delay: how late elements may be, if no declaration says so; default: 10 s, or 0 if
-                `bounded`.
-            idle: after how long without elements a stream is idle, if no declaration says so.
-            ahead: how far ahead of the clock elements may be (S4), if no declaration says so;
-                default: 1 h, or `delay` if that is longer.
+            delay: how late elements may be, if not declared; default: 10 s, or 0 if `bounded`.
+            idle: after how long without elements a stream is idle, if not declared.
+            ahead: how far ahead of the clock elements may be (S4), if not declared; default: 1 h,
+                or `delay` if that is longer.
             allow_dirs: other folders whose files the mapping may read, in addition to its own.
             allow_hosts: other hosts that the mapping may connect to, in addition to this one.
 
@@ -320,8 +312,8 @@ class Engine:
     ) -> RegisteredQuery:
         """Register a continuous query over the streams declared so far.
 
-        Nothing is read yet. Static data is read when the query starts, or when its answers or its
-        plan are needed. A missing or bad file is an error then.
+        Static data is read later, when the query starts or when its answers or its plan are needed.
+        A missing or bad file is an error then.
 
         Args:
             text: the query.
@@ -391,7 +383,9 @@ class Engine:
         Raises:
             UsageError: no stream has that IRI.
         """
-        feed = _find(iri, self._feeds())
+        from quadweir.sources.opening import find_stream
+
+        feed = find_stream(iri, self._feeds())
         return feed.open(predicate if predicate != feed.timed_by else None, None)
 
     def _feeds(self) -> dict[str, Feed]:
@@ -401,13 +395,6 @@ class Engine:
         return declared | self._provided
 
     def _open(self, iri: str, spool: Path | None) -> DataFrame:
-        from quadweir.sources.opening import open_rdf
+        from quadweir.sources.opening import find_stream, open_rdf
 
-        return open_rdf(self.spark, _find(iri, self.streams), spool=spool)
-
-
-def _find(iri: str, streams: dict[str, _Stream]) -> _Stream:
-    if iri not in streams:
-        known = ", ".join(f"<{one}>" for one in streams) or "none"
-        raise UsageError(f"no stream is declared as <{iri}>", hint=f"Declared streams: {known}.")
-    return streams[iri]
+        return open_rdf(self.spark, find_stream(iri, self.streams), spool=spool)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from quadweir.errors import DeclarationError, UsageError
 from quadweir.sources.declare import (
@@ -23,6 +23,20 @@ from quadweir.sources.replaysource import open_replay
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_Stream = TypeVar("_Stream")
+
+
+def find_stream(iri: str, streams: Mapping[str, _Stream]) -> _Stream:
+    """Return the stream of an IRI.
+
+    Raises:
+        UsageError: no stream has that IRI.
+    """
+    if iri not in streams:
+        known = ", ".join(f"<{one}>" for one in streams) or "none"
+        raise UsageError(f"no stream is declared as <{iri}>", hint=f"Declared streams: {known}.")
+    return streams[iri]
 
 
 def open_declared(
