@@ -59,16 +59,16 @@ def test_other_tracebacks_are_heard_whole():
 
 
 @given(st.lists(st.booleans(), min_size=20, max_size=20))
-def test_processes_that_tell_at_once_are_told_apart(turns):
-    def told(*texts: str) -> str:
+def test_tracebacks_of_two_processes_are_separated(turns):
+    def mixed_lines(*texts: str) -> str:
         """Mix lines of two processes."""
         one, other = (text.splitlines() for text in texts)
         mixed = [(one if turn else other).pop(0) for turn in turns if (one if turn else other)]
         return "".join(f"{line}\n" for line in (*mixed, *one, *other))
 
-    assert heard("before\n" + told(GONE, GONE) + "after\n") == "before\nafter\n"
-    # Of what it came of, a part may be lost.
-    assert {*OWN.splitlines()[-2:]} <= {*heard(told(OWN, GONE)).splitlines()}
+    assert heard("before\n" + mixed_lines(GONE, GONE) + "after\n") == "before\nafter\n"
+    # Some lines of the traceback may be lost, but not its error.
+    assert {*OWN.splitlines()[-2:]} <= {*heard(mixed_lines(OWN, GONE)).splitlines()}
 
 
 def test_a_pipe_is_read_to_its_end(monkeypatch):

@@ -44,7 +44,7 @@ BODIES = {
     "union": f"{{ {ONE} }} UNION {{ ?x <urn:r> ?y }}",
     "a switch": f"{TWO} <urn:b0> <urn:is> <urn:on>",
     "a path": f"{ONE} ?y <urn:r>+ ?z",
-    "evaluated anew": f"{ONE} FILTER(EXISTS {{ ?y <urn:r> ?z }} || ?x = <urn:a0>)",
+    "evaluated again": f"{ONE} FILTER(EXISTS {{ ?y <urn:r> ?z }} || ?x = <urn:a0>)",
 }
 HEADS = (
     ("SELECT ?x ?y ?z", ""),
