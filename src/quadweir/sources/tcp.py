@@ -41,8 +41,7 @@ class LineCutter:
 
     >>> cutter = LineCutter(max_bytes=4)
     >>> list(cutter.feed(b"ab\r\ntoo lo")), list(cutter.feed(b"ng\nc")), list(cutter.finish())
-    ([(0, b'ab'), (1, b'the line is longer than 4 bytes')], [], [(1, b'the connection ended within
-    the line')])
+    ([(0, b'ab'), (1, b'the line is longer than 4 bytes')], [], [(1, b'the connection ended within the line')])
     """
 
     def __init__(self, max_bytes: int) -> None:
