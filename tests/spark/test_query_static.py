@@ -14,7 +14,7 @@ from quadweir.errors import DataError, PlanError, SourceError, StateError
 from quadweir.optimize import optimize
 from quadweir.plan.program import program_of
 from quadweir.runtime.query import RegisteredQuery
-from quadweir.runtime.staticdata import StaticData
+from quadweir.runtime.static.data import StaticData
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sinks.memory import MemorySink

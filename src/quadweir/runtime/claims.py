@@ -1,7 +1,7 @@
-"""One process at a time has a checkpoint.
+"""A lock on a checkpoint, so that only one process at a time uses it.
 
-Two runs over one checkpoint would write each other's state. The first has a lock of the kernel's, which
-goes with the process however that ends, so nothing has to be removed after a crash.
+Two runs over one checkpoint would overwrite each other's state. The operating system holds the lock
+and releases it when the process ends, so nothing has to be removed after a crash.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from quadweir.private import check_writable, make_folder
 NAME: Final = "quadweir.lock"
 _LOCK: Final = threading.Lock()
 _HELD: Final[dict[Path, tuple[int, int]]] = {}
-"""The checkpoints of this process: the file of the lock, and how many claims there are."""
+"""The checkpoints that this process has locked: the lock file, and the number of claims."""
 
 
 @final
 class Claim:
-    """A checkpoint that other processes cannot have before this is released.
+    """A checkpoint that no other process can use until this claim is released.
 
-    Within a process there may be several claims of one checkpoint: a query is stopped and started again,
-    and that it does not run twice Spark sees to.
+    One process may claim a checkpoint several times, because a query can be stopped and started
+    again. Spark itself refuses to run a query twice.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, Claim(Path(folder, "checkpoint")) as claim:
@@ -34,10 +34,10 @@ class Claim:
     True
 
     Args:
-        checkpoint: the folder; it is made if it is not there.
+        checkpoint: the folder; it is created if it does not exist.
 
     Raises:
-        StateError: another process has it, or it cannot be written.
+        StateError: another process uses the checkpoint, or the folder cannot be written.
     """
 
     def __init__(self, checkpoint: Path) -> None:
@@ -56,7 +56,7 @@ class Claim:
             ) from error
 
     def release(self) -> None:
-        """Let others have it; a second time changes nothing."""
+        """Let other processes use the checkpoint; a second call does nothing."""
         with _LOCK:
             if not self.is_held:
                 return
@@ -91,7 +91,7 @@ def _locked(checkpoint: Path) -> int:
         who = f"process {holder}" if holder.isdecimal() else "another process"
         raise StateError(
             f"{who} runs with the checkpoint {checkpoint}",
-            hint="Stop it first, or name another folder with --checkpoint.",
+            hint="Stop that process first, or name another folder with --checkpoint.",
         ) from None
     except BaseException:
         os.close(file)

@@ -24,7 +24,7 @@ from quadweir.runtime.checkpoint import EXECUTORS, Fingerprint
 from quadweir.runtime.match.feeds import Feed
 from quadweir.runtime.shard.functions import packed_functions
 from quadweir.runtime.shard.spec import ShardSpec
-from quadweir.runtime.staticdata import Prepared, StaticData
+from quadweir.runtime.static.data import Prepared, StaticData
 from quadweir.terms import IRI
 
 if TYPE_CHECKING:

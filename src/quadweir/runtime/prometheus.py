@@ -1,4 +1,4 @@
-"""Serves the metrics of running queries to Prometheus, with Prometheus' own client library."""
+"""A server of the metrics of running queries, with Prometheus' own client library."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _GAUGES: Final = (
 
 @final
 class QueryCollector(Collector):
-    r"""Gives the metrics of queries at the moment when Prometheus asks; leaves out unknown ones.
+    r"""Returns the metrics of queries when Prometheus asks; unknown values are left out.
 
     >>> from prometheus_client import generate_latest
     >>> registry = CollectorRegistry()
@@ -51,7 +51,7 @@ class QueryCollector(Collector):
     quadweir_answers_total{query="a\"b"} 3.0
 
     Args:
-        read: gives the metrics of each query, by its name.
+        read: returns the metrics of each query, by its name.
     """
 
     def __init__(self, read: Callable[[], Metrics]) -> None:
@@ -85,7 +85,7 @@ class MetricsServer:
     """Answers `GET /metrics` on this machine only, until it is closed.
 
     Args:
-        read: gives the metrics of each query, by its name.
+        read: returns the metrics of each query, by its name.
         port: the port to listen on; 0 takes a free one, and `port` then has its number.
 
     Raises:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from quadweir.entailment.schema import Schema
     from quadweir.plan.query import QueryPlan
     from quadweir.runtime.shard.spec import ShardSpec
-    from quadweir.runtime.staticdata import StaticData
+    from quadweir.runtime.static.data import StaticData
     from quadweir.sinks.base import Sink
 
 ANSWERS: Final = "urn:quadweir:answers"

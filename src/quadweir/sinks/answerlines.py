@@ -1,4 +1,4 @@
-"""Answers of a continuous query as lines of text, as column expressions."""
+"""Column expressions that write the answers of a continuous query as lines."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _TAB: Final = "\t"
 
 
 def variables_of(frame: DataFrame) -> list[str]:
-    """The names of what answers bind, in the order of SELECT.
+    """Return the variables that answers bind, in the order of SELECT.
 
     Raises:
-        UsageError: the rows are not answers that bind variables.
+        UsageError: the rows are not solutions.
     """
     if rows.BINDINGS not in frame.columns:
         raise UsageError(
-            "only answers of SELECT and ASK have bindings to be written",
+            "only answers of SELECT and ASK have bindings",
             hint="Write triples of a CONSTRUCT as jsonl, nquads, timed-lines or trig.",
         )
     kind = frame.schema[rows.BINDINGS].dataType
@@ -34,9 +34,9 @@ def variables_of(frame: DataFrame) -> list[str]:
 
 
 def json_line(frame: DataFrame) -> Column:
-    """An answer as JSON: `t`, `sign`, and bindings as in SPARQL's JSON results, or triples.
+    """Return an answer as JSON: `t`, `sign`, and bindings as in SPARQL's JSON results, or triples.
 
-    If there is a column `rows.WHY`, which is JSON, it comes after them.
+    If there is a column `rows.WHY`, which is JSON, it comes last.
 
     Spec: https://www.w3.org/TR/sparql12-results-json/#select-encode-terms
     """
@@ -47,7 +47,7 @@ def json_line(frame: DataFrame) -> Column:
         )
         graph = F.array_sort(spelled).alias(rows.TRIPLES)
         return F.to_json(F.struct(rows.REPORT, rows.SIGN, graph))
-    # What is not bound is left out; SPARQL's order of names in an object means nothing.
+    # Unbound variables are left out. The order of names in a JSON object has no meaning.
     terms = [_json_term(name) for name in sorted(variables_of(frame))]
     why = [F.lit(f',"{rows.WHY}":'), F.col(rows.WHY)] if rows.WHY in frame.columns else []
     return F.concat(
@@ -64,7 +64,7 @@ def json_line(frame: DataFrame) -> Column:
 
 
 def csv_line(frame: DataFrame) -> Column:
-    """An answer as CSV: instant, sign, and plain values, as in SPARQL's CSV results.
+    """Return an answer as CSV: instant, sign, and plain values, as in SPARQL's CSV results.
 
     Spec: https://www.w3.org/TR/sparql11-results-csv-tsv/#csv
     """
@@ -78,7 +78,7 @@ def csv_line(frame: DataFrame) -> Column:
 
 
 def tsv_line(frame: DataFrame) -> Column:
-    """An answer as TSV: instant, sign, and terms as RDF spells them.
+    """Return an answer as TSV: instant, sign, and terms as RDF spells them.
 
     Spec: https://www.w3.org/TR/sparql11-results-csv-tsv/#tsv
     """
@@ -92,7 +92,7 @@ def tsv_line(frame: DataFrame) -> Column:
 
 
 def header(frame: DataFrame, *, tabs: bool) -> str:
-    """The first line of a CSV or TSV file of answers."""
+    """Return the first line of a CSV or TSV file of answers."""
     names = variables_of(frame)
     if tabs:
         return _TAB.join([f"?{rows.REPORT}", f"?{rows.SIGN}", *(f"?{name}" for name in names)])
@@ -104,16 +104,16 @@ def _binding(name: str) -> Column:
 
 
 def _json_term(name: str) -> Column:
-    """A variable with its term, as a member of a JSON object; NULL if it is not bound.
+    """Return a variable and its term as a member of a JSON object; NULL if it is not bound.
 
-    Nothing is escaped: a canonical spelling has JSON's own escapes (`quadweir.terms.escape`), and IRIs
-    and labels have none of the characters that would need one. Rejected: JSON made by `to_json`, of
-    literals that `from_json` took the escapes from: a longer plan, which Spark goes through in every
-    batch, with a step in it, reading JSON, that it does not compile.
+    Nothing is escaped: the escapes of a canonical spelling are those of JSON
+    (`quadweir.terms.escape`), and IRIs and labels have no character that needs one. Rejected:
+    removing the escapes of literals with `from_json` and writing them with `to_json`. The plan is
+    longer, Spark works through it in every batch, and it does not compile `from_json`.
     """
     term = _binding(name)
     key = f"{json.dumps(name, ensure_ascii=False)}:"
-    # A triple term has a beginning for each one inside another, and as many ends.
+    # Nested triple terms have one opening and one closing each.
     opened = F.regexp_extract(term, "^(?:<<[(] [^ ]+ [^ ]+ )+", 0)
     count = F.length(opened) - F.length(F.replace(opened, F.lit("<<("), F.lit("<<")))
     begin = F.regexp_replace(opened, "<<[(] <([^ ]+)> <([^ ]+)> ", _opened_json("uri"))
@@ -125,7 +125,7 @@ def _json_term(name: str) -> Column:
 
 
 def _opened_json(kind: str) -> str:
-    """What stands for the beginning of a triple term, up to its object, in a replacement."""
+    """Return the replacement for the start of a triple term, up to its object."""
     return (
         f'{{"type":"triple","value":{{"subject":{{"type":"{kind}","value":"$1"}},'
         '"predicate":{"type":"uri","value":"$2"},"object":'
@@ -133,11 +133,11 @@ def _opened_json(kind: str) -> str:
 
 
 def _json_value(term: Column, before: str) -> Column:
-    """A term that is no triple term, with a text before it."""
+    """Return a term that is no triple term as JSON, with a text before it."""
     tail = _after_quotes(term)
     quoted = F.substring(term, F.lit(1), F.length(term) - F.length(tail))
     language = F.concat(F.lit(',"xml:lang":"'), F.substr(tail, F.lit(2)), F.lit('"}'))
-    # No IRI has these characters.
+    # No IRI contains these characters.
     datatype = F.concat(F.lit(',"datatype":"'), F.btrim(tail, F.lit("^<>")), F.lit('"}'))
     rest = F.when(tail == "", "}").when(tail.startswith("@"), language).otherwise(datatype)
 
@@ -153,7 +153,7 @@ def _json_value(term: Column, before: str) -> Column:
 
 
 def _tail(term: Column) -> Column:
-    """What follows the last quotation mark of a literal: its language, its datatype, or nothing."""
+    """Return what follows the last quotation mark of a literal: language, datatype, or nothing."""
     return F.when(term.startswith('"'), _after_quotes(term))
 
 
@@ -162,16 +162,16 @@ def _after_quotes(term: Column) -> Column:
 
 
 def _lexical(term: Column, tail: Column) -> Column:
-    """What is between the quotation marks of a literal, as it is spelled; NULL for other terms."""
+    """Return the spelling between the quotation marks of a literal; NULL for other terms."""
     return F.substring(term, F.lit(2), F.length(term) - 2 - F.length(tail))
 
 
 def _plain(term: Column, text: Column) -> Column:
-    """The value of a term without what marks its kind; a blank node keeps its mark.
+    """Return the value of a term without its delimiters; a blank node keeps its `_:`.
 
     Args:
         term: the term.
-        text: what it says if it is a literal, else NULL.
+        text: the text of a literal, NULL for other terms.
     """
     return (
         F.when(text.isNotNull(), text)
@@ -185,10 +185,10 @@ def _value(term: Column) -> Column:
 
 
 def _unescaped(lexical: Column) -> Column:
-    """Undo the escapes of a canonical spelling (`quadweir.terms.escape`): JSON has the same.
+    """Return a text without the escapes of a canonical spelling, which are those of JSON.
 
-    Rejected: doing it by parts, with functions of Spark's that take a lambda. Spark compiled that anew
-    in every small batch, since such a function's variable gets a new name whenever it is written.
+    Rejected: Spark functions that take a lambda, part by part. Spark compiled them again in every
+    small batch, because the variable of a lambda gets a new name each time.
     """
     text = F.concat(F.lit('{"v":"'), lexical, F.lit('"}'))
     read = F.from_json(text, "v string", {"maxStringLen": str(2**31 - 1)})["v"]

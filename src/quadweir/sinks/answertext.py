@@ -1,6 +1,7 @@
-"""Few answers as lines of text, without Spark: the lines that `answerlines` makes of many.
+"""A few answers as lines of text, without Spark.
 
-To have Spark write down three answers takes longer than all else that is done for them. Tests compare both.
+For three answers, Spark would take longer to write the lines than everything else takes. The lines
+are the same as those of `answerlines`; tests compare them.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from quadweir.sinks.lines import LineFormat
 _NEEDS_QUOTES: Final = re.compile('[",\r\n]')
 
 Spelled = Sequence[str | None]
-"""The spellings of the terms of one answer, or of one variable; None for what is not bound."""
+"""The spellings of terms, of one answer or of one variable; None for unbound."""
 
 
 def answer_text(
     form: LineFormat, t: Sequence[int], sign: Sequence[str], bound: Mapping[str, Spelled]
 ) -> list[str] | None:
-    r"""Write answers that bind variables as lines; None if that is not known of the format.
+    r"""Return solutions as lines; None if the format is not one of solutions.
 
     Args:
         form: the format.
         t: the report instant of each answer.
-        sign: + or -, of each.
-        bound: for each variable, in the order of SELECT, its terms.
+        sign: the sign of each answer, + or -.
+        bound: the terms of each variable, in the order of SELECT.
 
     >>> answer_text(LineFormat.ANSWERS_TSV, [5], ["+"], {"x": ["<urn:a>"], "y": [None]})
     ['5\t+\t<urn:a>\t']
@@ -50,9 +51,9 @@ def _json(t: Sequence[int], sign: Sequence[str], bound: Mapping[str, Spelled]) -
 
 
 def _json_term(term: str) -> str:
-    """Write a term; a canonical spelling has JSON's own escapes."""
+    """Return a term as JSON; the escapes of a canonical spelling are those of JSON."""
     if term.startswith("<<"):
-        # Only the object can have spaces in it.
+        # Only the object can contain spaces.
         parts = term.removeprefix("<<( ").removesuffix(" )>>").split(" ", 2)
         subject, predicate, end = map(_json_term, parts)
         value = f'"subject":{subject},"predicate":{predicate},"object":{end}'
@@ -97,7 +98,7 @@ def _tsv(t: Sequence[int], sign: Sequence[str], bound: Mapping[str, Spelled]) ->
 
 
 def _parts(literal: str) -> tuple[str, str]:
-    """Part a literal: what is in quotation marks, with these, and what follows."""
+    """Split a literal into the quoted part, with its quotation marks, and the rest."""
     end = literal.rindex('"') + 1
     return literal[:end], literal[end:]
 

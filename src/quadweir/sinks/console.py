@@ -1,4 +1,4 @@
-"""The first lines of each batch, for people who watch."""
+"""The first lines of each batch, printed for people to watch."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _ALL_ROWS: Final = 2**31 - 2
 @final
 @dataclass(frozen=True, slots=True)
 class ConsoleSink(TextSink):
-    """Prints lines, plain.
+    """Prints lines as plain text.
 
     Guarantee: none; a batch that is repeated after a crash is printed again.
 
     Attributes:
         form: how a row becomes a line.
         most_rows: how many rows of a batch are printed.
-        out: where to; default: standard output.
+        out: where they are printed; default: standard output.
     """
 
     form: LineFormat = LineFormat.NQUADS

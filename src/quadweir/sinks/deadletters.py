@@ -1,7 +1,7 @@
-"""Statements to one sink and dead letters to another, in one pass.
+"""Sinks that write statements and dead letters to different places, in one pass.
 
-Every source gives its statements and its dead letters in one frame, told apart by the reason. The
-batch is kept while both sinks write, so the source is read and parsed once (semantics P5).
+Every source has its statements and its dead letters in one frame; dead letters have a reason. The
+batch is cached while both sinks write, so the source is read and parsed once (semantics P5).
 """
 
 from __future__ import annotations
@@ -10,19 +10,24 @@ from typing import TYPE_CHECKING
 
 from quadweir.rowfilters import dead_letters, good_statements, unusable, usable
 from quadweir.sinks.base import Sink
-from quadweir.sinks.start import Split
+from quadweir.sinks.files import FileSink
+from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.start import Split, start
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import timedelta
+    from pathlib import Path
 
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 def with_dead_letters(good: Sink, dead: Sink) -> Split:
-    """Write statements to `good` and dead letters to `dead`, which must take any columns.
+    """Return a sink that writes statements to `good` and dead letters to `dead`.
 
-    For frames of `sources.filesource.open_statements`, `sources.replaysource.open_replay` and
-    `sources.live.open_live`.
+    `dead` must accept any columns. It is for frames of `sources.filesource.open_statements`,
+    `sources.replaysource.open_replay` and `sources.live.open_live`.
     """
     return Split(lambda parsed: [good_statements(parsed), dead_letters(parsed)], [good, dead])
 
@@ -30,12 +35,37 @@ def with_dead_letters(good: Sink, dead: Sink) -> Split:
 def records_with_dead_letters(
     good: Sink, dead: Sink, use: Callable[[DataFrame], DataFrame] = lambda records: records
 ) -> Split:
-    """Write what `use` makes of the usable records to `good`, and the others to `dead`.
+    """Return a sink that writes usable records to `good`, after `use`, and the others to `dead`.
 
-    For frames of records that are not RDF.
+    It is for frames of records that are not RDF.
     """
 
     def split(records: DataFrame) -> Sequence[DataFrame]:
         return [use(usable(records)), unusable(records)]
 
     return Split(split, [good, dead])
+
+
+def start_writing(
+    parsed: DataFrame,
+    good: Sink,
+    *,
+    dead_letters: Path | None,
+    checkpoint: Path,
+    every: timedelta | None = None,
+    available_now: bool = False,
+) -> StreamingQuery:
+    """Start a Spark query that writes statements to a sink, and dead letters to a folder.
+
+    Args:
+        parsed: statements and dead letters, as a streaming frame.
+        good: where statements go.
+        dead_letters: the folder for dead letters, as JSON Lines; None drops them.
+        checkpoint: the folder of offsets and state.
+        every: how often a batch begins; default: as soon as the last one is done.
+        available_now: take what is there now and end.
+    """
+    frame, sink = good_statements(parsed), good
+    if dead_letters is not None:
+        frame, sink = parsed, with_dead_letters(good, FileSink(dead_letters, LineFormat.JSONL))
+    return start(frame, sink, checkpoint=checkpoint, every=every, available_now=available_now)

@@ -1,4 +1,4 @@
-"""Files that hold every row exactly once, also after a crash, and that anyone can `cat`.
+"""Plain files that have every row exactly once, even after a crash.
 
 A batch is written to a hidden folder, which is renamed once it is complete; from then on the batch
 is decided. Its files are then moved to the output folder under names made of batch and part, and
@@ -35,7 +35,7 @@ LOG: Final = ".quadweir-sink.json"
 @final
 @dataclass(frozen=True, slots=True)
 class FileSink(TextSink):
-    """Lines in files `BATCH-PART.nq` (or `.nt`, `.stream`, `.jsonl`) of one folder.
+    """Writes lines to files `BATCH-PART.nq` (or `.nt`, `.stream`, `.jsonl`) of one folder.
 
     Guarantee: exactly once.
 
@@ -53,8 +53,8 @@ class FileSink(TextSink):
         if "://" in str(self.folder) or str(self.folder).startswith(("hdfs:/", "s3a:/")):
             raise UsageError(
                 f"{self.folder} is not a local path",
-                detail="Exactly once rests on renaming, which object stores do not have.",
-                hint="Write there from a function of your own (sinks.start.Call), with a table "
+                detail="Exactly once needs renames, which object stores do not have.",
+                hint="Write there from your own function (sinks.start.Call), with a table "
                 "format that has transactions.",
             )
 
@@ -68,7 +68,7 @@ class FileSink(TextSink):
             ) from error
 
     def is_decided(self, batch: Batch) -> bool:
-        """Whether the rows of a batch are there already, from before a crash.
+        """Whether the rows of a batch were already written, before a crash.
 
         Raises:
             SourceError: the folder holds the output of another query.
@@ -82,7 +82,7 @@ class FileSink(TextSink):
 
     def write_lines(self, lines: DataFrame, batch: Batch) -> None:
         if self.is_decided(batch):
-            # The files are there, but not the state that Spark writes where it computes rows.
+            # The files exist, but the state does not: Spark writes it as it computes the rows.
             lines.write.format("noop").mode("overwrite").save()
         options = {"compression": "gzip"} if self.compress else {}
 
@@ -101,7 +101,7 @@ class FileSink(TextSink):
         self._publish(write, batch)
 
     def _publish(self, write: Callable[[Path], None], batch: Batch) -> None:
-        """Have the parts of a batch written, and put them in place, once."""
+        """Write the parts of a batch with `write`, and move them to the output folder, once."""
         if batch.number <= self._last_done(batch.query):
             return
         ready = self.folder / f".batch-{batch.number}.ready"
@@ -112,7 +112,7 @@ class FileSink(TextSink):
         for part in ready.glob("part-*"):
             if self._is_empty(part):
                 continue
-            # The part's own number, not a count: some may have been moved before a crash.
+            # The number of the part, not a count: some parts may have been moved before a crash.
             number = int(part.name.split("-")[1])
             part.rename(self.folder / f"{batch.number:08d}-{number:04d}{self._suffix}")
         self._note(batch)
@@ -135,14 +135,14 @@ class FileSink(TextSink):
             if noted["query"] == query:
                 return int(noted["batch"])
         elif not self._has_output():
-            # Claimed before the first file is there, so that a crash cannot leave files of ours
-            # in a folder that looks like somebody else's.
+            # The log is written before the first file. So a crash cannot leave our files in a
+            # folder that looks like the output of another query.
             self._write_log(query, -1)
             return -1
         raise SourceError(
             f"{self.folder} holds the output of another query",
             detail="Batches are numbered from 0 for each new checkpoint, so they would be mixed up.",
-            hint="Choose an empty folder, or start with the checkpoint that the output belongs to.",
+            hint="Choose an empty folder, or start with the checkpoint of that output.",
         )
 
     def _has_output(self) -> bool:

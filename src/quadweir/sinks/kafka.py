@@ -1,8 +1,8 @@
 """A Kafka topic as a sink, through Spark's own connector.
 
-After a crash the messages of the last batch may be in the topic twice. Each has a key made of the
-stream or query, the time and a hash of the line, so that a reader can drop what it has seen, and
-a compacted topic drops it by itself.
+After a crash, the messages of the last batch may be in the topic twice. The key of each message is
+made of the stream or query, the time and a hash of the line. So a reader can drop repeated
+messages, and a compacted topic drops them by itself.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _HASH_BITS: Final = 256
 @final
 @dataclass(frozen=True, slots=True)
 class KafkaSink(Sink):
-    """Lines as messages of a topic.
+    """Writes lines as messages of a topic.
 
     Guarantee: at least once, with a key to deduplicate on.
 
     Attributes:
-        servers: brokers as `HOST:PORT`, several with commas between.
-        topic: its name.
+        servers: brokers as `HOST:PORT`, separated by commas.
+        topic: the name of the topic.
         form: how a row becomes a line.
-        name: what the keys begin with, where the rows have no stream of their own: the query.
-        key: a column that is the key instead.
+        name: the first part of keys if rows have no stream: the name of the query.
+        key: a column to use as the key instead.
         time: the column with the time that goes into the key; default: the event time, if there is
             one.
         options: any option of Spark's connector, such as `kafka.security.protocol`.
@@ -67,36 +67,36 @@ class KafkaSink(Sink):
             check_broker(self.servers)
 
     def messages(self, frame: DataFrame) -> DataFrame:
-        """The rows as keys and values; also for `writeStream.format("kafka")`."""
+        """Return the rows as keys and values, for `writeStream.format("kafka")` too."""
         lined = with_line(frame, self.form)
         return lined.select(self._key(frame).alias("key"), lined[rows.LINE].alias("value"))
 
     def elements(self, frame: DataFrame) -> DataFrame:
-        """The elements of a batch as keys and values: one message for each."""
+        """Return the elements of a batch as keys and values, one message for each."""
         lined = element_lines(frame, named=False)
         return lined.select(self._key(lined).alias("key"), lined[rows.LINE].alias("value"))
 
     def _key(self, frame: DataFrame) -> Column:
-        """The key of a row that has its line."""
+        """Return the key of a row that has the column `rows.LINE`."""
         from pyspark.sql import functions as F
 
         if self.key is not None:
             if self.key not in frame.columns:
-                raise UsageError(f"the rows have no column {self.key} to be the key")
+                raise UsageError(f"the rows have no column {self.key} to use as the key")
             return F.col(self.key).cast("string")
         parts = [F.col(rows.STREAM)] if rows.STREAM in frame.columns else [F.lit(self.name)]
         if self.time in frame.columns:
             parts.append(F.col(self.time).cast("string"))
         if rows.POSITION in frame.columns and self.form is LineFormat.TIMED_LINES:
-            # Elements that say the same at the same time are told apart by their positions.
+            # The position distinguishes equal elements of the same time.
             parts.append(F.hex(rows.POSITION))
         return F.concat_ws("|", *parts, F.sha2(F.col(rows.LINE), _HASH_BITS))
 
     def _numbered(self, frame: DataFrame, batch: Batch) -> DataFrame:
-        """The rows as keys and values, elements whole; equal answers get keys of their own.
+        """Return the rows as keys and values, with whole elements; equal answers get different keys.
 
-        A solution counts as often as it was found, be it in one batch or in several, and is found as
-        often when a batch is repeated.
+        A solution counts as often as it was found, in one batch or in several. A repeated batch
+        finds it equally often, so it gets the same keys.
         """
         from pyspark.sql import Window
         from pyspark.sql import functions as F

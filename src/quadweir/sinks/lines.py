@@ -1,4 +1,4 @@
-"""Rows as lines of text, as column expressions: N-Quads, timed lines, JSON Lines, answers."""
+"""Column expressions that write rows as lines: N-Quads, timed lines, JSON Lines, answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LineFormat(StrEnum):
 
     @property
     def suffix(self) -> str:
-        """How names of such files end."""
+        """The file name extension."""
         return {
             "nquads": ".nq",
             "ntriples": ".nt",
@@ -46,7 +46,7 @@ class LineFormat(StrEnum):
 
 
 def to_lines(frame: DataFrame, form: LineFormat) -> DataFrame:
-    """Write each row as a line, in the one column `rows.LINE`.
+    """Return each row as a line, in the one column `rows.LINE`.
 
     Raises:
         UsageError: the rows lack a column that the format needs.
@@ -55,23 +55,23 @@ def to_lines(frame: DataFrame, form: LineFormat) -> DataFrame:
 
 
 def with_line(frame: DataFrame, form: LineFormat) -> DataFrame:
-    """Add the line of each row as the column `rows.LINE`."""
+    """Return the rows with their lines as one more column, `rows.LINE`."""
     return frame.withColumn(rows.LINE, line_of(frame, form))
 
 
 def element_lines(frame: DataFrame, *, named: bool) -> DataFrame:
-    """Write each element as timed lines: one row with all of its lines, in the column `rows.LINE`.
+    """Return each element as timed lines: one row with all its lines, in the column `rows.LINE`.
 
     Args:
-        frame: statements, not a stream; those of an element are in it together. An element that has
-            statements in several graphs becomes one element for each graph.
-        named: keep elements apart when their lines follow one another, as in a file: statements of the
-            default graph get a graph name of their own if an element has several, and an empty line
-            ends each element that is in a named graph.
+        frame: bounded statements, with all statements of each element. An element with statements
+            in several graphs becomes one element for each graph.
+        named: separate elements whose lines follow each other, as in a file. If an element has
+            several statements in the default graph, they get a graph name of their own, and an
+            empty line ends each element that is in a named graph.
 
     Returns:
-        The columns of `rows.ELEMENT` that there are, and `rows.LINE`; by event time, in one partition, so
-        that whoever reads them on finds none of them late.
+        The columns of `rows.ELEMENT` that the frame has, and `rows.LINE`. Rows are sorted by event
+        time in one partition, so that a reader finds no element late.
     """
     element = [name for name in rows.ELEMENT if name in frame.columns]
     triple = F.concat_ws(" ", *rows.TERMS[:3])
@@ -95,7 +95,11 @@ def element_lines(frame: DataFrame, *, named: bool) -> DataFrame:
 
 
 def line_of(frame: DataFrame, form: LineFormat) -> Column:
-    """The line of a row of `frame`, as one column expression."""
+    """Return the line of a row, as one column expression.
+
+    Raises:
+        UsageError: the rows lack a column that the format needs.
+    """
     columns: tuple[str, ...]
     match form:
         case LineFormat.JSONL:
@@ -119,5 +123,5 @@ def line_of(frame: DataFrame, form: LineFormat) -> Column:
             f"rows without {' and '.join(missing)} cannot be written as {form}",
             hint="Write them as jsonl.",
         )
-    # concat_ws leaves out NULLs, which is just what the default graph needs.
+    # concat_ws leaves out NULL, the graph name of the default graph.
     return F.concat_ws(" ", *[F.col(name).cast("string") for name in columns], F.lit("."))

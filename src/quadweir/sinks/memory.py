@@ -1,4 +1,4 @@
-"""The latest rows, in the memory of the driver, for tests, notebooks and displays."""
+"""The latest rows in the driver's memory, for tests, notebooks and displays."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 class MemorySink(Sink):
     """Keeps the last rows and drops older ones.
 
-    Guarantee: each row once while the program runs; nothing outlives it.
+    Guarantee: each row once while the program runs; nothing is kept after that.
+
+    Args:
+        most_rows: how many rows are kept.
     """
 
     def __init__(self, most_rows: int = 10_000) -> None:
@@ -39,17 +42,17 @@ class MemorySink(Sink):
             self._rows.extend(rows)
 
     def rows(self) -> list[Row]:
-        """What is there now, oldest first."""
+        """Return the rows kept now, oldest first."""
         with self._lock:
             return list(self._rows)
 
     def clear(self) -> None:
-        """Forget what is there."""
+        """Forget all rows."""
         with self._lock:
             self._rows.clear()
 
     def to_frame(self, spark: SparkSession) -> DataFrame | None:
-        """What is there now as a frame; None before the first batch."""
+        """Return the rows kept now as a frame; None before the first batch."""
         with self._lock:
             if self._schema is None:
                 return None

@@ -1,8 +1,8 @@
-"""RDF documents of a stream: a whole one for each micro-batch, exactly once.
+"""RDF documents of a stream: one document for each micro-batch, exactly once.
 
-A document has an end and a stream has none, so every batch gets a document of its own, named after
-the batch. A batch that is repeated after a crash writes the same rows under the same name, and a
-name appears only with its document complete.
+A document has an end and a stream has none, so every batch has its own document, named after the
+batch. A batch that is repeated after a crash writes the same rows under the same name. A file
+appears only when it is complete.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHUNK: Final = 2**20
 @final
 @dataclass(frozen=True, slots=True)
 class DocumentSink(Sink):
-    """Documents `NAME-BATCH.ENDING` beside where `NAME.ENDING` would be.
+    """Writes documents `NAME-BATCH.ENDING` in the folder of `NAME.ENDING`.
 
     Guarantee: exactly once.
 
@@ -41,11 +41,11 @@ class DocumentSink(Sink):
     PosixPath('out/dump-00000007.nt.gz')
 
     Attributes:
-        path: what the documents are named after; driver and executors share its disk.
-        syntax: how they are written.
-        encoding: in which characters.
-        compression: how they are packed.
-        overwrite: documents may replace files that were there before the query's first batch.
+        path: the path that documents are named after; driver and executors share its disk.
+        syntax: the RDF syntax.
+        encoding: the character encoding.
+        compression: the compression.
+        overwrite: whether documents may replace files that are older than the query.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class DocumentSink(Sink):
     overwrite: bool = False
 
     def path_of(self, batch: int) -> Path:
-        """The document of a batch."""
+        """Return the path of the document of a batch."""
         name, dot, ending = self.path.name.partition(".")
         return self.path.with_name(f"{name}-{batch:08d}{dot}{ending}")
 
@@ -92,7 +92,11 @@ class DocumentSink(Sink):
                 )
 
     def claim(self, query: str) -> None:
-        """Note whose documents these are, before the first is there."""
+        """Note which query the documents belong to, before the first one is written.
+
+        Raises:
+            SourceError: they belong to another query, or would replace other files.
+        """
         log = self.path.with_name(f".{self.path.name}.quadweir-sink.json")
         if log.is_file():
             if json.loads(log.read_text(encoding="utf-8"))["query"] == query:
@@ -101,11 +105,11 @@ class DocumentSink(Sink):
                 f"{self.path} names the output of another query",
                 detail="Batches are numbered from 0 for each new checkpoint, so they would be "
                 "mixed up.",
-                hint="Remove that output, or start with the checkpoint that it belongs to.",
+                hint="Remove that output, or start with its checkpoint.",
             )
         for there in [] if self.overwrite else self._like_documents():
             raise SourceError(
-                f"{there} was there before the query, and a document could replace it",
+                f"{there} is older than the query, and a document could replace it",
                 hint="Move it away, choose another name, or allow it with --overwrite.",
             )
         with replaced(log) as scratch:

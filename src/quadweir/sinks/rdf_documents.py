@@ -1,8 +1,8 @@
-"""RDF documents of any syntax, encoding and packing, written quad by quad, without Spark.
+"""RDF documents in any syntax, encoding and compression, written quad by quad, without Spark.
 
-What comes in are quads, or N-Quads lines as Spark wrote them; what goes out is a file that appears
-only when it is complete. The one place where RDF documents are written: `convert`, `map`, logical
-targets and `write_rdf` all end here.
+The input is quads, or N-Quads lines that Spark wrote. The output is a file that appears only when
+it is complete. All RDF documents are written here: those of `convert`, `map`, logical targets and
+`write_rdf`.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Syntax(StrEnum):
 
     @property
     def has_graphs(self) -> bool:
-        """Whether graph names can be written."""
+        """Whether the syntax has graph names."""
         return self in (Syntax.NQUADS, Syntax.TRIG, Syntax.JSONLD)
 
     @property
     def is_lines(self) -> bool:
-        """Whether files can simply be joined."""
+        """Whether two files can be concatenated."""
         return self in (Syntax.NQUADS, Syntax.NTRIPLES)
 
 
@@ -76,7 +76,7 @@ _OXIGRAPH: Final = {
 
 
 def syntax_of(iri: str) -> Syntax:
-    """The syntax that a mapping names by an IRI under `http://www.w3.org/ns/formats/`.
+    """Return the syntax of an IRI under `http://www.w3.org/ns/formats/`.
 
     >>> syntax_of("http://www.w3.org/ns/formats/Turtle")
     <Syntax.TURTLE: 'turtle'>
@@ -101,11 +101,11 @@ def write_file(
     """Write N-Quads (chunks of whole lines) to a file, which appears only when it is complete.
 
     Args:
-        lines: chunks of N-Quads; in a syntax without graphs, their graph names must be none.
+        lines: chunks of N-Quads; without graph names if the syntax has none.
         path: the file.
-        syntax: how to write them.
-        encoding: characters that it lacks are written as escapes.
-        compression: how to pack; None goes by the end of the name (`.gz`).
+        syntax: the syntax to write.
+        encoding: the encoding; characters that it lacks are written as escapes.
+        compression: the compression; None takes it from the end of the name (`.gz`).
 
     Raises:
         SourceError: the file cannot be written.
@@ -140,7 +140,7 @@ def write_quads(
     """Write quads to an open stream.
 
     Raises:
-        ValueError: the syntax cannot hold them, as pyoxigraph words it.
+        ValueError: the syntax cannot express the quads; the text is pyoxigraph's.
     """
     if syntax is Syntax.RDFJSON:
         out.write(_rdf_json(quads).encode())
@@ -150,10 +150,10 @@ def write_quads(
 
 @contextmanager
 def opened(path: Path, compression: Compression | None = None) -> Iterator[IO[bytes]]:
-    """Open a file for writing, packed; it appears under its name only when it is complete.
+    """Open a compressed file for writing; it appears under its name only when it is complete.
 
     Raises:
-        SourceError: it cannot be written.
+        SourceError: the file cannot be written.
     """
     if compression is None:
         is_gzip = path.name.lower().endswith(".gz")
@@ -169,7 +169,7 @@ def opened(path: Path, compression: Compression | None = None) -> Iterator[IO[by
 
 
 def _quads(lines: Iterable[bytes]) -> Iterator[ox.Quad]:
-    # Lenient: unsafe IRIs may hold what an IRI may not.
+    # Lenient: unsafe IRIs may contain characters that an IRI must not.
     stream = cast("IO[bytes]", _Chunks(lines))
     return iter(ox.parse(stream, ox.RdfFormat.N_QUADS, lenient=True))
 
@@ -235,7 +235,7 @@ def _packed(path: Path, name: str, compression: Compression) -> Iterator[IO[byte
             ):
                 yield member
         case Compression.TAR_GZ | Compression.TAR_XZ:
-            # A tar header needs the size in front, so the member is packed from a plain file.
+            # A tar header comes first and has the size, so the member is packed from a plain file.
             with tempfile.NamedTemporaryFile(prefix=".", dir=path.parent) as plain:
                 yield cast("IO[bytes]", plain)
                 plain.flush()

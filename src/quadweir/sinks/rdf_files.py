@@ -1,4 +1,4 @@
-"""Quads as one RDF file of any format, written once, bounded."""
+"""Bounded quads as one RDF file of any format."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ _CHUNK: Final = 2**20
 def write_rdf(quads: DataFrame, path: Path | str) -> None:
     """Write quads to one file, which appears only when it is complete.
 
-    Spark writes N-Quads in parallel beside the target; these parts are then joined, or turned into
-    another format by pyoxigraph, quad by quad. Driver and executors must see the same folder.
+    Spark writes N-Quads in parallel, in the folder of the file. These parts are then concatenated,
+    or pyoxigraph converts them to another format, quad by quad. Driver and executors must see the
+    same folder.
 
     Args:
         quads: rows of `rows.QUAD_SCHEMA`, not a stream.
-        path: where to; the end of the name says the format, `.gz` packs.
+        path: the file; the end of its name says the format, and `.gz` compresses it.
 
     Raises:
-        UsageError: the name says no format, or one without graphs for quads that have graphs.
+        UsageError: the name says no format, or the format has no graphs and some quads do.
         SourceError: the file cannot be written.
     """
     target = Path(path)
     syntax = Syntax(format_of(target.name))
     if quads.isStreaming:
         raise UsageError(
-            "a stream has no end, and so no one file", hint="Use sinks.files.FileSink."
+            "a stream has no end, so it cannot be one file", hint="Use sinks.files.FileSink."
         )
     if not syntax.has_graphs and not quads.where(f"{rows.GRAPH} is not null").isEmpty():
         raise UsageError(
@@ -61,7 +62,7 @@ def write_rdf(quads: DataFrame, path: Path | str) -> None:
 def _write(quads: DataFrame, target: Path, syntax: Syntax, scratch: Path) -> None:
     packed = target.name.lower().endswith(".gz")
     lines = to_lines(quads, _LINES.get(syntax, LineFormat.NQUADS))
-    # Gzip files that are joined are a gzip file.
+    # Concatenated gzip files are a gzip file.
     options = {"compression": "gzip"} if packed and syntax.is_lines else {}
     parts = scratch / "parts"
     lines.write.options(**options).text(str(parts.absolute()))
@@ -70,7 +71,7 @@ def _write(quads: DataFrame, target: Path, syntax: Syntax, scratch: Path) -> Non
 
 
 def _chunks(folder: Path) -> Iterator[bytes]:
-    """The parts that Spark wrote, in order, each gone once it is read."""
+    """Yield the parts that Spark wrote, in order; each is deleted once it is read."""
     for part in sorted(folder.glob("part-*")):
         with part.open("rb") as file:
             while chunk := file.read(_CHUNK):

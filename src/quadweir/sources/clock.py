@@ -1,4 +1,4 @@
-"""Where the time comes from: the system, or a test that turns the hands."""
+"""Clocks: the system's, and those that a test sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol, final
 
 
 class Clock(Protocol):
-    """Tells the time in milliseconds since 1970, and waits for it."""
+    """Returns the time in milliseconds since 1970, and waits for a time."""
 
     def now_ms(self) -> int: ...
 
@@ -28,7 +28,7 @@ class SystemClock:
 
 @final
 class ManualClock:
-    """A clock whose hands are turned; waiting turns them.
+    """A clock that a test sets; waiting sets it too.
 
     >>> clock = ManualClock(1000)
     >>> clock.wait_until(1500)
@@ -51,7 +51,7 @@ class ManualClock:
 
 @final
 class FileClock:
-    """A clock that shows the number in a file, so that Spark's processes can see one hand turned.
+    """A clock that reads a file, so that a test can set the time for Spark's processes.
 
     Args:
         path: a file that holds milliseconds since 1970.

@@ -1,7 +1,7 @@
-"""What a stream is: its IRI, where its records come from, how they are written and timed.
+"""What a stream is: its IRI, the source of its records, their format and their times.
 
-Declarations are written in TOML (`docs/reference/streams.md`) or built in Python; both go through
-the same checks, those of the published schema `quadweir/schemas/streams.schema.json`.
+Declarations are written in TOML (`docs/reference/streams.md`) or built in Python. The published
+schema `quadweir/schemas/streams.schema.json` checks both.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from quadweir.times import format_duration, parse_duration, parse_time
 
 LIVE_DELAY: Final = timedelta(seconds=10)
 AHEAD: Final = timedelta(hours=1)
-"""By default, an element of a stream that goes on may be this far ahead (S4)."""
-# Stands for "not given": the default depends on the source.
+"""How far ahead an element of a live stream may be by default (S4)."""
+# Means "not given": the default depends on the source.
 _DEFAULT: Final = timedelta(milliseconds=-1)
 MAX_FILE_CHARACTERS: Final = 2**20
 
@@ -47,25 +47,25 @@ class Format(StrEnum):
 
     @property
     def is_rdf(self) -> bool:
-        """Tell whether the records are RDF already, and need no mapping."""
+        """Whether the records are RDF, so that they need no mapping."""
         return self not in (Format.JSONL, Format.CSV, Format.XML)
 
     @property
     def is_stream_file(self) -> bool:
-        """Tell whether it is a form of stream file, whose elements carry their times."""
+        """Whether this is a form of stream file, which has the times of its elements."""
         return self in (Format.TIMED_LINES, Format.TIMED_GRAPHS, Format.TIMED_FILES)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The time stands around the record: a line prefix, a Kafka timestamp, a place in a folder."""
+    """The time is outside the record: a line prefix, a Kafka timestamp, a place in a folder."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The time is that of arrival."""
+    """The time is when the record arrived."""
 
 
 @final
@@ -98,7 +98,7 @@ class Speed:
 @final
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Play so many elements a second, evenly."""
+    """Play `per_second` elements each second, evenly."""
 
     per_second: float
 
@@ -126,7 +126,7 @@ class FileSource:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderSource:
-    """The files of a folder, in the order of their names; watched for new ones if asked."""
+    """The files of a folder, in the order of their names; with `watch`, new files too."""
 
     path: Path
     pattern: str = "*"
@@ -197,7 +197,7 @@ class MqttSource:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySource:
-    """Elements handed in by a Python program."""
+    """Elements that a Python program passes in."""
 
 
 Source: TypeAlias = (
@@ -231,7 +231,7 @@ class StreamDeclaration:
     Attributes:
         iri: the name of the stream.
         source: where its records come from.
-        format: how they are written.
+        format: the format of its records.
         time: where the event time comes from (S2).
         delay: how far elements may lag before they are late (S4); by default 0 for files and 10 s
             for live sources.
@@ -239,14 +239,14 @@ class StreamDeclaration:
             never.
         ahead: how far ahead an element may be (S4): of the clock, in a replay of its neighbours.
             Elements further ahead are dead letters. By default 1 h, or `delay` if that is longer.
-            It is of no use for files that are read to their end: nothing in them is late.
-        in_order: elements never come before earlier ones (E1).
+            It is ignored for files that have an end: nothing in them is late.
+        in_order: whether elements always arrive in the order of their times (E1).
         dead_letters: a folder for records that cannot be used; None only counts them.
-        description: for readers.
-        span: where the declaration stands.
+        description: a text for readers.
+        span: the place of the declaration.
 
     Raises:
-        DeclarationError: the parts do not go together.
+        DeclarationError: the parts do not fit together.
     """
 
     iri: str
@@ -269,24 +269,24 @@ class StreamDeclaration:
         object.__setattr__(self, "format", Format(self.format))
         if self.span is not None:
             return
-        # Built in Python: the same rules as in a file, from the same schema.
+        # A declaration built in Python follows the same schema as one in a file.
         problem = first_problem({"streams": {self.iri: self.as_table()}}, schema())
         if problem is not None:
             raise _error(problem, {})
 
     @property
     def kind(self) -> str:
-        """What kind of source it has, as the file spells it."""
+        """The kind of its source, as in the file."""
         return next(kind for kind, cls in _KINDS.items() if isinstance(self.source, cls))
 
     @property
     def is_live(self) -> bool:
-        """Tell whether records come when they please, rather than when they are read."""
+        """Whether records arrive by themselves: from Kafka, TCP or MQTT."""
         return isinstance(self.source, (KafkaSource, TcpSource, MqttSource))
 
     @property
     def has_end(self) -> bool:
-        """Tell whether it is read from files and has an end."""
+        """Whether it is read from files and has an end."""
         match self.source:
             case FileSource():
                 return True
@@ -311,7 +311,7 @@ class StreamDeclaration:
         return self.ahead // timedelta(milliseconds=1)
 
     def as_table(self) -> dict[str, Any]:
-        """The declaration as a table of the file; what is at its default is left out."""
+        """Return the declaration as a table of the file, without default values."""
         table: dict[str, Any] = {"source": _source_table(self.kind, self.source)}
         table["format"] = str(self.format)
         match self.time:
@@ -340,21 +340,20 @@ class StreamDeclaration:
 
 @cache
 def schema() -> Mapping[str, Any]:
-    """The published JSON Schema of stream declarations."""
+    """Return the published JSON Schema of stream declarations."""
     text = files("quadweir.schemas").joinpath("streams.schema.json").read_text(encoding="utf-8")
     return cast(Mapping[str, Any], json.loads(text))
 
 
 def load(path: Path | str, *, allow_outside: bool = False) -> dict[str, StreamDeclaration]:
-    """Read the stream declarations of a TOML file, by IRI.
+    """Return the stream declarations of a TOML file, by IRI.
 
     Args:
         path: the file; paths inside it are relative to its folder.
-        allow_outside: let those paths leave the folder.
+        allow_outside: whether those paths may be outside that folder.
 
     Raises:
-        DeclarationError: the file cannot be read or says something that cannot be meant; the
-            error carries the place.
+        DeclarationError: the file cannot be read or is not valid; the error has the place.
     """
     path = Path(path)
     return loads(_text(path), base=path.parent, source=str(path), allow_outside=allow_outside)
@@ -363,7 +362,7 @@ def load(path: Path | str, *, allow_outside: bool = False) -> dict[str, StreamDe
 def loads(
     text: str, *, base: Path, source: str | None = None, allow_outside: bool = False
 ) -> dict[str, StreamDeclaration]:
-    """Read stream declarations from TOML text; like `load`, with `base` as the file's folder."""
+    """Return the stream declarations of a TOML text, like `load`; `base` is the folder."""
     document, reader = _read(text, base, source, allow_outside)
     return {
         iri: reader.stream(iri, table, ("streams", iri))
@@ -372,7 +371,7 @@ def loads(
 
 
 def schema_files(path: Path | str, *, allow_outside: bool = False) -> tuple[Path, ...]:
-    """Name the files of the schema that a TOML file of declarations asks for; see `load`."""
+    """Return the schema files that a TOML file of declarations names; see `load`."""
     path = Path(path)
     text = _text(path)
     document, reader = _read(text, path.parent, str(path), allow_outside)
@@ -382,7 +381,7 @@ def schema_files(path: Path | str, *, allow_outside: bool = False) -> tuple[Path
 
 
 def undeclared(iri: str, known: Iterable[str], span: Span | None = None) -> UsageError:
-    """The error for a query that reads a stream which nothing declares."""
+    """Return the error for a query that reads a stream that is not declared."""
     names = ", ".join(f"<{one}>" for one in known) or "none"
     return UsageError(
         f"the query reads the stream <{iri}>, which is not declared",
@@ -402,7 +401,7 @@ def _text(path: Path) -> str:
 def _read(
     text: str, base: Path, source: str | None, allow_outside: bool
 ) -> tuple[dict[str, Any], _TableReader]:
-    """Parse and check declarations."""
+    """Return the checked document, and a reader of its tables."""
     if len(text) > MAX_FILE_CHARACTERS:
         raise DeclarationError(f"more than {MAX_FILE_CHARACTERS} characters of declarations")
     try:
@@ -421,7 +420,7 @@ def _read(
 
 @dataclass(frozen=True, slots=True)
 class _TableReader:
-    """Turns tables that passed the schema into declarations."""
+    """Makes declarations from tables that passed the schema."""
 
     base: Path
     allow_outside: bool
@@ -473,7 +472,7 @@ class _TableReader:
 
     def path(self, text: str, path: tuple[str | int, ...]) -> Path:
         found = self.base / text
-        # Links are followed: one that points outside leads outside.
+        # Links are followed, so a link to a place outside counts as outside.
         inside = "\0" not in text and found.resolve().is_relative_to(self.base.resolve())
         if not inside and not self.allow_outside:
             hint = "Keep data below the declarations, or allow other places by name."
@@ -520,7 +519,7 @@ def _source_table(kind: str, source: Source) -> dict[str, Any]:
 
 
 def _without_moments(value: Any) -> Any:
-    """Spell TOML's own dates and times as the strings that the schema speaks of."""
+    """Return the document with TOML's dates and times as strings, which the schema expects."""
     match value:
         case dict():
             return {key: _without_moments(item) for key, item in value.items()}

@@ -1,7 +1,7 @@
 """Kafka as a source of records and of RDF elements, through Spark's own connector.
 
 The connector keeps the offsets in the query's checkpoint, so a restart continues where the last
-finished batch ended: nothing is lost and nothing is read twice as long as the topic keeps it.
+finished batch ended. Nothing is lost or read twice while the topic keeps its messages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-# Kafka clusters hold some 200,000 partitions; offsets keep 45 bits, enough for centuries.
+# Kafka clusters have up to some 200,000 partitions; 45 bits remain for offsets: enough for
+# centuries.
 _PARTITION_BITS: Final = 18
 
 
@@ -32,25 +33,25 @@ def read_kafka(
     bounded: bool = False,
     hosts: Iterable[str] | None = None,
 ) -> DataFrame:
-    """Read a topic as a stream of records: `raw.RAW_SCHEMA` with event time and position.
+    """Return the records of a topic: `raw.RAW_SCHEMA` with event time and position.
 
-    The event time is Kafka's timestamp, of creation or of appending as the topic is configured;
-    the position comes from partition and offset, so that no two messages share one.
+    The event time is Kafka's timestamp: that of creation or of appending, as the topic is
+    configured. The position is made of partition and offset, so each message has its own.
 
     Guarantee: every message exactly once in the query's input, across restarts from its
-    checkpoint, as long as the topic still holds what was not read yet.
+    checkpoint, if the topic still has all messages that were not read yet.
 
     Args:
         spark: the session; it must have been started with the connector's jars.
-        servers: brokers as `HOST:PORT`, several with commas between.
-        topic: its name.
-        starting: `earliest`, `latest`, or Spark's JSON of offsets; only a new checkpoint asks.
+        servers: brokers as `HOST:PORT`, separated by commas.
+        topic: the name of the topic.
+        starting: `earliest`, `latest`, or Spark's JSON of offsets; used only for a new checkpoint.
         max_record_bytes: longer messages become dead letters.
         options: any option of Spark's connector, such as `maxOffsetsPerTrigger`,
-            `kafka.security.protocol`, or `failOnDataLoss` (default true: a query ends when
+            `kafka.security.protocol`, or `failOnDataLoss` (default true: a query fails if
             messages expired before it read them).
-        bounded: read what the topic holds now, to its end, and not as a stream.
-        hosts: if given, the hosts besides this one on which the cluster may have brokers.
+        bounded: read what the topic has now, and end.
+        hosts: if given, the other hosts on which the cluster may have brokers.
 
     Raises:
         SourceError: no broker answers, the topic does not exist, or a broker is not allowed.
@@ -58,7 +59,7 @@ def read_kafka(
     """
     given = dict(options or {})
     servers = spell(read_addresses(servers))
-    # The question is asked in the clear; where encryption is wanted, Spark's clients find out.
+    # This check uses no encryption. If the brokers require it, only Spark's clients can check.
     if not is_secured(given):
         check_broker(servers, topic=topic, hosts=hosts)
     wanted = {"subscribe": topic, "startingOffsets": starting, "kafka.bootstrap.servers": servers}

@@ -1,8 +1,8 @@
 """Lines of a file, plain or gzip, with their numbers, in bounded memory.
 
-A line that is too long, a file that is binary and a gzip stream that breaks off become `Fault`
-values in the sequence, so that whoever reads goes on with the rest (semantics P5). Lines end at a
-line feed; carriage returns before it are dropped.
+A line that is too long, a binary file and an incomplete gzip stream become `Fault` values in the
+sequence, so that the reader can continue with the rest (semantics P5). Lines end at a line feed;
+carriage returns before it are dropped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SNIFF_BYTES: Final = 8192
 @final
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line without its end; lines count from 1."""
+    """A line without its line feed; numbers start at 1."""
 
     number: int
     text: str
@@ -41,7 +41,7 @@ class Line:
 @final
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something in a file that is no usable line: where it stands, why, and how it begins."""
+    """Something in a file that is no usable line: its place, the reason, and its beginning."""
 
     number: int
     reason: str
@@ -51,14 +51,14 @@ class Fault:
 @final
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Whole lines in one piece; only the last line of a file may lack its line feed."""
+    """Several whole lines; only the last line of a file may lack its line feed."""
 
     number: int
     data: bytes
 
 
 def read_lines(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Line | Fault]:
-    """Read a file line by line.
+    """Yield the lines of a file.
 
     Raises:
         SourceError: the file cannot be opened or read.
@@ -71,7 +71,7 @@ def read_lines(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[
 
 
 def lines_of(block: Block) -> Iterator[Line | Fault]:
-    r"""Cut a block into lines; one that is not UTF-8 becomes a fault.
+    r"""Yield the lines of a block; a line that is not UTF-8 becomes a fault.
 
     >>> list(lines_of(Block(7, b"a\nb")))
     [Line(number=7, text='a'), Line(number=8, text='b')]
@@ -94,12 +94,12 @@ def read_blocks(
     number: int = 1,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Block | Fault]:
-    """Read the lines that begin at a byte in [start, end), block by block.
+    """Yield the lines that begin at a byte in [start, end), in blocks.
 
     Args:
-        path: the file; gzip is known by its first bytes, not by its name.
-        start: where to begin; a line that begins before it is left to whoever reads that part.
-        end: where to stop; None is the end of the file. Gzip files are read whole.
+        path: the file; gzip is recognised by its first bytes, not by its name.
+        start: the first byte; a line that begins before it belongs to the part before.
+        end: the byte to stop at; None is the end of the file. Gzip files are read as a whole.
         number: the number of the first line that begins at or after `start`.
         max_line_bytes: a longer line becomes a fault.
 
@@ -118,7 +118,7 @@ def _blocks(
 ) -> Iterator[Block | Fault]:
     size = min(BLOCK_BYTES, max_line_bytes)
     carry = b""
-    # Inside a line that belongs to someone else, or that was given up as too long.
+    # Inside a line that belongs to the part before, or that is too long.
     skipping = start > 0
     counted = not skipping
     offset = max(0, start - 1)
@@ -154,13 +154,13 @@ def _blocks(
             skipping = False
             number += counted
             counted = True
-        # Here the first byte of carry + data stands at `offset` and begins a line.
+        # Here the first byte of carry + data is at `offset` and begins a line.
         if end is not None and offset >= end:
             return
         carry += data
         last = carry.rfind(b"\n") + 1
         if end is not None and offset + last > end:
-            # The line that holds byte end - 1 is the last of ours.
+            # The line with byte end - 1 is our last line.
             last = carry.find(b"\n", end - 1 - offset) + 1 or last
         stop = end is not None and last > 0 and offset + last >= end
         if not last:
@@ -190,12 +190,12 @@ def _too_long(number: int, data: bytes, limit: int) -> Fault:
 
 
 def excerpt(data: bytes) -> str:
-    """The first characters of bytes that may not be text."""
+    """Return the first characters of bytes, which may not be text."""
     return data[: 4 * EXCERPT_CHARACTERS].decode(errors="replace")[:EXCERPT_CHARACTERS]
 
 
 def open_bytes(path: Path) -> BinaryIO:
-    """Open a file unbuffered, decompressing gzip.
+    """Open a file without a buffer; gzip is decompressed.
 
     Raises:
         SourceError: the file cannot be opened.
@@ -212,7 +212,7 @@ def open_bytes(path: Path) -> BinaryIO:
 
 
 def is_gzip(path: Path) -> bool:
-    """Tell whether a file begins like gzip."""
+    """Whether a file begins like gzip."""
     with path.open("rb") as file:
         return file.read(2) == _GZIP_MAGIC
 
@@ -222,7 +222,7 @@ class BrokenGzipError(OSError):
 
 
 class _Gunzip(io.RawIOBase):
-    """Gunzip that hands out all it can decode before it reports a broken stream.
+    """A gzip reader that returns everything it can decode before it reports a broken stream.
 
     The standard library's GzipFile raises before the last decoded bytes have been read.
     """

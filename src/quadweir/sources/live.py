@@ -1,4 +1,4 @@
-"""The live source that a declaration names, as a stream of statements or of records."""
+"""Live sources of declarations, as streams of statements or of records."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def open_live(spark: SparkSession, declaration: StreamDeclaration, *, spool: Path) -> DataFrame:
-    """Read a live stream.
+    """Return the rows of a live stream.
 
     Args:
         spark: the session.
         declaration: a stream whose source is Kafka, TCP or MQTT.
-        spool: a folder for this query and stream alone; keep it with the checkpoint. Kafka needs
-            none.
+        spool: a folder for this query and stream alone; keep it with the checkpoint. Kafka does not
+            need it.
 
     Returns:
-        For RDF, rows that are statements or dead letters (`records.good_statements`,
-        `records.dead_letters`); for other records, rows of `raw.RAW_SCHEMA`, where a row with a
+        For RDF, rows that are statements or dead letters (`rowfilters.good_statements`,
+        `rowfilters.dead_letters`); for other records, rows of `raw.RAW_SCHEMA`, where a row with a
         reason is a dead letter.
 
     Raises:

@@ -1,8 +1,8 @@
 """MQTT messages as records.
 
-A persistent session (one client name, no clean start) makes the broker keep messages of QoS 1 and 2
-while the query is down. A message is acknowledged only once the spool has it on disk, so what was
-acknowledged can be replayed and what was not is sent again.
+With a persistent session (one client name, no clean start), the broker keeps messages of QoS 1 and
+2 while the query is down. A message is acknowledged only when the spool has it on disk. So
+acknowledged messages can be replayed, and the broker sends the others again.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ FORMAT: Final = "quadweir_mqtt"
 SESSION_SECONDS: Final = 7 * 24 * 3600
 # How many messages the broker may send ahead of our acknowledgements.
 _IN_FLIGHT: Final = 2_000
-# QoS 0 knows no flow control: what comes while the spool is full waits here, then is dropped.
+# QoS 0 has no flow control: while the spool is full, this many messages wait; more are dropped.
 _WAITING: Final = 10_000
 
 
 @final
 class MqttReceiver(Receiver):
-    """Connects, subscribes, keeps, acknowledges."""
+    """Connects, subscribes, stores messages in the spool, acknowledges them."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class MqttReceiver(Receiver):
                     f"what listens at {self._host}:{self._port} does not answer as an MQTT broker",
                     hint="Correct host and port; for an encrypted port, set tls.",
                 )
-            # What was not acknowledged on a connection that ended will be sent again.
+            # The broker sends messages again that were not acknowledged on the old connection.
             self._waiting = deque(one for one in self._waiting if one[2] == 0)
             self.stopping.wait(backoff.next_s())
         self._client.disconnect()
@@ -243,11 +243,11 @@ def read_mqtt(
     tls: bool = False,
     **options: str | int,
 ) -> DataFrame:
-    """Read the messages of a topic, or of a topic filter, as records (`raw.RAW_SCHEMA`).
+    """Return the messages of a topic, or of a topic filter, as records (`raw.RAW_SCHEMA`).
 
-    Guarantee: at least once for messages published with QoS 1 or 2 after the first start, as long
-    as the broker keeps the session (a week without us, by our wish; brokers may keep it shorter).
-    At most once for QoS 0, and those sent while the query is down are lost.
+    Guarantee: at least once for messages published with QoS 1 or 2 after the first start, while the
+    broker keeps the session. We ask it for a week; brokers may keep it for less. At most once for
+    QoS 0; messages of QoS 0 that are sent while the query is down are lost.
 
     Args:
         spark: the session.
@@ -257,22 +257,22 @@ def read_mqtt(
         port: the port it listens on.
         qos: the highest quality of service to ask for.
         client_id: the name of the session at the broker; default: one made for the spool.
-        username: who to be.
+        username: the user name at the broker.
         password_env: the name of the environment variable with the password; the password itself
-            would stand in Spark's plans and logs.
-        tls: encrypt, and check the broker's certificate.
+            would appear in Spark's plans and logs.
+        tls: whether to encrypt, and check the broker's certificate.
         options: `max_record_bytes`, `max_records_per_trigger`, `max_bytes_per_trigger`,
             `max_spool_bytes`, `fail_on_data_loss`.
 
     Raises:
-        UsageError: an argument is not what it must be.
+        UsageError: an argument is not valid.
         EnvironmentProblem: paho-mqtt is not installed.
     """
     if not host or not 0 < port < 65536:
         raise UsageError(f"not an MQTT address: {host}:{port}", hint="For example: localhost, 1883")
     if not topic or qos not in (0, 1):
-        # At QoS 2 the client promises to keep a message before it hands it over; paho-mqtt keeps
-        # it in memory only, so a crash in between would lose it.
+        # With QoS 2, the client must store a message before it passes it on. paho-mqtt stores it in
+        # memory only, so a crash in between would lose it.
         raise UsageError(
             "MQTT needs a topic, and a quality of service of 0 or 1",
             hint="What was published with QoS 2 reaches a subscriber of QoS 1 at least once.",

@@ -1,8 +1,8 @@
-"""Recorded elements whose times jump implausibly far ahead, found by their neighbours (S4).
+"""Recorded elements whose times jump implausibly far ahead, compared with their neighbours (S4).
 
-A recording may be of any time, so that the clock says nothing of it. But after a real jump, such as a
-night without data, the elements that follow are late in time too. After an element with a wrong time
-they are back where they were. Batches are of no account: elements alone decide.
+A recording may be from any time, so the clock is no help. But after a real jump, such as a night
+without data, the elements that follow have later times too. After an element with a wrong time,
+they have the earlier times again. Only elements decide; batches have no influence.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     Longs = npt.NDArray[np.int64]
 
 FOLLOWERS: Final = 9
-"""So many elements after one are asked: up to five wrong ones in a row are found."""
+"""How many following elements are compared: up to five wrong ones in a row are found."""
 
 
 def without_jumps(batches: Iterable[pa.RecordBatch], ahead_ms: int) -> Iterator[pa.RecordBatch]:
-    """Make units that jump too far ahead unusable: they get a reason and lose their time.
+    """Return the units; those that jump too far ahead get a reason and lose their time.
 
     A unit is too far ahead if its time is more than `ahead_ms` later than that of every usable unit
-    before it, and than those of at least half of the nine units that follow it. Units without a time
-    are passed over.
+    before it, and than those of at least half of the nine units that follow it. Units without a
+    time are skipped.
 
     Args:
         batches: units in their order, as batches of `replay.UNITS`.
@@ -52,16 +52,16 @@ def without_jumps(batches: Iterable[pa.RecordBatch], ahead_ms: int) -> Iterator[
 def jumps(
     times: Longs, end: int, ahead_ms: int, highest: int | None
 ) -> tuple[list[int], int | None]:
-    """Find those of the first units that jump too far ahead.
+    """Return which of the first units jump too far ahead.
 
     Args:
         times: the times of units, in their order.
-        end: how many of them to judge; the others only follow.
+        end: how many of them to judge; the others are only compared with.
         ahead_ms: how far ahead a unit may be.
-        highest: the highest time of usable units before; None if there is none.
+        highest: the highest time of earlier usable units; None if there are none.
 
     Returns:
-        The places of those that jump, and the highest time of usable units now.
+        The places of the units that jump, and the new highest time of usable units.
 
     >>> jumps(np.array([5, 99, 6, 7]), 4, 10, None)
     ([1], 7)
@@ -93,7 +93,7 @@ def _highest(known: int | None, times: Longs) -> int | None:
 def _judged(
     units: pa.RecordBatch, end: int, ahead_ms: int, highest: int | None
 ) -> tuple[pa.RecordBatch, int | None]:
-    """Judge the first units; gives them, and the highest time of usable units now."""
+    """Judge the first units; return them, and the new highest time of usable units."""
     column = units.column("time")
     timed = np.flatnonzero(column.is_valid())
     times = column.drop_null().to_numpy()

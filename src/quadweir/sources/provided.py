@@ -1,4 +1,4 @@
-"""Frames of statements that somebody else made: the right columns, and statements told from others."""
+"""Frames of statements that the user provides: their columns and terms, checked."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def as_statements(frame: DataFrame, iri: str) -> DataFrame:
-    """Take the columns of `rows.STATEMENT_SCHEMA` from a frame.
+    """Return the columns of `rows.STATEMENT_SCHEMA` of a frame.
 
     Raises:
-        UsageError: one is missing, or holds something else; Spark would make a date or a fraction
-            a number of its own choice.
+        UsageError: a column is missing or has another type. Spark would convert a date or a
+            fraction to an unexpected number.
     """
     there = {field.name: field.dataType for field in frame.schema.fields}
     names = ", ".join(rows.STATEMENT_SCHEMA.names)
@@ -44,7 +44,7 @@ def as_statements(frame: DataFrame, iri: str) -> DataFrame:
 
 
 def check_statements(frame: DataFrame, iri: str) -> DataFrame:
-    """Make terms canonical, and a dead letter, told by its reason, of what is no statement (P5).
+    """Return the rows with canonical terms; rows that are no statements get a reason (P5).
 
     Args:
         frame: rows with the columns of `rows.STATEMENT_SCHEMA`.

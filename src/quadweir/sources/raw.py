@@ -1,8 +1,8 @@
-"""Raw records as live sources give them: those that can be used, those that cannot, and why.
+"""The columns of raw records from live sources.
 
-A live source gives the columns of `rows.RECORD_SCHEMA` and one more, `reason`, which is NULL for
-a record that can be used. What cannot be used (too long, cut short, not UTF-8) is thereby in the
-same frame, so that it reaches the dead letters without a second reading of the source.
+They are the columns of `rows.RECORD_SCHEMA` and `reason`, which is NULL for a usable record.
+Records that cannot be used (too long, cut short, not UTF-8) are in the same frame. So they become
+dead letters without reading the source a second time.
 """
 
 from __future__ import annotations

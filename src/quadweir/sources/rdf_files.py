@@ -1,8 +1,8 @@
-"""RDF files and folders as quad rows, read side by side by Spark.
+"""RDF files and folders as quad rows, read in parallel by Spark.
 
-Plain N-Triples and N-Quads are read and parsed by Spark alone. Gzip files of them are unpacked in
-Python, which, unlike Spark's own reader, hands out what stands before a damaged place. Turtle,
-TriG, RDF/XML and JSON-LD are parsed by pyoxigraph, one file after the other in each task.
+Spark alone reads and parses plain N-Triples and N-Quads. Gzip files of them are unpacked in Python:
+unlike Spark's own reader, it returns what is before a damaged place. pyoxigraph parses Turtle,
+TriG, RDF/XML and JSON-LD, one file after the other in each task.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ _UNPACKED: Final = pa.schema(
 @final
 @dataclass(frozen=True, slots=True)
 class RdfFiles:
-    """What files hold: the quads, and the dead letters with file, line and reason."""
+    """The quads of files, and the dead letters with file, line and reason."""
 
     quads: DataFrame
     dead_letters: DataFrame
 
 
 def read_rdf(spark: SparkSession, *paths: Path | str) -> RdfFiles:
-    """Read RDF files and folders; suffixes say the formats, `.gz` after them is gzip.
+    """Return the quads and dead letters of RDF files and folders; suffixes say the formats.
 
-    A folder is read with everything below it, except hidden files. Where more than one file is
-    read, the labels of blank nodes are kept apart by file, since a label is only good inside its
-    document.
+    `.gz` after the suffix means gzip. A folder is read with all its subfolders, except hidden
+    files. If there are several files, each gets its own labels of blank nodes, because a label
+    belongs to its document.
 
     Raises:
         SourceError: a path does not exist.
@@ -91,10 +91,10 @@ def read_rdf(spark: SparkSession, *paths: Path | str) -> RdfFiles:
 
 
 def list_files(path: Path) -> list[Path]:
-    """The files that a path names: itself, or everything below it that is not hidden, in order.
+    """Return the files of a path: itself, or all files below it that are not hidden, in order.
 
     Raises:
-        SourceError: there is nothing there.
+        SourceError: the path does not exist.
     """
     if path.is_file():
         return [path.absolute()]
@@ -137,11 +137,11 @@ def _in_right_format(parsed: DataFrame) -> DataFrame:
 
 
 def _numbered(lines: DataFrame, parsed: DataFrame) -> DataFrame:
-    """Dead letters of plain files with their line numbers.
+    """Return the dead letters of plain files with their line numbers.
 
-    Spark's text source gives none. Row ids grow by one inside each block of a file, so the number
-    is the lines in the blocks before, plus the distance from the block's first id. Counting them
-    reads the files again, but only when somebody looks at the letters.
+    Spark's text source has no line numbers. Row ids grow by one inside each block of a file. So the
+    number of a line is the number of lines in the blocks before, plus the distance from the first
+    id of its block. Counting reads the files again, but only if the dead letters are used.
     """
     blocks = lines.groupBy(rows.SOURCE, _BLOCK).agg(
         F.min(_ID).alias("first"), F.count(F.lit(1)).alias("lines")
@@ -199,7 +199,7 @@ def _per_file(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     paths = spark.createDataFrame([(str(file),) for file in files], f"{_PATH} string")
-    # Each file is a task of its own, so that one large file does not hold up the small ones.
+    # Each file is its own task, so that one large file does not delay the small ones.
     spread = paths.repartition(max(1, min(len(files), 1000)))
     return spread.mapInArrow(read, from_arrow_schema(schema))
 
@@ -223,7 +223,7 @@ def _split(path: Path, number: int, data: bytes) -> list[pa.Array]:
         text = data.removesuffix(b"\n").decode()
         faults: pa.Array | None = None
     except UnicodeDecodeError:
-        # Only the lines that are not UTF-8 are at fault, so each is looked at.
+        # Only the lines that are not UTF-8 are faults, so each line is decoded alone.
         pieces = data.removesuffix(b"\n").split(b"\n")
         sound = [_decodes(piece) for piece in pieces]
         text = "\n".join(piece.decode(errors="replace") for piece in pieces)

@@ -1,7 +1,7 @@
-"""RDF documents read without Spark: what stands in a file, as quads, in a form that repeats.
+"""The quads of RDF documents, read without Spark; each run gives the same quads.
 
-Turtle, TriG, RDF/XML and JSON-LD are parsed by pyoxigraph; N-Triples and N-Quads line by line, so
-that one wrong line costs no more than itself.
+pyoxigraph parses Turtle, TriG, RDF/XML and JSON-LD. N-Triples and N-Quads are parsed line by line,
+so that one wrong line does not affect the others.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ RDF_SUFFIXES: Final = {
 @final
 @dataclass(frozen=True, slots=True)
 class BadQuad:
-    """What could not be read: where it stood, why, and how it begins."""
+    """Something that could not be read: its place, the reason, and its beginning."""
 
     place: str
     reason: str
@@ -52,7 +52,7 @@ class BadQuad:
 
 
 def rdf_suffix(path: Path) -> str:
-    """The suffix that says the format, without `.gz`.
+    """Return the suffix that says the format, without `.gz`.
 
     >>> rdf_suffix(Path("a/b.ttl.gz"))
     '.ttl'
@@ -62,7 +62,7 @@ def rdf_suffix(path: Path) -> str:
 
 
 def read_quads(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[Quad | BadQuad]:
-    """Read the quads of a document, in its order; its suffix says the format.
+    """Yield the quads of a document, in order; its suffix says the format.
 
     A syntax error ends the reading, except in N-Triples and N-Quads.
 
@@ -115,7 +115,7 @@ def _read_document(path: Path, name: str) -> Iterator[Quad | BadQuad]:
 
 
 class BlankNames:
-    """Turns pyoxigraph's quads into ours; anonymous blank nodes get the same label in every run.
+    """Converts pyoxigraph's quads to ours; anonymous blank nodes get the same label in each run.
 
     pyoxigraph names `[]` at random, and answers must not depend on when a file is read (P1).
     """

@@ -1,6 +1,6 @@
-"""Is the source of a declared stream there? Found out without Spark, before anything starts.
+"""Checks, without Spark and before anything starts, that the source of a stream exists.
 
-What is there now may be gone when it is used; it is checked again there.
+A source may be gone when it is used later; readers check again.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ _CONNECT_SECONDS: Final = 5.0
 
 
 def check_source(declaration: StreamDeclaration) -> None:
-    """Make sure that files exist and that brokers answer.
+    """Check that files exist and that brokers answer.
 
     TCP servers are not asked: some serve only the first client that connects.
 
     Raises:
-        SourceError: a file or folder does not exist, a broker does not answer, or it lacks the topic.
+        SourceError: a file or folder does not exist, a broker does not answer, or it lacks the
+            topic.
     """
     match declaration.source:
         case FileSource(path=path) | FolderSource(path=path) | ReplaySource(path=path):

@@ -1,7 +1,7 @@
-"""Files of records that are not RDF yet, or bare statements: one record after another.
+"""The records of files: records that are not RDF, or statements without times.
 
-A CSV record is a small CSV document of its own, header and row, so that whoever maps it needs
-nothing else; quoted fields may hold line feeds.
+A CSV record is a small CSV document, header and row, so that a mapping needs nothing else. Quoted
+fields may contain line feeds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_DOCUMENT_BYTES: Final = 256 * 2**20
 @final
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record and the number of the line it begins on."""
+    """A record, and the number of its first line."""
 
     number: int
     text: str
@@ -41,7 +41,7 @@ class Record:
 def read_records(
     path: Path, *, is_csv: bool, max_line_bytes: int = MAX_LINE_BYTES
 ) -> Iterator[Record | Fault]:
-    """Read the records of a file; empty lines are none.
+    """Yield the records of a file; empty lines are not records.
 
     Raises:
         SourceError: the file cannot be read.
@@ -58,7 +58,7 @@ def read_records(
 
 
 def read_document(path: Path, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> Record | Fault:
-    """Read a file that is one record, such as an XML document.
+    """Return the record of a file that is one record, such as an XML document.
 
     Raises:
         SourceError: the file cannot be read.
@@ -107,7 +107,7 @@ def _csv_rows(lines: Iterator[Line | Fault], limit: int) -> Iterator[Record | Fa
             number = line.number
         parts.append(line.text)
         size += len(line.text)
-        # A quote inside a quoted field is doubled, so a row is whole when their number is even.
+        # A quote inside a quoted field is doubled, so a row is complete when its quotes are even.
         quotes += line.text.count('"')
         if quotes % 2 == 0:
             yield Record(number, "\n".join(parts))
@@ -121,7 +121,7 @@ def _csv_rows(lines: Iterator[Line | Fault], limit: int) -> Iterator[Record | Fa
 
 
 def column_time(text: str, column: str, *, is_csv: bool) -> int:
-    r"""The event time in a column of a record.
+    r"""Return the event time in a column of a record.
 
     >>> column_time('{"at": 1500, "v": 2}', "at", is_csv=False)
     1500
@@ -129,7 +129,7 @@ def column_time(text: str, column: str, *, is_csv: bool) -> int:
     2000
 
     Raises:
-        DataError: the record has no such column, or no time in it.
+        DataError: the record does not have the column, or the column has no time.
     """
     value: object
     if is_csv:

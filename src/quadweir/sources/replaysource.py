@@ -1,8 +1,8 @@
 """The Spark data source `quadweir_replay`: a recording played into a streaming query.
 
-An offset is the start of the play and how many units have been played. Records are read where the
-offsets are made, in the driver's Python process, and travel to the tasks inside the partitions: no
-file is opened twice for a batch, and workers need not see the files.
+An offset is the start of the play and the number of units played. Records are read where offsets
+are made, in the driver's Python process, and are sent to the tasks inside the partitions. So no
+file is opened twice for a batch, and workers need no access to the files.
 """
 
 from __future__ import annotations
@@ -63,25 +63,25 @@ def open_replay(
     clock: Path | None = None,
     max_units_per_batch: int = MAX_UNITS_PER_BATCH,
 ) -> DataFrame:
-    """Play the recording of a declaration.
+    """Return the rows of a recording, as they become due.
 
-    Guarantee: exactly once in the query's input, across restarts from its checkpoint. The play goes
-    on while the query is down; what became due meanwhile comes in the first batches.
+    Guarantee: exactly once in the query's input, across restarts from its checkpoint. The play
+    continues while the query is down; the first batches then have what became due.
 
     Args:
         spark: the session.
         declaration: a stream whose source is a replay.
-        clock: a file with the time to go by, for tests; None is the system's clock.
-        max_units_per_batch: how much one batch takes when it is behind.
+        clock: a file with the present time, for tests; None is the system's clock.
+        max_units_per_batch: how many units one batch takes at most.
 
     Returns:
-        For RDF, rows that are statements or dead letters (`records.good_statements`,
-        `records.dead_letters`); for other records, rows of `rows.RECORD_SCHEMA` with position,
-        event time and reason, where a row with a reason is a dead letter. The arrival is when a
-        record was due.
+        For RDF, rows that are statements or dead letters (`rowfilters.good_statements`,
+        `rowfilters.dead_letters`); for other records, rows of `rows.RECORD_SCHEMA` with position,
+        event time and reason, where a row with a reason is a dead letter. The arrival is the time
+        when a record was due.
 
     Raises:
-        DeclarationError: the source is not a replay, or its pace follows times that it lacks.
+        DeclarationError: the source is not a replay, or its pace needs times that the records lack.
     """
     source = declaration.source
     if not isinstance(source, ReplaySource):
@@ -102,7 +102,7 @@ def open_replay(
         return frame
     if declaration.format in (Format.NTRIPLES, Format.NQUADS):
         return parse_records(frame.drop(rows.EVENT_TIME), declaration)
-    # Whatever the form of the files, elements are played as timed lines.
+    # Elements are played as timed lines, whatever the form of the files is.
     timed = StreamDeclaration(
         iri=declaration.iri,
         source=source,
@@ -182,7 +182,7 @@ class Replay(DataSource):
 
 
 class _ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets: `started`, milliseconds since 1970; `units` played; `over`, 1 when all are."""
+    """Offsets have `started`, milliseconds since 1970; `units` played; and `over`, 1 at the end."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = options
@@ -191,7 +191,7 @@ class _ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._most = int(options.get("max_units_per_batch", MAX_UNITS_PER_BATCH))
         self._play: Play | None = None
         self._until: int | None = None
-        # What the last offset brought, until its batch asks for it.
+        # The records of the last offset, until its batch asks for them.
         self._ready: tuple[int, int, list[pa.RecordBatch]] | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
@@ -218,8 +218,8 @@ class _ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._ready is not None and self._ready[:2] == (first, last):
             batches = self._ready[2]
         else:
-            # After a restart: play again what the unfinished batch had. The start of the play is
-            # the end's, since that of a first batch was never written down.
+            # After a restart, the units of the unfinished batch are played again. The start of the
+            # play is taken from the end offset: the start offset of a first batch is never stored.
             play = self._at(first)
             batches = self._taken(play, end["started"], 2**62, last - first)
         return [InputPartition(_packed(batch)) for batch in batches] or [InputPartition(b"")]
@@ -233,7 +233,7 @@ class _ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         del end
 
     def _at(self, units: int) -> Play:
-        """The play, standing after so many units: the one at hand, or from the beginning."""
+        """Return the play after this many units; it starts again if it is already further."""
         if self._play is None or self._play.played > units:
             limit = self._options.get("limit")
             self._play = Play(

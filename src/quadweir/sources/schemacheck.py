@@ -1,4 +1,4 @@
-"""Checks a document against a JSON Schema, in words that its author can act on.
+"""Checks of a document against a JSON Schema, with messages that help its author.
 
 The library `jsonschema` decides what is valid; this module says what is wrong and what to write.
 One addition to the standard: the `$comment` next to an `if` is the message when its `then` fails.
@@ -27,7 +27,7 @@ _AFTER_ALL_KEYS: Final = 2**60
 @final
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong, and where: the path of keys, and whether the key itself is meant."""
+    """What is wrong and where: the path of keys, and whether the key itself is wrong."""
 
     path: Path
     message: str
@@ -36,7 +36,7 @@ class Problem:
 
 
 def first_problem(document: Any, schema: Mapping[str, Any]) -> Problem | None:
-    """Give the first thing that is wrong with a document, in the order of its text; None if valid.
+    """Return the first problem of a document, in the order of its text; None if it is valid.
 
     >>> first_problem({"delay": 5}, {"properties": {"delay": {"type": "string"}}})
     Problem(path=('delay',), message='delay is not a string', hint=None, at_key=False)
@@ -50,7 +50,7 @@ def first_problem(document: Any, schema: Mapping[str, Any]) -> Problem | None:
 def _validator_class() -> type[Validator]:
     from jsonschema import Draft202012Validator, validators
 
-    # JSON has no number that is not a number; TOML has.
+    # TOML has NaN; JSON does not.
     types = Draft202012Validator.TYPE_CHECKER.redefine(
         "number", lambda _, value: _is_number(value) and not math.isnan(value)
     )
@@ -79,13 +79,13 @@ def _pattern(
 ) -> Iterator[ValidationError]:
     from jsonschema import ValidationError
 
-    # `$` of JSON Schema is the very end; Python's also stands before a last line feed.
+    # `$` in JSON Schema is the end of the text; Python's also matches before a last line feed.
     if isinstance(instance, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), instance):
         yield ValidationError("is not of the right form")
 
 
 def _position(document: object, problem: Problem) -> tuple[int, ...]:
-    """Say where in the text a problem stands; one of a whole table comes after those of its keys."""
+    """Return the place of a problem in the text; that of a table is after those of its keys."""
     found = []
     value: Any = document
     for part in problem.path:
@@ -144,7 +144,7 @@ def _problems(error: ValidationError, above: Path) -> Iterator[Problem]:
 
 
 def _nearest(error: ValidationError, path: Path, name: str, hint: str | None) -> Iterator[Problem]:
-    """Complain about the branch that was meant: that of the same kind, or of the same keys."""
+    """Yield the problems of the branch that was meant: of the same kind, or with the same keys."""
     value: Any = error.instance
     branches: Any = error.validator_value
     tables = [branch.get("properties", {}) for branch in branches]
@@ -181,7 +181,7 @@ def _show(value: object) -> str:
 
 
 def _hint(meant: str | None) -> str | None:
-    # Sentences describe a key; fragments, the values that it takes.
+    # A sentence describes a key; a fragment describes its values.
     return meant if meant is None or meant.endswith(".") else f"Expected: {meant}."
 
 

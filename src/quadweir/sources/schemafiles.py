@@ -1,4 +1,4 @@
-"""Schemas out of RDF files: their axioms, and warnings with the places of what is odd in them."""
+"""Schemas from RDF files: their axioms, and warnings about probable mistakes, with places."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _BASE: Final = "file:///.schema/document"
 
 
 def read_schema(paths: Iterable[Path | str]) -> tuple[Schema, list[SchemaWarning]]:
-    """Read the files of a schema as one.
+    """Return the schema of several files, and warnings.
 
     Raises:
-        SourceError: a file is not there.
-        DataError: a file is not RDF, or not in the format that its name says.
-        UnsupportedError: the schema says of `rdf:type` what cannot be followed.
+        SourceError: a file does not exist.
+        DataError: a file is not RDF, or not in the format of its name.
+        UnsupportedError: the schema has an axiom about `rdf:type` that is not supported.
     """
     documents = [_Document(path, number) for number, path in enumerate(map(Path, paths))]
     schema, odd = read_axioms((quad, None) for each in documents for quad in each.quads)
     if odd or schema.transitive:
-        # Only now is it worth the while to look for places.
+        # Places are needed only now, and finding them takes time.
         schema, odd = read_axioms(pair for each in documents for pair in each.placed())
     return schema, [*(each for one in documents for each in one.warnings), *odd]
 
 
 class _Document:
-    """One file: its triples, their places if asked for, and the warnings that parsing gave."""
+    """One file: its triples, their places if needed, and the warnings of the parser."""
 
     def __init__(self, path: Path, number: int) -> None:
         self._path = path
@@ -63,7 +63,7 @@ class _Document:
         self.quads = [self._names.quad(self._parsed[at]) for at in self._kept]
 
     def placed(self) -> Iterator[tuple[Quad, Span | None]]:
-        """Give the triples with the places of their objects, as far as the format has some."""
+        """Yield the triples with the places of their objects; None in formats without places."""
         places = {}
         if self._suffix in (".ttl", ".nt"):
             found = locate_triples(self._content, base=_BASE, source=str(self._path))
@@ -93,7 +93,7 @@ class _Document:
             ) from None
 
     def _parse(self, text: str, name: str) -> list[pyoxigraph.Quad]:
-        """Parse a document; names with prefixes that are not defined go nowhere, with a warning."""
+        """Parse a document; names with an undefined prefix get a warning and are left out later."""
         import pyoxigraph as ox
 
         undefined: dict[str, str] = {}
@@ -117,7 +117,7 @@ class _Document:
                         span=span,
                     ) from None
                 prefix = found["prefix"]
-                # On the first line, so that all others keep their numbers.
+                # On the first line, so that all other lines keep their numbers.
                 undefined[prefix] = f"@prefix {prefix}: <{_NOWHERE}{prefix}:> . "
                 self.warnings.append(
                     SchemaWarning(

@@ -1,8 +1,8 @@
-"""A local log of what was received, so that sources which cannot be asked again can be replayed.
+"""A local log of received records, for sources that cannot send them again.
 
-A folder of segment files, each named by the number of its first record. Records are framed and
-checksummed; a frame that a crash cut short is dropped when the folder is opened again. Numbers are
-never used twice, also after everything has been forgotten.
+The log is a folder of segment files, each named by the number of its first record. Each record is a
+frame with a checksum. A frame that a crash cut short is dropped when the folder is opened again. A
+number is never used twice, even after all records have been forgotten.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quadweir.private import make_folder
 
 SEGMENT_BYTES: Final = 16 * 2**20
 MOST_BYTES: Final = 2**30
-# checksum of what follows; bytes of the payload; arrival; kind; bytes of the source's name
+# checksum of the rest; bytes of the payload; arrival; kind; bytes of the source's name
 _HEAD: Final = struct.Struct(">IIqBH")
 _CHECKED_FROM: Final = 4
 _INDEX_EVERY: Final = 64 * 2**10
@@ -40,13 +40,13 @@ FAULT: Final = 1
 @final
 @dataclass(frozen=True, slots=True)
 class Received:
-    """One record as it came in.
+    """One record as it arrived.
 
     Attributes:
-        source: what it came from within the source, such as a topic; may be empty.
+        source: the part of the source that it came from, such as a topic; may be empty.
         arrival_ms: when it arrived.
         payload: its bytes; for a fault, the reason.
-        kind: `TEXT`, or `FAULT` for something that was received but is no usable record.
+        kind: `TEXT`, or `FAULT` for something that is no usable record.
     """
 
     source: str
@@ -61,7 +61,7 @@ class _Segment:
     first: int
     end: int
     size: int = 0
-    # Where every so many bytes a record begins: its number and its byte.
+    # An index of records, about one for every `_INDEX_EVERY` bytes: number and first byte.
     numbers: list[int] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
 
@@ -73,9 +73,9 @@ class _Segment:
 
 @final
 class Spool:
-    """The log of one source of one query; a second process that opens it is refused.
+    """The log of one source of one query; only one process can open it.
 
-    Appending and everything else may happen in different threads.
+    One thread may append while another does everything else.
 
     Attributes:
         identity: a name that no other spool has, kept in the folder.
@@ -92,18 +92,18 @@ class Spool:
         """Open or create the folder.
 
         Args:
-            folder: where the segments lie.
-            segment_bytes: how large a segment grows before the next one begins.
-            most_bytes: how much it holds before it says that it is full.
-            lock_timeout_s: how long to wait for a process that still has it open, as one whose
-                driver was killed does for a moment.
+            folder: the folder of the segments.
+            segment_bytes: the size of a segment at which the next one begins.
+            most_bytes: the size at which the spool is full.
+            lock_timeout_s: how long to wait for another process that has it open; a process whose
+                driver was killed keeps it open for a moment.
 
         Raises:
             SourceError: another process has it open, it cannot be written, or it is damaged.
         """
         self._folder = folder
         self._segment_bytes = segment_bytes
-        # Forgetting goes by whole segments: with less than two, a full spool would stay full.
+        # Whole segments are forgotten: with less than two, a full spool would stay full.
         self._most_bytes = max(most_bytes, 2 * segment_bytes)
         self._lock = threading.Condition()
         try:
@@ -144,7 +144,7 @@ class Spool:
         path.touch()
         handle = os.open(self._folder, os.O_RDONLY)
         try:
-            os.fsync(handle)  # the name must survive as well as the content
+            os.fsync(handle)  # the name must survive a crash, like the content
         finally:
             os.close(handle)
         return _Segment(path, first, first)
@@ -154,12 +154,12 @@ class Spool:
 
     @property
     def folder(self) -> Path:
-        """Where it lies."""
+        """The folder of the segments."""
         return self._folder
 
     @property
     def first(self) -> int:
-        """The number of the oldest record that is still there."""
+        """The number of the oldest record that is still kept."""
         return self._segments[0].first
 
     @property
@@ -169,16 +169,16 @@ class Spool:
 
     @property
     def size(self) -> int:
-        """How many bytes of records it holds."""
+        """How many bytes of records are kept."""
         return sum(segment.size for segment in self._segments)
 
     @property
     def is_full(self) -> bool:
-        """Tell whether whoever receives should wait until something is forgotten."""
+        """Whether the receiver should wait until something is forgotten."""
         return self.size >= self._most_bytes
 
     def append(self, record: Received) -> int:
-        """Add a record and return its number; it is safe from a crash only after `sync`."""
+        """Add a record and return its number; it survives a crash only after `sync`."""
         source = record.source.encode()
         frame = bytearray(
             _HEAD.pack(0, len(record.payload), record.arrival_ms, record.kind, len(source))
@@ -208,13 +208,13 @@ class Spool:
         os.fsync(self._file.fileno())
 
     def sync(self) -> int:
-        """Make everything appended so far safe from a crash and return `end`."""
+        """Write all records to disk, so that they survive a crash, and return `end`."""
         with self._lock:
             self._flush()
             return self.end
 
     def limit(self, start: int, *, records: int, size: int) -> int:
-        """Choose where a batch that begins at `start` ends: about `size` bytes, one record at least."""
+        """Return the end of a batch from `start`: about `size` bytes, and at least one record."""
         with self._lock:
             most = min(self.end, start + records)
             taken = 0
@@ -234,12 +234,12 @@ class Spool:
             return most
 
     def read(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-        """Give the frames of records `start` to `end` (without), in runs of whole frames.
+        """Yield the frames of records from `start` up to, but not including, `end`, in runs.
 
-        Each run is the number of its first record and its bytes (`unframe` reads them).
+        A run is the number of its first record and the bytes of whole frames (`unframe`).
 
         Raises:
-            SourceError: some of these records are no longer, or not yet, there.
+            SourceError: some of these records are not in the spool, no longer or not yet.
         """
         if start >= end:
             return
@@ -261,7 +261,7 @@ class Spool:
             yield from _cut(number, data, start, end)
 
     def forget(self, before: int) -> None:
-        """Remove what is no longer needed: segments in which every record is below `before`."""
+        """Remove the segments in which every record is below `before`."""
         with self._lock:
             if before >= self.end and self._segments[-1].size >= self._segment_bytes // 4:
                 self._roll()
@@ -270,12 +270,12 @@ class Spool:
             self._lock.notify_all()
 
     def wait_for_room(self, timeout_s: float) -> bool:
-        """Wait while it is full; tell whether there is room."""
+        """Wait while the spool is full; return whether there is room."""
         with self._lock:
             return self._lock.wait_for(lambda: not self.is_full, timeout_s)
 
     def close(self) -> None:
-        """Write what is pending and let another process open it."""
+        """Write everything to disk, and let another process open the spool."""
         with self._lock:
             if self._held.closed:
                 return
@@ -298,7 +298,7 @@ def _take(held: BinaryIO, timeout_s: float) -> bool:
 
 
 def _identity(folder: Path) -> str:
-    """A name made once for each spool: numbers of one must not be taken for those of another."""
+    """Return the name of the spool, which keeps its numbers apart from those of another."""
     file = folder / "identity"
     if not file.is_file():
         scratch = file.with_suffix(".new")
@@ -308,7 +308,7 @@ def _identity(folder: Path) -> str:
 
 
 def unframe(number: int, data: bytes) -> Iterator[tuple[int, Received]]:
-    """Read the frames of one run."""
+    """Yield the records of one run, with their numbers."""
     place = 0
     while place < len(data):
         _, length, arrival, kind, named = _HEAD.unpack_from(data, place)
@@ -321,7 +321,7 @@ def unframe(number: int, data: bytes) -> Iterator[tuple[int, Received]]:
 
 
 def _bounds(segment: _Segment, start: int, end: int) -> tuple[int, int, int]:
-    """The indexed record at or before `start`, its byte, and a byte after the last one wanted."""
+    """Return an indexed record at or before `start`, its byte, and a byte after the last record."""
     at = max(bisect_right(segment.numbers, start) - 1, 0)
     after = bisect_right(segment.numbers, end - 1)
     stop = segment.places[after] if after < len(segment.places) else segment.size
@@ -329,7 +329,7 @@ def _bounds(segment: _Segment, start: int, end: int) -> tuple[int, int, int]:
 
 
 def _cut(number: int, data: bytes, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Cut a run down to the records wanted, in pieces that make good tasks."""
+    """Yield the needed records of a run, in pieces that make good tasks."""
     place = begin = 0
     first = number
     while place < len(data) and number < end:
@@ -367,7 +367,7 @@ def _scan_segment(path: Path, *, last: bool) -> _Segment:
             segment.size += _HEAD.size + len(rest)
             segment.end += 1
         if segment.size < total:
-            # Only what was being written when a process was killed may be incomplete.
+            # Only the last segment can have an incomplete frame, from a process that was killed.
             if not last:
                 raise _damaged(path)
             file.truncate(segment.size)

@@ -1,8 +1,8 @@
 """A Spark stream reader for sources that push: a receiver fills a spool, Spark reads the spool.
 
-The receiver runs in the one Python process that Spark keeps on the driver for the source. Offsets
-are the spool's identity and record numbers. The records of a batch travel inside its input partitions, so
-executors need not see the driver's disk.
+The receiver runs in the Python process that Spark keeps on the driver for the source. An offset is
+the identity of the spool and a record number. The records of a batch are sent inside its input
+partitions, so executors need no access to the driver's disk.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ALL: Final = 2**62
 
 
 class Receiver(ABC):
-    """Receives into a spool, in a thread of its own, until told to stop."""
+    """Receives records into a spool, in its own thread, until `stop` is called."""
 
     def __init__(self, spool: Spool) -> None:
         self.spool = spool
@@ -63,7 +63,7 @@ class Receiver(ABC):
             self.receive()
         except SourceError as error:
             self.failure = error
-        except Exception as error:  # it must reach the query, not die with the thread
+        except Exception as error:  # the query must get the error; it must not end with the thread
             self.failure = SourceError(f"the receiver failed: {type(error).__name__}: {error}")
 
     @abstractmethod
@@ -72,13 +72,13 @@ class Receiver(ABC):
 
 
 def now_ms() -> int:
-    """The time of arrival of what is received now."""
+    """Return the arrival time of a record that is received now."""
     return time.time_ns() // 1_000_000
 
 
 @final
 class Backoff:
-    """How long to wait before trying again: twice as long each time, up to a most.
+    """The time to wait before another try: twice as long each time, up to a maximum.
 
     >>> backoff = Backoff(first_s=1, most_s=3)
     >>> [backoff.next_s() for _ in range(4)]
@@ -102,7 +102,7 @@ class Backoff:
 @final
 @dataclass
 class _Run(InputPartition):
-    """Some records of a batch, as the spool frames them."""
+    """Some records of a batch, as frames of the spool."""
 
     first: int
     data: bytes
@@ -111,8 +111,8 @@ class _Run(InputPartition):
 class SpooledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets, partitions and commits over a spool.
 
-    Spark also makes readers only to pickle their `read`, so nothing happens before the first
-    question about offsets.
+    Spark makes some readers only to pickle their `read`. So nothing is opened before Spark asks for
+    an offset.
     """
 
     def __init__(self, source: str, options: Mapping[str, str]) -> None:
@@ -124,7 +124,7 @@ class SpooledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: int | None = None
 
     def make_receiver(self, spool: Spool, options: Mapping[str, str]) -> Receiver:
-        """Make what fills the spool."""
+        """Return the receiver that fills the spool."""
         raise NotImplementedError
 
     def _opened(self) -> Spool:
@@ -139,7 +139,7 @@ class SpooledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._spool
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
-        # What an earlier query received and never finished is still there to be read.
+        # What an earlier query received and did not finish is still in the spool.
         spool = self._opened()
         return {_SPOOL: spool.identity, _SEQUENCE: spool.first}
 
@@ -162,10 +162,11 @@ class SpooledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {_SPOOL: spool.identity, _SEQUENCE: max(end, begin)}
 
     def _begin(self, spool: Spool, offset: Offset) -> int:
-        """The number in this spool that an offset of a checkpoint stands for.
+        """Return the record number in this spool for an offset of a checkpoint.
 
         Raises:
-            SourceError: it is of another spool, which has been lost, and that matters.
+            SourceError: the offset belongs to another spool, which is lost, and the option
+                `fail_on_data_loss` is set.
         """
         if offset[_SPOOL] == spool.identity:
             return int(offset[_SEQUENCE])
@@ -204,7 +205,7 @@ class SpooledReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def to_batch(source: str, records: Iterator[tuple[int, Received]]) -> pa.RecordBatch:
-    """Lay records out as columns of `RAW_SCHEMA`."""
+    """Return records as a batch of `RAW_SCHEMA`."""
     import pyarrow as pa
 
     columns: tuple[list[Any], ...] = ([], [], [], [], [])
@@ -221,7 +222,7 @@ def to_batch(source: str, records: Iterator[tuple[int, Received]]) -> pa.RecordB
         row = (source + record.source, str(number), record.arrival_ms, value, reason)
         for column, cell in zip(columns, row, strict=True):
             column.append(cell)
-    # Spark compares the schema to the last detail, down to what may be NULL.
+    # Spark compares the whole schema, including which columns may be NULL.
     schema = pa.schema(
         [
             pa.field(
@@ -237,20 +238,20 @@ def to_batch(source: str, records: Iterator[tuple[int, Received]]) -> pa.RecordB
 
 
 class SpooledSource(DataSource):
-    """What TCP and MQTT share as Spark data sources."""
+    """The common part of the Spark data sources for TCP and MQTT."""
 
     def schema(self) -> StructType:
         return RAW_SCHEMA
 
 
 def whole(options: Mapping[str, str], name: str, default: int) -> int:
-    """Read an option that is a whole number above zero.
+    """Return an option that is a whole number above zero.
 
     >>> whole({"port": "1883"}, "port", 1)
     1883
 
     Raises:
-        UsageError: it is not.
+        UsageError: the option is not such a number.
     """
     text = str(options.get(name, default))
     if not text.isdecimal() or int(text) == 0:

@@ -1,4 +1,4 @@
-"""One N-Triples or N-Quads statement as text: its parts, its graph name, its quad."""
+"""Parses the text of one N-Triples or N-Quads statement."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from quadweir.terms import (
     unescape,
 )
 
-# White space between terms may be left out where nothing is unclear (`<s><p><o>.`). A blank node
-# label may hold dots but not end in one. Repetitions never give back what they took: a hostile line
-# of megabytes must not make the match take quadratic time. Only sets of characters are repeated with
-# `*+`, for Python 3.11.2, which Debian 12 has, goes on at the wrong place after a group that is (3.11.7
-# does not); where a group is repeated, one character decides whether it goes on.
+# White space between terms may be left out if the result is clear (`<s><p><o>.`). A blank node
+# label may contain dots but not end in one. Repetitions are possessive: a hostile line of megabytes
+# must not take quadratic time. Only sets of characters are repeated with `*+`: after a group with
+# `*+`, Python 3.11.2 of Debian 12 continues at the wrong place (3.11.7 does not). Where a group is
+# repeated, one character decides whether it is repeated again.
 _IRI: Final = r"<[^<>]*+>"
 _NAME_START: Final = (
     "A-Za-z0-9_:\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d"
@@ -56,7 +56,7 @@ NO_QUOTED_TRIPLES: Final = (
 _OPENED: Final = 3
 _CLOSED: Final = 7
 _GRAPH: Final = 8
-# Longer spellings would make the cache of terms a hoard.
+# Longer spellings would make the cache of terms too large.
 _CACHED_CHARACTERS: Final = 256
 
 
@@ -82,7 +82,7 @@ def _term(spelling: str) -> Term:
 
 
 def parse_statement(text: str) -> Quad:
-    r"""Read one statement; white space around it and a comment after it are allowed.
+    r"""Return the quad of a statement; white space around it and a comment after it are allowed.
 
     >>> print(parse_statement('<urn:s> <urn:p> "caf\\u00E9"@FR <urn:g> . # then'))
     <urn:s> <urn:p> "café"@fr <urn:g> .
@@ -104,7 +104,7 @@ def parse_statement(text: str) -> Quad:
 
 
 def _matched(text: str) -> re.Match[str] | None:
-    """Take a text apart that has the shape of a statement; as many triple terms end as begin."""
+    """Match a text of the shape of a statement, in which every triple term is closed."""
     match = _STATEMENT.fullmatch(text)
     if match is None or match[_OPENED].count("<<(") != match[_CLOSED].count(")>>"):
         return None
@@ -120,10 +120,10 @@ def _why(text: str) -> str:
 
 
 def graph_name(text: str) -> str | None:
-    r"""The graph name of a text that has the shape of a quad, escapes undone; else None.
+    r"""Return the graph name of a text that has the shape of a quad, without escapes; else None.
 
-    The shape alone decides which lines stand together (`docs/reference/stream-files.md`), so that
-    every reader agrees, also about lines that turn out to be wrong inside.
+    Only the shape decides which lines belong together (`docs/reference/stream-files.md`). So every
+    reader agrees, even about lines whose terms are wrong.
 
     >>> graph_name("<urn:s> <urn:p> <urn:o> <urn:\\u0067> .")
     '<urn:g>'
@@ -133,7 +133,7 @@ def graph_name(text: str) -> str | None:
 
 
 def plain_name(name: str) -> str:
-    """Undo the escapes of a graph name; a wrong one is left as it stands."""
+    """Return a graph name without escapes; if an escape is wrong, the name as it is."""
     try:
         return unescape(name)
     except DataError:
@@ -141,7 +141,7 @@ def plain_name(name: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Tell whether a line says nothing: white space or a comment."""
+    """Whether a line has only white space or a comment."""
     stripped = text.lstrip(" \t\r")
     return not stripped or stripped.startswith("#")
 

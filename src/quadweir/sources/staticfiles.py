@@ -15,14 +15,14 @@ from quadweir.terms import IRI, Quad
 @final
 @dataclass(frozen=True, slots=True)
 class StaticFile:
-    """A file or folder of static data; its triples go into `graph` if one is named."""
+    """A file or folder of static data; with `graph`, its triples go into this graph."""
 
     path: Path
     graph: IRI | None = None
 
     @staticmethod
     def of(text: str | Path) -> StaticFile:
-        """Read `FILE` or `IRI=FILE`.
+        """Return the static file of `FILE` or `IRI=FILE`.
 
         >>> StaticFile.of("urn:g=a.ttl")
         StaticFile(path=PosixPath('a.ttl'), graph=IRI(value='urn:g'))
@@ -36,9 +36,10 @@ class StaticFile:
 
 
 def cut_assignment(argument: str, *, relative: bool = False) -> tuple[str | None, str]:
-    """Cut IRI=PATH in two; both may hold equals signs, so a cut before something there is best.
+    """Return the IRI and the path of `IRI=PATH`; the IRI is None if there is only a path.
 
-    Unless the IRI may be `relative`, it has a colon: a file may be named a=b.ttl.
+    Both may contain equals signs, so a cut before a path that exists is preferred. Unless it may be
+    `relative`, an IRI has a colon, because a file may have the name a=b.ttl.
 
     >>> cut_assignment("urn:s=a.stream"), cut_assignment("a.ttl")
     (('urn:s', 'a.stream'), (None, 'a.ttl'))
@@ -54,12 +55,12 @@ def cut_assignment(argument: str, *, relative: bool = False) -> tuple[str | None
 
 
 def read_static(named: Iterable[StaticFile]) -> Iterator[Quad]:
-    """Read static files; a blank node belongs to its file.
+    """Yield the quads of static files; a blank node belongs to its file.
 
     Raises:
-        SourceError: a file is not there.
-        DataError: a file is not what its name says; a query over half of its static data would
-            give wrong answers.
+        SourceError: a file does not exist.
+        DataError: a file does not parse; a query over half of its static data would give wrong
+            answers.
     """
     number = 0
     for each in named:
@@ -72,10 +73,10 @@ def read_static(named: Iterable[StaticFile]) -> Iterator[Quad]:
 
 
 def list_static(path: Path) -> list[Path]:
-    """List the RDF files that a path names: itself, or those in the folder.
+    """Return the RDF files of a path: itself, or those in the folder.
 
     Raises:
-        SourceError: there is nothing there.
+        SourceError: the path does not exist, or the folder has no RDF files.
     """
     if not path.exists():
         raise SourceError(f"no such file: {path}", hint="Check the path of the static data.")
@@ -100,6 +101,6 @@ def _of_file(quad: Quad, number: int, graph: IRI | None) -> Quad:
 
 
 def apart_from_streams(quads: Iterable[Quad]) -> Iterator[Quad]:
-    """Name the blank nodes of static data so that they are none of a stream's (S3)."""
+    """Yield the quads with other labels of blank nodes than streams have (S3)."""
     for quad in quads:
         yield quad.relabelled(lambda label: f"g-{label}")

@@ -1,7 +1,7 @@
 """Stream files: RDF elements with their times, read and written without Spark.
 
-Three forms (`docs/reference/stream-files.md`): timed lines, timed graphs, timed files. This module
-is the plain reading of them that every other reader is compared with.
+There are three forms (`docs/reference/stream-files.md`): timed lines, timed graphs, timed files.
+This module is the simple reader; tests compare every other reader with it.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from quadweir.terms import BlankNode, Literal, Quad, Resource
 from quadweir.times import format_time, parse_time
 from quadweir.vocab import PROV
 
-# A position is the number of the file in its folder and, below that, the line or graph in it:
-# enough for a million million lines and eight million files.
+# The high bits of a position are the number of the file in its folder, the low bits that of the
+# line or graph in it: enough for a million million lines and eight million files.
 FILE_SHIFT: Final = 40
 DEFAULT_STREAM: Final = "urn:quadweir:stream"
-# How much of a timed-graphs file may wait for its times, which can stand anywhere in the file.
+# How many quads of a timed-graphs file may wait for their times, which can be anywhere in the file.
 MAX_WAITING_QUADS: Final = 1_000_000
 _RECORD_CHARACTERS: Final = 10_000
 _TIMED: Final = re.compile(r"([^ \t]+)[ \t]+(.+)", re.DOTALL)
 
 
 class Form(StrEnum):
-    """How a stream file gives the times of its elements."""
+    """How a stream file states the times of its elements."""
 
     TIMED_LINES = "timed-lines"
-    """Each line: an event time, a space or tab, a statement."""
+    """Each line is an event time, a space or tab, and a statement."""
     TIMED_GRAPHS = "timed-graphs"
-    """Each named graph is an element; the default graph gives its prov:generatedAtTime."""
+    """Each named graph is an element; the default graph has its prov:generatedAtTime."""
     TIMED_FILES = "timed-files"
-    """Each file of a folder is an element; its time follows from its place in the order of names."""
+    """Each file of a folder is an element; its place in the order of names gives its time."""
 
 
 @final
@@ -55,7 +55,7 @@ class Element:
     Attributes:
         stream: the IRI of the stream.
         event_time: milliseconds since 1970.
-        position: the place in the stream; elements of equal time are ordered by it.
+        position: the place in the stream; it orders elements of equal time.
         quads: its statements, in the order of the file; at least one.
     """
 
@@ -75,7 +75,7 @@ class Element:
 @final
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A line, graph or file that could not be used: where it stood, why, and how it begins."""
+    """A line, graph or file that could not be used: its place, the reason, and its beginning."""
 
     source: str
     place: str
@@ -88,13 +88,13 @@ class Report:
     """What `validate` found in a stream file.
 
     Attributes:
-        form: the form the file was read in.
-        elements: how many elements it holds.
-        statements: how many statements they hold.
+        form: the form of the file.
+        elements: how many elements it has.
+        statements: how many statements they have.
         first: the lowest event time, None without elements.
         last: the highest event time.
         out_of_order: elements earlier than the one before them.
-        max_lateness_ms: how far the latest of those lags: the delay a stream needs to lose none.
+        max_lateness_ms: the longest lag of those; a stream with this delay loses none.
         bad: how many lines, graphs or files cannot be used.
         letters: the first of those, at most `LETTERS_SHOWN`.
     """
@@ -113,7 +113,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Tell whether every line could be used."""
+        """Whether every line could be used."""
         return self.bad == 0
 
 
@@ -132,11 +132,11 @@ def read_elements(
     on_bad: OnBad | None = None,
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Element]:
-    """Read the elements of a stream file, or of a folder of them, in the order of the file.
+    """Yield the elements of a stream file, or of a folder of stream files, in order.
 
     Args:
         path: a file or, for every form, a folder whose files are read in the order of their names.
-        stream: the IRI that the elements get.
+        stream: the IRI of the stream that the elements belong to.
         form: the form; None guesses it from names (`guess_form`).
         pattern: which files of a folder to read.
         start: timed files: the event time of the first file, in milliseconds.
@@ -171,7 +171,7 @@ def read_elements(
 
 
 def guess_form(path: Path, *, step: timedelta | None = None) -> Form:
-    """Guess a form from names: TriG and N-Quads hold timed graphs, all else timed lines.
+    """Return the form that names suggest: timed graphs for TriG and N-Quads, else timed lines.
 
     >>> guess_form(Path("a.trig")), guess_form(Path("a.stream.gz"))
     (<Form.TIMED_GRAPHS: 'timed-graphs'>, <Form.TIMED_LINES: 'timed-lines'>)
@@ -184,13 +184,13 @@ def guess_form(path: Path, *, step: timedelta | None = None) -> Form:
 
 
 def list_files(path: Path, pattern: str = "*") -> list[Path]:
-    """The files to read, in order: the file itself, or those of a folder sorted by name.
+    """Return the files to read, in order: the file itself, or those of a folder, sorted by name.
 
-    Names that begin with a dot or an underscore are left out, as Spark does: they are files that
-    are still being written, or marks.
+    Names that begin with a dot or an underscore are left out, as in Spark: such files are still
+    being written, or are markers.
 
     Raises:
-        SourceError: there is no such file or folder.
+        SourceError: the file or folder does not exist.
     """
     if not path.is_dir():
         if not path.exists():
@@ -198,13 +198,13 @@ def list_files(path: Path, pattern: str = "*") -> list[Path]:
         return [path]
     return sorted(
         (file for file in path.iterdir() if is_wanted(file.name, pattern) and file.is_file()),
-        # By code point, whatever the locale, so that every machine reads in the same order.
+        # By code point, not by locale, so that every machine reads in the same order.
         key=lambda file: file.name,
     )
 
 
 def is_wanted(name: str, pattern: str) -> bool:
-    """Tell whether a folder's file is to be read, by its name.
+    """Whether a file of a folder is read, by its name.
 
     >>> is_wanted("a.nt", "*.nt"), is_wanted("_SUCCESS", "*"), is_wanted(".a.nt.tmp", "*")
     (True, False, False)
@@ -213,16 +213,16 @@ def is_wanted(name: str, pattern: str) -> bool:
 
 
 def write_elements(elements: Iterable[Element], out: TextIO, *, iso: bool = False) -> int:
-    """Write elements as timed lines; returns how many lines.
+    """Write elements as timed lines; return the number of lines.
 
-    Two elements that the form would read as one (equal time, same graph, one after the other) are
-    kept apart by a comment line, and an element that it would read as several must have all its
-    statements in one named graph.
+    A comment line separates two elements that would be read as one (equal time, same graph, one
+    after the other). An element with several statements must have all of them in one named graph;
+    otherwise it would be read as several elements.
 
     Args:
-        elements: what to write, in the order of the stream.
-        out: where to.
-        iso: spell times as ISO 8601 rather than in milliseconds.
+        elements: the elements, in the order of the stream.
+        out: the file to write to.
+        iso: write times as ISO 8601, not in milliseconds.
 
     Raises:
         DataError: an element has several statements that are not all in one named graph.
@@ -257,7 +257,7 @@ def validate(
     step: timedelta | None = None,
     predicate: str | None = None,
 ) -> Report:
-    """Read a stream file through and report what it holds and what is wrong with it."""
+    """Return a report of what a stream file has and what is wrong with it."""
     path = Path(path)
     chosen = Form(form) if form is not None else guess_form(path, step=step)
     report = Report(form=chosen)
@@ -302,7 +302,7 @@ class _Waiting:
 @final
 @dataclass(frozen=True, slots=True)
 class ElementReader:
-    """Reads one file after another, each with its number in the stream; see `read_elements`."""
+    """Reads stream files, each with its number in the stream (`read_elements`)."""
 
     form: Form
     stream: str
@@ -313,7 +313,7 @@ class ElementReader:
     max_line_bytes: int
 
     def read(self, file: Path, index: int) -> Iterator[Element]:
-        """Read the elements of one file."""
+        """Yield the elements of one file."""
         match self.form:
             case Form.TIMED_LINES:
                 return self._timed_lines(file, index)
@@ -442,10 +442,10 @@ class ElementReader:
                 self._bad(file, "file", f"a file of more than {MAX_WAITING_QUADS} statements")
                 return
         if broken:
-            # An element enters a window whole or not at all (S1).
+            # An element enters a window as a whole or not at all (S1).
             return
         if not quads:
-            # Its place in the order still counts: the next file keeps its time.
+            # The file still counts in the order, so the next file keeps its time.
             return
         time = self.start + index * (self.step_ms or 0)
         if self.predicate is not None:
@@ -470,7 +470,7 @@ class ElementReader:
 
 
 def split_time(text: str) -> tuple[int, str]:
-    r"""Cut a timed line into its time and its statement.
+    r"""Return the time and the statement of a timed line.
 
     >>> split_time("1000\t<urn:s> <urn:p> <urn:o> .")
     (1000, '<urn:s> <urn:p> <urn:o> .')

@@ -1,8 +1,9 @@
 """Lines from a TCP server as records.
 
-Spark's own socket source forgets what it received when the driver ends. This one writes every line
-to a spool before Spark hears of it, so a restart replays what had not been finished. What the
-sender sent while nobody was connected is the sender's to keep: TCP has no way to ask for it again.
+Spark's own socket source forgets what it received when the driver ends. This source writes every
+line to a spool before Spark gets it, so a restart replays what was not finished. Lines that the
+sender sent while nobody was connected are lost unless the sender keeps them: TCP cannot ask for
+them again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _UNFINISHED: Final = "the connection ended within the line"
 
 @final
 class LineCutter:
-    r"""Cuts what arrives into lines, in bounded memory.
+    r"""Cuts received bytes into lines, in bounded memory.
 
     >>> cutter = LineCutter(max_bytes=4)
     >>> list(cutter.feed(b"ab\r\ntoo lo")), list(cutter.feed(b"ng\nc")), list(cutter.finish())
@@ -49,16 +50,16 @@ class LineCutter:
         self._skipping = False
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Give the lines that `data` completes: `TEXT` and the line, or `FAULT` and the reason.
+        """Yield the lines that `data` completes: `TEXT` and the line, or `FAULT` and the reason.
 
-        A line that is too long is reported as soon as it is: it may never end.
+        A line that is too long is reported at once, because it may never end.
         """
         *whole_lines, rest = data.split(b"\n")
         for line in whole_lines:
             yield from self._line(line)
         if not self._skipping:
             self._rest += rest
-        # One byte more may be the carriage return of an end that is still to come.
+        # One more byte may be a carriage return whose line feed has not arrived yet.
         if len(self._rest) > self._max_bytes + 1:
             self._rest.clear()
             self._skipping = True
@@ -81,10 +82,10 @@ class LineCutter:
         return FAULT, f"the line is longer than {self._max_bytes} bytes".encode()
 
     def finish(self) -> Iterator[tuple[int, bytes]]:
-        """Give what is left when the connection ends.
+        """Yield what is left when the connection ends.
 
-        A line without its end may lack some of it and still read well (`12` of `125`), so it is
-        not taken for a record.
+        A line without its line feed may be incomplete and still look right (`12` of `125`). So it
+        is not a record.
         """
         if self._rest:
             yield FAULT, _UNFINISHED.encode()
@@ -131,14 +132,14 @@ class TcpReceiver(Receiver):
             self.stopping.wait(backoff.next_s())
 
     def _receive_from(self, connection: socket.socket) -> bool:
-        """Receive until the connection ends; tell whether anything came."""
+        """Receive until the connection ends; return whether anything arrived."""
         cutter = LineCutter(self._max_record_bytes)
         came = False
         with connection:
-            # So that `stop` is noticed while the sender is silent.
+            # A short timeout, so that `stop` is noticed while the sender is silent.
             connection.settimeout(0.2)
             while not self.stopping.is_set():
-                # A full spool stops the reading, which in turn makes the sender wait.
+                # A full spool stops the reading, and TCP then makes the sender wait.
                 if not self.spool.wait_for_room(0.2):
                     continue
                 try:
@@ -192,11 +193,11 @@ def read_tcp(
     max_record_bytes: int = MAX_RECORD_BYTES,
     **options: str | int,
 ) -> DataFrame:
-    """Read lines from a TCP server as a stream of records (`raw.RAW_SCHEMA`).
+    """Return the lines of a TCP server as a stream of records (`raw.RAW_SCHEMA`).
 
-    Guarantee: at least once for every line that reached the spool; with a sink that is exactly
-    once, exactly once. Lines sent while no connection stood, and those in the operating system's
-    buffers when the machine failed, are lost.
+    Guarantee: at least once for every line that reached the spool, and exactly once with a sink
+    that is exactly once. Lines that were sent without a connection, or that were in the operating
+    system's buffers when the machine failed, are lost.
 
     Args:
         spark: the session.
@@ -208,7 +209,7 @@ def read_tcp(
             `fail_on_data_loss`.
 
     Raises:
-        UsageError: the port or an option is not what it must be.
+        UsageError: the port or an option is not valid.
     """
     if not host or not 0 < port < 65536:
         raise UsageError(f"not a TCP address: {host}:{port}", hint="For example: localhost, 9999")

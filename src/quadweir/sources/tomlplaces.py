@@ -1,7 +1,7 @@
-"""Where keys and values stand in a TOML text, which tomllib does not tell.
+"""The places of keys and values in a TOML text, which tomllib does not report.
 
-The scanner trusts that tomllib has accepted the text, so it only has to find its way: it skips
-values rather than reading them.
+tomllib has already accepted the text, so the scanner does not check it: it skips values and does
+not read them.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _SHORT: Final = {"b": "\b", "t": "\t", "n": "\n", "f": "\f", "r": "\r", "e": "\x
 @final
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a key and its value stand; for a table, both are the key in its header."""
+    """The places of a key and its value; for a table, both are the key in its header."""
 
     key: Span
     value: Span
 
 
 def locate(text: str, source: str | None = None) -> dict[Path, Place]:
-    r"""Find every key of a valid TOML text, by its path of keys and list indexes.
+    r"""Return the places of a valid TOML text, by the path of keys and list indexes.
 
     >>> locate('[a."b.c"]\nd = [1, 2]')[("a", "b.c", "d", 1)].value.column
     9
@@ -83,7 +83,7 @@ class _Scanner:
             self._blank()
 
     def _entered(self, names: list[str]) -> Path:
-        """The path of a header's names; a list of tables means its last one so far."""
+        """Return the path of a header; a list of tables means its last table so far."""
         path: Path = ()
         for name in names:
             path = (*path, name)
@@ -172,7 +172,7 @@ class _Scanner:
         self.at = match.end()
 
     def _note(self, path: Path, key: int, value: int, end: int) -> None:
-        # A dotted key or a header may name a table again; its first mention is its place.
+        # A dotted key or a header may name a table again; the first mention is its place.
         self.places.setdefault(path, Place(self._span(key, value), self._span(value, end)))
 
     def _span(self, start: int, end: int) -> Span:

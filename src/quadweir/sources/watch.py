@@ -1,9 +1,9 @@
-"""Which files a watched folder has had, in the order they were found.
+"""The files of a watched folder, in the order in which they were found.
 
-The order is written down once, in a file beside the data (`_quadweir.index`, a name that readers
-of folders leave out), and gives every file its number in the stream. So positions do not depend on
-who reads when, an offset is one number however many files there are, and a file whose name sorts
-before those already read is not lost.
+The order is stored once, in a file next to the data (`_quadweir.index`, a name that readers of
+folders skip). It gives every file its number in the stream. So positions do not depend on the
+reader or on the time, an offset is one number however many files there are, and a file whose name
+sorts before those already read is not lost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ INDEX_NAME: Final = "_quadweir.index"
 @final
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file that was found: its number in the stream, its name, its size at that moment."""
+    """A file that was found: its number in the stream, its name, and its size at that time."""
 
     index: int
     name: str
@@ -34,11 +34,11 @@ class Found:
 
 
 class Registry:
-    """The files of a folder in the order they were found; shared by all who watch the folder.
+    """The files of a folder in the order they were found; all watchers of the folder share it.
 
     Args:
         folder: the folder to watch.
-        path: where to write the order down; None is `_quadweir.index` in the folder.
+        path: where the order is stored; None is `_quadweir.index` in the folder.
     """
 
     def __init__(self, folder: Path, path: Path | None = None) -> None:
@@ -49,10 +49,10 @@ class Registry:
         self._read_bytes = 0
 
     def scan(self) -> int:
-        """Look for new files and write them down, by name; returns how many there are in all.
+        """Look for new files and store their names; return how many files there are in all.
 
         Raises:
-            SourceError: the folder cannot be listed, or the order cannot be written down.
+            SourceError: the folder cannot be listed, or the order cannot be stored.
         """
         with self._opened() as file:
             self._catch_up(file)
@@ -62,7 +62,7 @@ class Registry:
                 try:
                     size = (self.folder / name).stat().st_size
                 except OSError:
-                    continue  # gone again before it was read: nothing was promised of it
+                    continue  # removed again before anybody read it
                 lines.append(json.dumps({"name": name, "size": size}, ensure_ascii=False) + "\n")
             if lines:
                 file.seek(self._read_bytes)
@@ -76,7 +76,7 @@ class Registry:
         return len(self._found)
 
     def between(self, start: int, end: int) -> list[Found]:
-        """The files from number `start` up to, not including, `end`."""
+        """Return the files from number `start` up to, but not including, `end`."""
         if end > len(self._found):
             with self._opened() as file:
                 self._catch_up(file)

@@ -1,8 +1,8 @@
-"""RDF/XML without document type declarations.
+"""A guard against document type declarations in RDF/XML.
 
-pyoxigraph unfolds entities without a limit: a few hundred bytes can grow into gigabytes and end the
-process. Entities are declared in the document type declaration, which stands before the root
-element, so a look at what comes before that element is enough.
+pyoxigraph expands entities without a limit: a few hundred bytes can become gigabytes and end the
+process. Entities are declared in the document type declaration, which is before the root element.
+So it is enough to look at what is before that element.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 def without_doctype(file: BinaryIO) -> BinaryIO:
-    r"""Hand on an XML file, unless it declares a document type.
+    r"""Return the content of an XML file that declares no document type.
 
     >>> import io
     >>> without_doctype(io.BytesIO(b"<?xml version='1.0'?> <!-- hi --> <a/>")).read()
     b"<?xml version='1.0'?> <!-- hi --> <a/>"
 
     Raises:
-        DataError: it does, or its root element does not begin in the first `HEAD_BYTES` bytes.
+        DataError: the file declares a document type, or its root element does not begin in the
+            first `HEAD_BYTES` bytes.
     """
     head = b""
     while len(head) < HEAD_BYTES and (more := file.read(HEAD_BYTES - len(head))):
@@ -50,7 +51,7 @@ def without_doctype(file: BinaryIO) -> BinaryIO:
 
 
 class _Joined(io.RawIOBase):
-    """What was looked at already, then the rest."""
+    """The bytes that were already read, then the rest of the file."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
         self._head = head

@@ -50,7 +50,7 @@ def test_what_sources_give_counts_where_nothing_else_is_counted() -> None:
 
 
 def test_a_report_that_nothing_arrived_is_no_batch() -> None:
-    """It has the number of the batch that is still to come, and so what shards told of that one."""
+    """It has the number of the next batch, and so the facts that shards report about that one."""
     meter = QueryMeter()
     idle = report(1)
     idle.batchDuration, idle.numInputRows = 3, 0

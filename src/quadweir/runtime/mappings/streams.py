@@ -60,12 +60,10 @@ from quadweir.sources.declare import (
     TcpSource,
 )
 from quadweir.sources.declare import FileSource as DeclaredFile
-from quadweir.sources.filesource import open_records
 from quadweir.sources.kafka import read_kafka
-from quadweir.sources.live import open_live
 from quadweir.sources.mqtt import read_mqtt
+from quadweir.sources.opening import open_declared
 from quadweir.sources.reach import check_source
-from quadweir.sources.replaysource import open_replay
 from quadweir.sources.tcp import read_tcp
 from quadweir.spans import Span
 
@@ -219,11 +217,11 @@ class Streams:
                     self._check_endless(f"<{source.iri}>", logical.span)
                 if isinstance(live, TcpSource):
                     self._check_csv(logical)
-                return open_live(self.spark, declaration, spool=self._spool(logical))
+                return open_declared(self.spark, declaration, spool=self._spool(logical))
             case ReplaySource() as recording if self.bounded:
                 return self._recording(logical, declaration, recording)
             case ReplaySource() as recording:
-                return _with_file(open_replay(self.spark, declaration), timed=recording.loop)
+                return _with_file(open_declared(self.spark, declaration), timed=recording.loop)
             case DeclaredFile() | FolderSource() as files:
                 watched = isinstance(files, FolderSource) and files.watch and not self.bounded
                 if isinstance(files, FolderSource):
@@ -295,7 +293,7 @@ class Streams:
         source = declaration.source
         watch = isinstance(source, FolderSource) and source.watch
         index = self._spool(logical) / "index" if watch else None
-        frame = open_records(self.spark, declaration, index=index, roots=self.folders.homes)
+        frame = open_declared(self.spark, declaration, index=index, roots=self.folders.homes)
         if declaration.format is not Format.XML:
             return _with_file(frame)
         # A file is one record, so its name is the record's place.

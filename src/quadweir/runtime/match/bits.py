@@ -1,6 +1,6 @@
-"""What there is to know of a match besides its time and its terms, as bits of one integer or of few.
+"""All facts about a match except its time and its terms, as bits of one integer or of a few.
 
-Every column costs a match as much on its way to Python as a short term does.
+On the way to Python, each column costs as much as a short term does.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 BITS: Final = 62
-"""So many bits of a column are used."""
+"""How many bits of a column are used."""
 WORD: Final = "passed"
-"""How the columns are called, with a number."""
+"""The name of the columns, before a number."""
 
 Field: TypeAlias = str | tuple[str, Part]
-REPORTS_TIME: Final[Field] = "told"
-"""Whether a row is no statement and tells how far time has come."""
+REPORTS_TIME: Final[Field] = "reports_time"
+"""Whether a row is no statement, but reports how far time has come."""
 STREAM: Final[Field] = "stream"
 """The number of the stream."""
 
 
 def shard_by(key: Part) -> Field:
-    """The shard that a term sends a row to, where a test that goes by it was passed."""
+    """Return the field for the shard of a row, by a key of the tests."""
     return ("shard", key)
 
 
 def word_of(test: int) -> tuple[str, int]:
-    """Tell in which column, and at which bit of it, stands whether a test was passed.
+    """Return the column, and the bit of it, that says whether a test was passed.
 
     >>> word_of(0), word_of(63)
     (('passed0', 0), ('passed1', 1))
@@ -47,7 +47,7 @@ def word_of(test: int) -> tuple[str, int]:
 @final
 @dataclass(frozen=True)
 class MatchBits:
-    """Where everything stands: the bits of tests first, then the fields.
+    """The layout of the bits: first those of the tests, then the fields.
 
     Attributes:
         places: for each field its word, the place of its lowest bit in it, and its width.
@@ -57,7 +57,7 @@ class MatchBits:
 
     @staticmethod
     def of(tests: Sequence[MatchTest], *, streams: int, shards: int) -> MatchBits:
-        """Find room for what is said of a match: of so many streams, and for so many shards."""
+        """Return a layout for these tests and for these numbers of streams and shards."""
         keys = {each.key for each in tests if each.key is not None and shards > 1}
         widths = {REPORTS_TIME: 1, STREAM: (streams - 1).bit_length()}
         widths |= {shard_by(key): (shards - 1).bit_length() for key in sorted(keys, key=str)}
@@ -72,43 +72,48 @@ class MatchBits:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns."""
+        """The names of the columns."""
         last = max(word for word, _, _ in self.places.values())
         return tuple(f"{WORD}{number}" for number in range(last + 1))
 
     @property
     def used(self) -> int:
-        """How many bits there are to all of them."""
+        """How many bits are used in all."""
         return max(word * BITS + shift + width for word, shift, width in self.places.values())
 
-    def masks(self, wanted: Iterable[bool]) -> dict[str, int]:
-        """Give the bits of the tests that are wanted, for each column that has some.
+    def masks(self, chosen: Iterable[bool]) -> dict[str, int]:
+        """Return the bits of the chosen tests, for each column that has any.
 
         >>> MatchBits({REPORTS_TIME: (0, 3, 1), STREAM: (1, 0, 2)}).masks([True, False, True])
         {'passed0': 5}
         """
         found: dict[str, int] = {}
-        for test, is_wanted in enumerate(wanted):
-            if is_wanted:
+        for test, is_chosen in enumerate(chosen):
+            if is_chosen:
                 name, bit = word_of(test)
                 found[name] = found.get(name, 0) | 1 << bit
         return found
 
     def read(self, field: Field, words: pa.RecordBatch | pa.Table) -> Ints:
-        """Read a field of all rows."""
+        """Return the values of a field in all rows."""
         word, shift, width = self.places[field]
         column: Ints = words.column(f"{WORD}{word}").to_numpy()
         return (column >> shift) & ((1 << width) - 1)
 
     def is_(self, field: Field, value: int, words: pa.RecordBatch | pa.Table) -> np.ndarray:
-        """Tell of all rows whether a field has a value."""
+        """Return for each row whether a field has a value."""
         word, shift, width = self.places[field]
         column: Ints = words.column(f"{WORD}{word}").to_numpy()
         found: np.ndarray = (column & (((1 << width) - 1) << shift)) == value << shift
         return found
 
     def written(self, passed: Sequence[Column], fields: Mapping[Field, Column]) -> list[Column]:
-        """Write the tests that each row passed, a number for each word, and its fields."""
+        """Return the columns.
+
+        Args:
+            passed: the bits of the tests that a row passed, for each word.
+            fields: the values of the fields.
+        """
         from pyspark.sql import functions as F
 
         words: dict[int, Column] = dict(enumerate(passed))

@@ -1,8 +1,8 @@
 """Conditions on terms as Spark columns, with exactly SPARQL's meaning.
 
-Terms are spellings. SQL's NULL stands for SPARQL's error: AND, OR and NOT treat the one as the other
-is treated. What a column cannot tell of a term (a number of thirty digits, a date) it says it does not
-know, and whoever asks keeps such a row for the kernel to decide.
+Terms are spellings. SQL's NULL stands for SPARQL's error: AND, OR and NOT treat both in the same
+way. If a column cannot decide a condition for a term (a number of thirty digits, a date), it says
+that the result is unknown. The caller keeps such a row, and the kernel decides.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _INTEGER: Final = rf'"^^<{XSD.integer}>'
 _DECIMAL: Final = rf'"^^<{XSD.decimal}>'
-# What fits a decimal of 38 digits, 18 of them behind the point.
+# Numbers that fit a decimal of 38 digits, 18 of them after the point.
 _FITS: Final = {
     _INTEGER: r"^[+-]?[0-9]{1,18}\z",
     _DECIMAL: r"^[+-]?([0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18})\z",
@@ -53,14 +53,14 @@ _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": 
 @final
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of a condition: its truth, NULL for an error; and whether that is known."""
+    """The truth of a condition, NULL for an error; and whether the truth is known."""
 
     truth: Column
     known: Column
 
 
 def may_hold(condition: Expression, terms: Mapping[Variable, Column]) -> Column | None:
-    """Tell where a condition may be true, never NULL; None if nothing can be told.
+    """Return whether a condition may be true, never NULL; None if no column can decide it.
 
     Args:
         condition: the condition.
@@ -82,7 +82,7 @@ def may_hold(condition: Expression, terms: Mapping[Variable, Column]) -> Column 
 
 
 def judge(condition: Expression, terms: Mapping[Variable, Column]) -> Verdict | None:
-    """Give the truth of a condition as columns; None if there are none for it."""
+    """Return the truth of a condition as columns; None if no column can decide it."""
     match condition:
         case And(parts=parts) | Or(parts=parts):
             found = [judge(part, terms) for part in parts]
@@ -127,7 +127,7 @@ def _compared(
             if operator not in ("=", "!=") or not {one, other} <= terms.keys():
                 return None
             a, b = terms[one], terms[other]
-            # Literals are equal by value, and triple terms if their parts are.
+            # Literals are compared by value, and triple terms by their parts.
             triples = a.startswith("<<") & b.startswith("<<")
             equal = Verdict(a == b, ~(_is_literal(a) & _is_literal(b)) & ~triples)
         case VariableExpression(variable=variable), Constant(term=IRI() as iri):
@@ -143,7 +143,7 @@ def _compared(
             if not isinstance(value, str) or operator not in ("=", "!="):
                 return None
             term = terms[variable]
-            # Of literals only strings are told from strings.
+            # Among literals, only strings can be compared with strings by their spelling.
             equal = Verdict(term == F.lit(str(literal)), ~_is_literal(term) | term.endswith('"'))
         case _:
             return _computed(operator, left, right, terms)
@@ -153,9 +153,9 @@ def _compared(
 @final
 @dataclass(frozen=True)
 class _Computed:
-    """A number made of terms: its value, NULL where there is none; and whether that is known.
+    """A number computed from terms: its value, NULL for an error; and whether the value is known.
 
-    `whole` and `part` say how many digits it can have before and behind the point.
+    `whole` and `part` say how many digits it can have before and after the point.
     """
 
     value: Column
@@ -164,26 +164,26 @@ class _Computed:
     part: int
 
 
-# Of terms that are calculated with, no more digits are looked at: so products are exact.
+# Terms with more digits are unknown in calculations; so products are exact.
 _FACTOR: Final = 9
 _FACTORS: Final = {
     _INTEGER: rf"^[+-]?[0-9]{{1,{_FACTOR}}}\z",
     _DECIMAL: rf"^[+-]?([0-9]{{1,{_FACTOR}}}(\.[0-9]{{0,{_FACTOR}}})?|\.[0-9]{{1,{_FACTOR}}})\z",
 }
-# An integer has no more than 18 digits for sure, nor has a decimal more behind its point.
+# An integer has at most 18 digits, and a decimal at most 18 after its point.
 _MOST_DIGITS: Final = 18
 
 
 def _computed(
     operator: str, left: Expression, right: Expression, terms: Mapping[Variable, Column]
 ) -> Verdict | None:
-    """Compare what is calculated from terms: sums, differences and products are told exactly."""
+    """Compare numbers that are computed from terms; sums, differences and products are exact."""
     one, other = _compute(left, terms), _compute(right, terms)
     if one is None or other is None:
         return None
     known = one.known & other.known
     if operator in ("=", "!="):
-        # A term that is no literal differs from a number; in what is calculated it is an error.
+        # A term that is no literal differs from a number; in a calculation it is an error.
         for side in (left, right):
             if isinstance(side, VariableExpression):
                 known = known & _is_literal(terms[side.variable])
@@ -246,7 +246,7 @@ def _in_order(operator: str, one: Column, other: Column) -> Column:
 
 
 def _read(term: Column, shapes: Mapping[str, str], kind: str) -> tuple[Column, Column]:
-    """Read a number of one of these shapes, NULL for others; and tell whether it is one."""
+    """Return the number if a term has one of these shapes, else NULL; and whether it has."""
     lexical, known = F.lit(None).cast("string"), F.expr("false")
     for suffix, shape in shapes.items():
         inside = F.substring(term, F.lit(2), F.length(term) - F.lit(len(suffix) + 1))
@@ -256,7 +256,7 @@ def _read(term: Column, shapes: Mapping[str, str], kind: str) -> tuple[Column, C
 
 
 def _numbers(operator: str, term: Column, constant: Number) -> Verdict | None:
-    """Compare a term with a number: integers and decimals of up to 18 digits are told exactly."""
+    """Compare a term with a number; integers and decimals of up to 18 digits are exact."""
     if constant.kind not in (NumberKind.INTEGER, NumberKind.DECIMAL):
         return None
     text = constant.lexical()
@@ -264,7 +264,7 @@ def _numbers(operator: str, term: Column, constant: Number) -> Verdict | None:
         return None
     number, known = _read(term, _FITS, _NUMBER)
     compared = _in_order(operator, number, F.lit(text).cast(_NUMBER))
-    # What is no literal equals no number, and has no order with it.
+    # A term that is no literal equals no number, and has no order with one.
     otherwise = {"=": F.expr("false"), "!=": F.expr("true")}
     alien = otherwise.get(operator, F.lit(None).cast("boolean"))
     return Verdict(F.when(_is_literal(term), compared).otherwise(alien), ~_is_literal(term) | known)
@@ -319,7 +319,7 @@ def _called(
 def _searched(
     function: str, source: Expression, part: str, terms: Mapping[Variable, Column]
 ) -> Verdict | None:
-    """Look for a text in a string literal, or in the text of any term if the source is STR()."""
+    """Search a string literal, or the text of any term if the source is STR()."""
     match source:
         case VariableExpression(variable=variable) if variable in terms:
             term = terms[variable]
@@ -331,7 +331,7 @@ def _searched(
             takes_iris = True
         case _:
             return None
-    # Between the brackets or the quotes, if nothing is escaped there.
+    # What is between the brackets or quotes; right only if nothing in it is escaped.
     text = F.substring(term, F.lit(2), F.length(term) - F.lit(2))
     is_text = spelling.is_iri(term) if takes_iris else F.expr("false")
     is_plain = _is_literal(term) & term.endswith('"') & ~term.contains("\\")

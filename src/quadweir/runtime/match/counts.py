@@ -1,4 +1,4 @@
-"""Counts of what a query reads, as Spark observes them."""
+"""Counts of what a query reads, for Spark's `observe`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def live_counts() -> tuple[Column, ...]:
-    """Count the statements, the dead letters, and those of them that are too far ahead (S4)."""
+    """Return the counts of statements, of dead letters, and of those too far ahead in time (S4)."""
     ahead = F.count_if(F.col(rows.REASON).startswith(rows.AHEAD))
     return (*_counts(), ahead.alias("ahead"))
 
 
 def bounded_counts() -> tuple[Column, ...]:
-    """Count the statements and the dead letters, and find the earliest event time."""
+    """Return the counts of statements and dead letters, and the earliest event time."""
     # Rows without a triple only report how far time has come.
     is_statement = F.col(rows.REASON).isNull() & F.col(rows.PREDICATE).isNotNull()
     earliest = F.min(F.when(is_statement, F.col(rows.EVENT_TIME)))

@@ -1,8 +1,8 @@
-"""A column that remembers the rows before: which times are the earliest or latest of a task so far.
+"""A column that remembers earlier rows: whether a time is the earliest or latest of a task so far.
 
-Spark has no function for that: a window function would need a shuffle, and over a stream a state.
-An array of Java's own, put into the plan as a literal, does it. A task gets its copy of the array with
-the plan, as the driver made it, so that every task and every attempt begins anew.
+Spark has no function for this: a window function needs a shuffle, and over a stream it needs state.
+Here a Java array, a literal in the plan, keeps the times. A task gets a copy of the array with the
+plan, as the driver made it, so every task and every attempt starts with an empty array.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
 _ARRAY: Final = "java.util.concurrent.atomic.AtomicLongArray"
-# No time is earlier or later.
+# No time is further away than this.
 _EDGE: Final = 2**62
-# Where the highest need not be exact, it is so to one part in 256 of all that lies between.
+# An inexact highest time may be wrong by 1/256 of the distance from the lowest to the highest.
 _NEAR_BITS: Final = 8
 
 
 def is_edge(
     spark: SparkSession, number: Column, value: Column, *, numbers: int, exact: bool = True
 ) -> Column:
-    """Tell whether a value is lower or higher than all that the same task saw before it.
+    """Return whether a value is lower or higher than all earlier values of the same task.
 
-    Of rows that this keeps, the lowest and the highest value are those of all rows. Where values rise
-    from row to row that is every row: so if it need not be `exact`, a row is kept only if it is higher
-    than the highest kept before by a 256th of the distance between that and the lowest.
+    The rows that this keeps have the lowest and the highest value of all rows. If values rise from
+    row to row, `exact` keeps every row. Otherwise a row is kept only if it exceeds the highest kept
+    value by 1/256 of the distance between the lowest and the highest.
 
     Args:
         spark: the session.
-        number: an integer below `numbers`; of rows with different ones none counts for the other.
-        value: what is compared; no NULL.
+        number: an integer below `numbers`; only rows with the same number are compared.
+        value: the value, never NULL.
         numbers: how many different numbers there may be.
         exact: whether the highest value has to be kept; the lowest always is.
     """
@@ -53,8 +53,9 @@ def is_edge(
     def replaced(
         place: Column, is_beyond: Callable[[Column, Column], Column], new: Column
     ) -> Column:
-        """Tell whether the value is beyond what a cell holds, and let it hold a new one if so."""
-        # Seldom reached; what was held is asked for again since a call has to give something.
+        """Return whether the value is beyond that of a cell, and set the cell if so."""
+        # Rarely reached. A call must have a result, so it returns the old value, which is compared
+        # again.
         before = java.call(
             java.literal(cells, _ARRAY), "getAndSet", "bigint", place, new, is_pure=False
         )
@@ -63,9 +64,9 @@ def is_edge(
     high, low = 2 * number, 2 * number + 1
     bound = value
     if not exact:
-        # Halves, and none above the edge: the difference or sum of two integers may be none.
+        # Halves, and nothing above the edge: otherwise a difference or sum could overflow.
         span = F.shiftright(value, 1) - F.shiftright(held(low), 1)
         bound = F.least(value, F.lit(_EDGE)) + F.shiftright(span, _NEAR_BITS - 1)
-    # The lowest first: a value that is kept as such is not noted as the highest, and in values that
-    # rise it would never be noted the other way round.
+    # The lowest is tested first. A value that is kept as the lowest is not also noted as the
+    # highest. The other way round, the lowest of rising values would never be noted.
     return replaced(low, lt, value) | replaced(high, gt, bound)

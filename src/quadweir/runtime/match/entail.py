@@ -1,8 +1,8 @@
-"""Entailment in column expressions: which statements stand for more than they say.
+"""Entailment as column expressions: which statements imply others that a query can match.
 
-The ways to match a pattern become conditions: sets of predicates and classes, which Spark looks up by
-hashing; no row is made for them. Where what follows is looked up, it is joined to the statements by
-broadcast, and becomes rows beside theirs.
+The ways to match a pattern become conditions on sets of predicates and classes. Spark looks them up
+by hash, and no rows are added. If a pattern has to look at every consequence, the consequences are
+joined to the statements by broadcast, and become more rows.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _BY_CLASS: Final = "_by_class"
 _BY_SUBJECT: Final = "_by_subject"
 _KEY: Final = "_key"
 _MANY: Final = 64
-"""A set of so many terms is made as one, not as a list of them."""
-# In place of a term: an end of the statement. No term is spelled so.
+"""From this many terms on, a Java set is made instead of a list in the plan."""
+# These stand for an end of the statement; no term is spelled like them.
 _ENDS: Final = {End.SUBJECT: "s", End.OBJECT: "o"}
 _TURNED: Final = {End.SUBJECT: "o", End.OBJECT: "s"}
 _SET: Final = "java.util.HashSet"
 CARRIED: Final = "_carried"
-"""Whether a row is what an element carries, rather than what follows from it."""
+"""Whether a row is part of an element, and not a consequence of it."""
 
 
 def follows(way: Way) -> Column:
-    """Tell of which statements something follows in a certain way."""
+    """Return whether a consequence follows from a statement in this way."""
     condition = _among(rows.PREDICATE, way.predicates)
     if way.classes is not None:
         condition = condition & _among(rows.SUBJECT if way.turned else rows.OBJECT, way.classes)
@@ -54,16 +54,16 @@ def _among(name: str, terms: Iterable[object]) -> Column:
 
 
 def _in_set(name: str, spelled: Sequence[str]) -> Column:
-    """Tell whether a column holds one of many texts, none of which has a line feed.
+    """Return whether a column has one of many texts, none of which has a line feed.
 
-    Of a long list Spark makes a set by itself, but as a part of the plan, which every batch spells,
+    Spark itself makes a set from a long list, but as part of the plan, which every batch prints,
     compares and sends to every task.
     """
     from pyspark.sql import SparkSession
 
     java = JavaCalls(SparkSession.active())
     jvm = java.jvm
-    # The texts cross in one call: one by one, so many take seconds.
+    # All texts go to Java in one call: one call for each text would take seconds.
     texts = jvm.java.util.regex.Pattern.compile("\n").splitAsStream("\n".join(spelled)).toList()
     listed = jvm.scala.jdk.javaapi.CollectionConverters.asScala(texts).toSeq()
     held = jvm.org.apache.spark.sql.catalyst.CatalystTypeConverters.convertToCatalyst(listed)
@@ -75,13 +75,13 @@ def _is_resource(term: Column) -> Column:
     return ~term.startswith('"') & ~term.startswith("<<")
 
 
-# --- what is looked up --------------------------------------------------------------------------
+# --- consequences by lookup ---
 
 
 def with_consequences(statements: DataFrame, plan: QueryPlan) -> DataFrame:
-    """Add rows for what follows from statements, if some leaf has to look at all of that.
+    """Return the statements with their consequences as more rows, if a pattern has to look at all.
 
-    A column says whether a row is what an element carries.
+    The column `CARRIED` says whether a row is part of an element.
     """
     table = plan.table
     if table is None or not any(plan.ways(leaf).looked_up for leaf in plan.matches):
@@ -95,18 +95,18 @@ def with_consequences(statements: DataFrame, plan: QueryPlan) -> DataFrame:
     every = F.concat(F.array(row(None)), F.transform(_looked_up(table), row))
     letters = [name for name in (LETTER,) if name in statements.columns]
     found = _look_up(statements, table).select(*rows.ELEMENT, rows.GRAPH, *letters, F.inline(every))
-    # Nothing follows from what cannot be read.
+    # A dead letter has no consequences.
     return found.where(F.col(CARRIED) | F.col(LETTER).isNull()) if letters else found
 
 
 def closed(quads: DataFrame, table: Table) -> DataFrame:
-    """Add what follows from quads, in the same graph; a triple may come twice."""
+    """Return the quads with their consequences, in the same graph; a triple may occur twice."""
     every = F.concat(F.array(F.struct(*rows.TERMS[:3])), _looked_up(table))
     return _look_up(quads, table).select(rows.GRAPH, F.inline(every)).select(*rows.TERMS)
 
 
 def _look_up(statements: DataFrame, table: Table) -> DataFrame:
-    """Join to each statement what follows from it."""
+    """Join its consequences to each statement."""
     predicate = F.col(rows.PREDICATE)
     keys = {_BY_PREDICATE: (predicate, _spelled(table.predicates, _ENDS))}
     if table.classes:
@@ -122,7 +122,7 @@ def _look_up(statements: DataFrame, table: Table) -> DataFrame:
 
 
 def _looked_up(table: Table) -> Column:
-    """All that follows from a statement, as an array of structs of three terms."""
+    """Return the consequences of a statement, as an array of structs of three terms."""
     names = [_BY_PREDICATE]
     if table.classes:
         names.append(_BY_CLASS)

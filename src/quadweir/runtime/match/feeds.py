@@ -1,4 +1,4 @@
-"""The streams of a query, opened and brought together into one frame of statements."""
+"""The streams of a query, opened as one frame of statements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quadweir.runtime.checkpoint import Fingerprint
 
 INPUT_METRICS: Final = "quadweir_input"
-"""The name in Spark's progress of what was read: statements and dead letters."""
+"""The name of the counts of statements and dead letters in Spark's progress."""
 _COLUMNS: Final = (*rows.ELEMENT, *rows.TERMS, rows.SOURCE, rows.PLACE, rows.REASON, rows.RECORD)
 _INTEGERS: Final = tuple(
     f"{XSD[name]}" for name in ("integer", "long", "int", "unsignedLong", "unsignedInt")
@@ -52,12 +52,12 @@ class Feed:
 
     Attributes:
         iri: its name.
-        open: returns its rows: statements, and dead letters, which have a `rows.REASON`. Its arguments
-            are the predicate from which event times are read, if a window says so, and a folder for
-            what has to be kept until it is processed.
+        open: returns its rows: statements, and dead letters, which have a `rows.REASON`. Its
+            arguments are the predicate from which event times are read, if a window says so, and a
+            folder for data that has to be kept until it is processed.
         delay_ms: the allowed delay (S4).
         idle_ms: after how long without elements it is idle; None is never.
-        timed_by: the predicate that its event times are read from, if they are.
+        timed_by: the predicate that its event times are read from, if there is one.
         reports_time: whether rows without a triple report how far time has come in it.
         made_by: the query of this engine whose answers it is, if there is one.
         ahead_ms: how far ahead of the clock its elements may be; None for any time.
@@ -116,7 +116,7 @@ def event_times(plan: QueryPlan) -> dict[str, IRI | None]:
     """Return for each stream the predicate from which its event times are read; None for none.
 
     Raises:
-        NotImplementedYetError: two windows want two different times of one stream.
+        NotImplementedYetError: two windows use two different times of one stream.
     """
     found: dict[str, IRI | None] = {}
     for source in plan.sources:
@@ -132,7 +132,7 @@ def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -
     """Open the streams that a plan reads, each once; None if it reads none.
 
     Raises:
-        UsageError: a stream is not known, or some streams go on and others are all there.
+        UsageError: a stream is not known, or some streams are live and others have an end.
     """
     frames, delays, idles = [], {}, {}
     plain = True
@@ -159,7 +159,7 @@ def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -
         names = dict(zip(delays, live, strict=True))
         still = ", ".join(f"<{iri}>" for iri, goes_on in names.items() if not goes_on)
         raise UsageError(
-            f"some streams go on, and {still} is read to its end",
+            f"some streams are live, and {still} has an end",
             hint="Watch its folder (watch = true) or replay it.",
         )
     reporting = frozenset(iri for iri in delays if feeds[iri].reports_time)
@@ -175,7 +175,7 @@ def _complete(frame: DataFrame) -> DataFrame:
 
 
 def with_times_that_can_be(frame: DataFrame, ahead_ms: int | None = None) -> DataFrame:
-    """Make dead letters of statements with implausible times (P5, S4).
+    """Return the frame with statements of implausible times as dead letters (P5, S4).
 
     One of them would end all windows, and make later elements late until that time. Times that are
     thousands of years away are most likely not milliseconds.
@@ -218,8 +218,17 @@ def with_times_that_can_be(frame: DataFrame, ahead_ms: int | None = None) -> Dat
     )
 
 
+def other_times(iri: str, predicate: str) -> NotImplementedYetError:
+    """Return the error for a window that takes the times of a live stream from elsewhere."""
+    return NotImplementedYetError(
+        f"a window takes the times of <{iri}> from <{predicate}>, and the stream has its own",
+        hint="Declare the stream with this predicate as its time, in a format of whole elements "
+        "(ntriples, nquads, timed-graphs).",
+    )
+
+
 def timed_by(frame: DataFrame, predicate: str) -> DataFrame:
-    """Time the elements of a bounded stream by the value of a predicate inside them (S2)."""
+    """Return a bounded stream whose elements have the value of a predicate as their time (S2)."""
     from pyspark.sql import Window
 
     element = Window.partitionBy(*rows.ELEMENT)
@@ -241,7 +250,7 @@ def timed_by(frame: DataFrame, predicate: str) -> DataFrame:
 
 
 def _read_time(term: Column) -> Column:
-    """Read a literal as milliseconds since 1970, NULL if it is no time."""
+    """Return the time of a literal in milliseconds since 1970; NULL if it is no time."""
     shape = '(?s)^"(.*)"(?:\\^\\^<([^>]*)>)?$'
     lexical, kind = F.trim(F.regexp_extract(term, shape, 1)), F.regexp_extract(term, shape, 2)
     is_number = kind.isin(*_INTEGERS) & lexical.rlike(r"^[+-]?[0-9]{1,18}\z")

@@ -43,8 +43,8 @@ def matched_rows(statements: DataFrame, plan: QueryPlan, shards: int) -> DataFra
     """Return the rows that match, in few columns; `widened` reads them.
 
     Args:
-        statements: rows of `rows.STATEMENT_SCHEMA`. Rows that have a reason as well are dead letters,
-            and leave as such.
+        statements: rows of `rows.STATEMENT_SCHEMA`. Rows that have a reason as well are dead
+            letters, and leave as such.
         plan: the plan of the query.
         shards: how many shards the first stage has.
     """
@@ -54,7 +54,7 @@ def matched_rows(statements: DataFrame, plan: QueryPlan, shards: int) -> DataFra
 
 
 def padded(matched: DataFrame, tests: Mapping[str, int]) -> DataFrame:
-    """Add padding rows, which have only a time, after rows with long terms.
+    """Return the rows, with padding rows, which have only a time, after rows with long terms.
 
     Args:
         matched: what `match_statements` returns.
@@ -84,7 +84,7 @@ def padded(matched: DataFrame, tests: Mapping[str, int]) -> DataFrame:
 
 
 def narrowed(matched: DataFrame, bits: MatchBits) -> DataFrame:
-    """Put time and bits into one column, if there are few enough bits."""
+    """Return the rows with time and bits in one column, if there are few enough bits."""
     from pyspark.sql import functions as F
 
     if bits.used > MOST_BITS:
@@ -100,7 +100,7 @@ def narrowed(matched: DataFrame, bits: MatchBits) -> DataFrame:
 
 
 def widened(batch: pa.RecordBatch, bits: MatchBits) -> pa.RecordBatch:
-    """Split time and bits again."""
+    """Return the rows with time and bits in two columns again."""
     if bits.used > MOST_BITS:
         return batch
     moment = batch.column(MOMENT).to_numpy()

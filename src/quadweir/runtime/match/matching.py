@@ -1,8 +1,8 @@
-"""Triple patterns as column expressions: statements in, and which tests each of them passed out.
+"""Triple patterns as column expressions: they find which tests each statement passes.
 
-A statement that passes a test gives one row, with the terms that somebody binds and nothing else.
-Shards have to know how far time has come in a stream whether anything matches or not: a statement that
-matches nothing gives a row if no other such in the task before it had as early, or about as late, a time.
+A statement that passes a test becomes one row, with only the terms that the query binds. Shards
+have to know how far time has come in a stream even if nothing matches. So a statement that matches
+nothing becomes a row if its time is the earliest, or about the latest, of its task so far.
 """
 
 from __future__ import annotations
@@ -27,45 +27,45 @@ from quadweir.runtime.wire.deadletters import LETTER, letter
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# A row after matching: when, where, its bits (`matchbits`), its terms, and a hash of all of it.
+# A row after matching has a time, a position, bits (`bits.py`), terms, and a hash of the triple.
 VALUES: Final = ("value0", "value1", "value2", "value3")
 HASH: Final = "hash"
 _NUMBER: Final = "stream_number"
 
 END: Final = "urn:quadweir:end"
-"""An element of this stream ends all others: the windows run empty (E3)."""
+"""An element of this stream ends all other streams; their windows then become empty (E3)."""
 
 _NAMES: Final = rows.TERMS[:TERMS]
 _TRIPLE: Final = _NAMES[:3]
 
 
 def stream_numbers(plan: QueryPlan) -> tuple[str, ...]:
-    """List the streams that a plan reads, and the one that ends them, in the order of numbers."""
+    """Return the streams that a plan reads, and the one that ends them, in the order of numbers."""
     return (*sorted({source.stream for source in plan.sources}), END)
 
 
 def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> DataFrame:
-    """Match statements of all of a query's streams against what is wanted.
+    """Return the statements that pass a test of a query, or that report how far time has come.
 
     Args:
-        statements: rows of `rows.STATEMENT_SCHEMA`; those that have a reason besides are dead
+        statements: rows of `rows.STATEMENT_SCHEMA`. Rows that have a reason as well are dead
             letters, and leave as such.
-        plan: the query's plan.
+        plan: the plan of the query.
         shards: how many shards there are.
 
     Returns:
-        Rows with event time and position, the bits that say which tests a statement passed, its
-        stream and its shards, and where it passed some its terms as far as they are bound or
+        Rows with event time and position, and with the bits of the tests that a statement passed,
+        of its stream and of its shards. A row that passed a test has the terms that are bound or
         sharded by.
     """
     streams = stream_numbers(plan)
-    # Rows of other streams are left out before. The end's short name comes first: it is told from
-    # others by its length, and Spark asks for the number several times.
+    # Rows of other streams are already left out. END is compared first: its short name differs from
+    # others in length, which is cheap to compare, and Spark computes the number several times.
     first, *others = [*enumerate(streams)][::-1]
     number = F.lit(others[0][0]) if others else F.lit(first[0])
     for place, stream in [*others[1:], first]:
         number = F.when(F.col(rows.STREAM) == stream, F.lit(place)).otherwise(number)
-    # A row without a triple tells how far time has come.
+    # A row without a triple reports how far time has come.
     is_triple = F.col(rows.PREDICATE).isNotNull()
     nothing = F.lit(0).cast("bigint")
     bits = MatchBits.of(plan.wanted, streams=len(streams), shards=shards)
@@ -89,13 +89,13 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         F.col(_NUMBER),
         F.col(rows.EVENT_TIME),
         numbers=len(streams),
-        # When windows close depends on the last of all elements. Else only answers wait for it, and
-        # for more than that where time is let be late.
+        # If the query reports when windows close, answers depend on the last of all elements. If
+        # not, only the time when answers appear depends on it.
         exact=plan.first.program.report.on_close,
     )
-    # The edge is asked for last: what passed a test tells its time anyway, and of what is no statement
-    # the time does not count. Since it remembers rows, Spark does not move the filter to where it would
-    # find out all of this once more.
+    # The edge is tested last: a row that passed a test carries its time anyway, and the time of a
+    # row that is no statement does not count. The edge remembers rows, so Spark does not move the
+    # filter to a place where it would compute all of this again.
     tested = (
         with_consequences(statements.where(is_read), plan)
         .select(number.alias(_NUMBER), "*", *passed)
@@ -103,7 +103,7 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
     )
 
     def some(wanted: Iterable[bool]) -> Column | None:
-        """Tell whether a statement passed one of these tests, if there are any."""
+        """Return whether a statement passed one of these tests; None if there are none."""
         found = [
             F.col(name).bitwiseAND(F.lit(mask).cast("bigint")) != 0
             for name, mask in bits.masks(wanted).items()
@@ -117,7 +117,7 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
             terms.append(F.when(is_needed, _scoped(place, streams)).alias(name))
     heard = some(bool(each.elements) for each in plan.wanted)
     if heard is not None:
-        # Never NULL: with one NULL among them, integers would go through floating-point numbers.
+        # Never NULL: a column of integers with a NULL would become floats.
         terms.append(F.when(heard, F.xxhash64(*_TRIPLE)).otherwise(nothing).alias(HASH))
     fields = {REPORTS_TIME: ~is_triple, STREAM: F.col(_NUMBER)}
     for key in {each.key for each in plan.wanted if each.key is not None and shards > 1}:
@@ -135,7 +135,7 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
 
 
 def stream_prefix(stream: str) -> str:
-    """Give what the label of a blank node gets to tell it from those of other streams (S3).
+    """Return the prefix that keeps the blank nodes of a stream apart from those of others (S3).
 
     >>> stream_prefix("urn:s")
     'se2219d44-'
@@ -144,7 +144,7 @@ def stream_prefix(stream: str) -> str:
 
 
 def _scoped(place: int, streams: tuple[str, ...]) -> Column:
-    """Give a term, with the name of its stream if it is a blank node."""
+    """Return a term; a blank node gets the prefix of its stream."""
     term = F.col(_NAMES[place])
     if place == 1:
         return term
@@ -157,14 +157,16 @@ def _scoped(place: int, streams: tuple[str, ...]) -> Column:
 
 
 def _passed(tests: Sequence[MatchTest], is_of: Mapping[str, Column], *, fixed: bool) -> Column:
-    """Tell which tests a statement passes, as the bits of a number.
+    """Return the tests that a statement passes, as the bits of a number.
 
-    Whether it is of a stream, a column `is_of` that stream says.
+    A test that needs one predicate is computed only for statements with this predicate. This
+    includes ways of entailment that hold for one predicate only, such as those by a class.
 
-    Static data may be reloaded while a query runs, and what is in a window is then joined with the
-    new. Only where it is `fixed` are statements left out because nothing in it joins with them.
-    Tests that name its predicate are looked at only where it is that; so are ways that hold for one
-    predicate alone, as those by a class do.
+    Args:
+        tests: the tests.
+        is_of: for each stream, whether a statement belongs to it.
+        fixed: whether static data stays as it is. If not, it may be reloaded while windows still
+            hold a statement, so a statement is kept even if no static data joins with it now.
     """
     named: dict[str, list[tuple[int, MatchTest]]] = {}
     other = []
@@ -196,7 +198,7 @@ def _bits(
 
 
 def condition_of(test: MatchTest, is_of_stream: Column, *, fixed: bool) -> Column:
-    """Tell whether a statement passes a test: its constants, and its terms that stand twice."""
+    """Return whether a statement passes a test: its constants, and its terms that occur twice."""
     conditions = [is_of_stream]
     if test.way is not None:
         conditions.append(follows(test.way))
@@ -206,7 +208,7 @@ def condition_of(test: MatchTest, is_of_stream: Column, *, fixed: bool) -> Colum
         conditions.append(F.col(rows.GRAPH).isNotNull())
     seen = [_part(part) for part in test.view]
     for place, constant in enumerate(test.constants):
-        # What the view says, and the predicate, which was looked at before, need not be asked.
+        # The view itself is known to hold, and the predicate was compared before.
         is_known = test.view[place] == str(constant) or (place == 1 and test.way is None)
         if constant is not None and not is_known:
             conditions.append(seen[place] == F.lit(str(constant)))
@@ -220,7 +222,7 @@ def _part(part: Part) -> Column:
 
 
 def _of_use(test: MatchTest, *, fixed: bool) -> Column | None:
-    """Tell whether what passes may change an answer; None where that cannot be told."""
+    """Return whether a match may change an answer; None if no column can decide it."""
     ways = []
     for bound, condition in test.conditions:
         terms = {variable: _part(part) for variable, part in bound}

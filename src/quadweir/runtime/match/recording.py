@@ -1,4 +1,4 @@
-"""What a running query reads, written down beside it, so that its answers can be checked."""
+"""A recording of what a running query reads, so that its answers can be checked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from quadweir import rows
 @final
 @dataclass(frozen=True)
 class Recorder:
-    """Hands rows on and writes the statements to a folder; those of a task that is repeated twice."""
+    """Passes rows on and writes the statements to a folder; a repeated task writes them again."""
 
     folder: str
 

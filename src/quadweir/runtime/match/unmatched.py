@@ -1,6 +1,6 @@
-"""Why a query over streams that are all there has no answers: what of it matched nothing.
+"""Why a query over bounded streams has no answers: which of its patterns matched nothing.
 
-The streams are read once more for it, and each pattern is tested alone.
+The streams are read once more for this, and each pattern is tested alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def unmatched_in_streams(statements: DataFrame, plan: QueryPlan) -> list[str]:
-    """Say which streams are empty, and which patterns no statement matches."""
+    """Return sentences about empty streams, and about patterns that no statement matches."""
     streams = sorted({source.stream for source in plan.sources})
     patterns: dict[tuple[str, str], tuple[TriplePattern, list[Column]]] = {}
     for test in plan.wanted:
@@ -53,7 +53,7 @@ def unmatched_in_streams(statements: DataFrame, plan: QueryPlan) -> list[str]:
 
 
 def unmatched_in_static(patterns: Iterable[Pattern]) -> list[str]:
-    """Word patterns that no static data matches."""
+    """Return sentences about the patterns that no static data matches."""
     said = []
     for pattern in patterns:
         triples = [each for each in walk(pattern) if isinstance(each, TriplePattern)]
@@ -64,7 +64,7 @@ def unmatched_in_static(patterns: Iterable[Pattern]) -> list[str]:
 
 
 def _passes(test: MatchTest) -> Column:
-    """Tell whether a statement passes a test, whatever filters say about it."""
+    """Return whether a statement passes a test, without its filters."""
     is_of = F.col(rows.STREAM) == test.stream
     parts = [condition_of(replace(test, conditions=()), is_of, fixed=True)]
     if test.way is None and test.constants[1] is not None:
@@ -73,7 +73,7 @@ def _passes(test: MatchTest) -> Column:
 
 
 def _wanted(pattern: TriplePattern, graph: IRI | Variable | None) -> str:
-    """Say what a statement has to do, as the end of a sentence."""
+    """Return the end of a sentence that says what a statement has to match."""
     if graph is None:
         return f"matches {_text(pattern)}"
     if pattern.span is not None:

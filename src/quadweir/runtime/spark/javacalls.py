@@ -1,8 +1,8 @@
-"""Methods of Java objects as columns, for what Spark has no function for.
+"""Java method calls as Spark columns, for what Spark has no function for.
 
-The object is put into the plan as a literal. A task gets its copy of it with the plan, as the driver
-made it; of a broadcast, which is what large ones are to be, an executor gets one copy for all tasks.
-These are classes of Spark's inside, reached through py4j: they take a classic session.
+The object is a literal in the plan. Each task gets its own copy with the plan, as the driver made
+it. Large objects should be broadcast: then all tasks of an executor share one copy. The classes
+used here are internal to Spark and reached through py4j, so the session has to be a classic one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _BROADCAST: Final = "org.apache.spark.broadcast.Broadcast"
 
 @final
 class JavaCalls:
-    """Makes columns of calls.
+    """Wraps Java method calls as Spark columns.
 
     Args:
         spark: the session.
@@ -34,24 +34,24 @@ class JavaCalls:
         self._convert = self.jvm.org.apache.spark.sql.classic.ExpressionUtils
 
     def literal(self, value: Any, name: str) -> Any:
-        """Give an object, of a class of this name, to call methods of."""
+        """Return a target for `call`: an object, which is of the named class."""
         return self._catalyst.expressions.Literal(value, self._kind(name))
 
     def broadcast(self, value: Any, name: str) -> Any:
-        """Give an object that executors keep, and fetch but once."""
+        """Return a target for `call` that each executor fetches once."""
         held = self.literal(self._context.broadcast(value), _BROADCAST)
         return self._call(held, "value", self._kind(name), (), is_pure=True)
 
     def call(
         self, target: Any, method: str, result: str, *arguments: Column, is_pure: bool = True
     ) -> Column:
-        """Call a method, unless an argument is NULL.
+        """Return a column with the result of a method; NULL if an argument is NULL.
 
         Args:
-            target: what `literal` or `broadcast` gave.
-            method: its name.
-            result: Spark's type of what it gives, which is never NULL.
-            arguments: of the types that the method takes.
+            target: what `literal` or `broadcast` returned.
+            method: the name of the method.
+            result: Spark's type of the result, which must not be null.
+            arguments: columns of the types that the method takes.
             is_pure: whether the same arguments always give the same result.
         """
         kind = self.jvm.org.apache.spark.sql.types.DataType.fromDDL(result)

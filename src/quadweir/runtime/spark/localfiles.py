@@ -1,9 +1,9 @@
-"""Files on a local disk without a process for each of them.
+"""File permissions on a local disk, without a process for each file.
 
-Hadoop sets the permissions of every file and folder that it makes, and where its own native library is
-missing, as it is beside pyspark, it starts `chmod` to do so: some twenty processes for a small batch of
-a stream (`docs/design/0003-spark-session.md`). `LocalFiles.java` makes the call
-itself; the compiler that Spark has for its generated code compiles it.
+Hadoop sets the permissions of every file and folder that it makes. Without its native library,
+which pyspark does not include, it starts `chmod` each time: some twenty processes for a small batch
+of a stream (`docs/design/0003-spark-session.md`). `LocalFiles.java` makes the system call itself.
+Spark's compiler for generated code compiles it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _CHOICE: Final = "fs.file.impl"
 
 
 def use_local_files(spark: SparkSession) -> None:
-    """Make `LocalFiles` what Spark in this Java reads and writes `file:` paths with.
+    """Let Spark in this Java read and write `file:` paths with `LocalFiles`.
 
-    Hadoop keeps one file system for all that ask for it, whatever their settings; so tasks, which run
-    in the same Java where the master is local, get it without having to know its class. Where
-    somebody chose another, that stays.
+    Hadoop keeps one file system for all callers, whatever their settings. With a local master,
+    tasks run in the same Java, so they get it without knowing its class. If the user chose another
+    class, that one stays.
     """
     context: Any = spark.sparkContext
     jvm, settings = context._jvm, context._jsc.hadoopConfiguration()

@@ -6,8 +6,9 @@ from typing import Any
 
 
 def is_batch(report: Any) -> bool:
-    """Return whether a report is about a batch, and not about a look for new data that found none.
+    """Whether a report is about a batch.
 
-    The latter has the number of the next batch, and a duration of its own.
+    Spark also reports when it looked for new data and found none. Such a report has the number of
+    the next batch.
     """
     return bool(report.numInputRows) or "addBatch" in report.durationMs

@@ -1,7 +1,7 @@
-"""What Spark's Python processes say on standard error, without what nobody needs to hear.
+"""Standard error of Spark's Python workers, without the messages that nobody needs.
 
-Spark announces some of them, and one whose Java end is gone, because a query was stopped, tells at
-length that its pipe is broken. Both would come in the middle of a display. All else is passed on.
+Spark announces some workers as they start. A worker whose query was stopped prints a traceback
+about its broken pipe. Both would appear in the middle of a display. All other lines are passed on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PEER_GONE: Final = ("BrokenPipeError", "ConnectionResetError")
 
 @final
 class Sieve:
-    """Takes lines and gives those that are to be heard.
+    """Takes lines and returns those to show.
 
     >>> sieve = Sieve()
     >>> sieve.take("Starting Streaming TransformWithStateInPandas Python worker.")
@@ -45,15 +45,15 @@ class Sieve:
 
     def __init__(self) -> None:
         self._block: list[str] = []
-        # Several processes may tell at once, line by line: tracebacks begun and not ended yet, and what
-        # ended the others.
+        # Several workers may print at once, line by line. This counts the tracebacks that have not
+        # ended yet, and keeps the last lines of those that have.
         self._open = 0
         self._errors: list[str] = []
         self._is_linked = False
         self._was_dropped = False
 
     def take(self, line: str) -> list[str]:
-        """Take a line; one that belongs to a traceback is kept until that is over."""
+        """Take a line; lines of a traceback are kept until it ends."""
         if self._block:
             if self._goes_on(line):
                 self._block.append(line)
@@ -67,11 +67,11 @@ class Sieve:
         return [] if is_dropped else [line]
 
     def rest(self, *, is_cut: bool = False) -> list[str]:
-        """Give what was kept, if it is of any interest.
+        """Return the lines that were kept, unless they are only about broken pipes.
 
         Args:
-            is_cut: Java has ended, and with it what was being told: of a traceback that does not come to
-                its error there is nothing to be learnt, if others told of broken pipes.
+            is_cut: Java has ended. A traceback that was cut off before its error is then dropped
+                if all others are about broken pipes.
         """
         block, self._block = self._block, []
         are_gone = all(error.startswith(_PEER_GONE) for error in self._errors)
@@ -82,7 +82,7 @@ class Sieve:
         return [] if self._was_dropped else block
 
     def _goes_on(self, line: str) -> bool:
-        """Tell whether a line is of the tracebacks that were begun."""
+        """Whether a line belongs to the present tracebacks."""
         if not line.strip():
             return True
         if line.startswith(_LINKS):
@@ -101,7 +101,7 @@ class Sieve:
 
 
 def sift(spark: SparkSession) -> None:
-    """Have what the processes of this session's Java say go through a sieve, from now on."""
+    """Filter the standard error of this session's Java and its workers from now on."""
     context: Any = spark.sparkContext
     system = context._jvm.java.lang.System
     if os.name != "posix" or system.getProperty(_MARK) is not None:
@@ -109,7 +109,7 @@ def sift(spark: SparkSession) -> None:
     with tempfile.TemporaryDirectory() as folder:
         pipe = Path(folder, "said")
         os.mkfifo(pipe, 0o600)
-        # Without waiting for Java, which waits for this.
+        # Non-blocking: Java opens the other end only after this.
         reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
         java_io = context._jvm.java.io
         system.setErr(java_io.PrintStream(java_io.FileOutputStream(str(pipe)), True))
@@ -119,7 +119,7 @@ def sift(spark: SparkSession) -> None:
 
 
 def _pass_on(reading: int) -> None:
-    """Read lines until Java ends, and write those to be heard."""
+    """Read lines until Java ends, and print those to show."""
     sieve = Sieve()
     begun = b""
     while True:

@@ -1,7 +1,7 @@
-"""A well-configured SparkSession, or checks on the one given.
+"""A SparkSession with good settings, or checks on the user's own session.
 
-Every setting here was measured to pay (`docs/design/0003-spark-session.md`); a session that the
-user brings keeps whatever they set themselves.
+Measurements support every setting here (`docs/design/0003-spark-session.md`). A session that the
+user passes in keeps the settings that the user chose.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ LOCAL_ONLY: Final[Mapping[str, str]] = {
     "spark.sql.streaming.checkpointFileManagerClass": LOCAL_CHECKPOINTS,
 }
 
-# Rows are many and short-lived, which the parallel collector is made for; and Spark's own patterns
-# make Java think that a pattern's character classes are of many kinds, so that it calls them one by
-# one unless it is told to go by the most frequent kind. What that is worth for N-Triples is in
-# docs/design/0005-ntriples-columns.md.
+# Rows are many and short-lived, and the parallel collector is made for that. Spark's own patterns
+# make Java assume that the character classes of a pattern are of many kinds, so it calls them one
+# by one unless these options make it use the most frequent kind. What this saves for N-Triples is
+# in docs/design/0005-ntriples-columns.md.
 _JVM_FOR_ROWS: Final = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:+UseParallelGC",
@@ -62,9 +62,9 @@ _JVM_FOR_ROWS: Final = (
     "-XX:TypeProfileMajorReceiverPercent=20",
 )
 
-# What a batch gives back, the next one needs again. Left alone, Java's and Python's allocators return it
-# to the system in between, and all of its pages come anew, zeroed (docs/design/0003-spark-session.md).
-# Arrow's own allocator returns it in any case.
+# The next batch needs the memory that a batch frees. By default, the allocators of Java and Python
+# return it to the system in between, and the system has to zero all pages again
+# (docs/design/0003-spark-session.md). Arrow's own allocator always returns it, so it is not used.
 KEEP_MEMORY: Final[Mapping[str, str]] = {
     "MALLOC_TRIM_THRESHOLD_": str(128 << 20),
     "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
@@ -87,14 +87,14 @@ logger.taskset.name = org.apache.spark.scheduler.TaskSetManager
 logger.taskset.level = off
 logger.microbatch.name = org.apache.spark.sql.execution.streaming
 logger.microbatch.level = off
-# A real-time query that is stopped interrupts its tasks, which is told here as an error.
+# When a real-time query is stopped, its interrupted tasks are logged here as errors.
 logger.utils.name = org.apache.spark.util.Utils
 logger.utils.level = off
 logger.writer.name = org.apache.spark.sql.execution.datasources
 logger.writer.level = off
 logger.codegen.name = org.apache.spark.sql.catalyst.expressions.codegen
 logger.codegen.level = off
-# Equal to the root's, else pyspark's gateway announces on every start which level it set.
+# The same level as the root: otherwise pyspark's gateway prints its level on every start.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 """
@@ -102,7 +102,7 @@ logger.gateway.level = error
 
 @dataclass(frozen=True, slots=True)
 class SessionReport:
-    """What `adopt` changed in the user's session, and what it could only point at."""
+    """What `adopt` changed in the user's session, and what it only points out."""
 
     changed: Mapping[str, tuple[str | None, str]]
     notes: tuple[str, ...]
@@ -124,15 +124,15 @@ def build(
     config: Mapping[str, str] | None = None,
     verbose: bool = False,
 ) -> SparkSession:
-    """Start a session, embedded unless `master` (or QUADWEIR_MASTER) names a cluster.
+    """Return a new session, embedded unless `master` (or QUADWEIR_MASTER) names a cluster.
 
     Args:
         master: any Spark master URL; default `local[*]`.
-        shards: how many partitions a shuffle has, and so how many shards a query; default: one
+        shards: how many partitions a shuffle has, and so how many shards a query has; default: one
             for each core.
-        app_name: what Spark's own pages call the application.
-        jars: extra jars; default: Spark's Kafka connector where it has been fetched.
-        config: settings that win over ours.
+        app_name: the name of the application on Spark's own pages.
+        jars: extra jars; default: Spark's Kafka connector, if it has been fetched.
+        config: settings that replace ours.
         verbose: keep Spark's own logging.
 
     Raises:
@@ -141,7 +141,7 @@ def build(
     from quadweir.runtime.spark.java import ensure_java
 
     os.environ.update(ensure_java().environment())
-    # Workers must run this very Python: another one lacks our packages.
+    # Workers must run this Python: another one lacks our packages.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
@@ -183,17 +183,18 @@ def build(
 
 
 def adopt(spark: SparkSession) -> SessionReport:
-    """Check the user's own session and set what it leaves at Spark's defaults.
+    """Check the user's own session, set what it leaves at Spark's defaults, and report both.
 
-    A setting that the user chose stays; the report says so where it costs something.
+    A setting that the user chose stays; the report names those that cost speed.
 
     Raises:
-        EnvironmentProblem: the session's Spark is not one we support, or it has been stopped.
+        EnvironmentProblem: Quadweir does not support this version of Spark, or the session has been
+            stopped.
     """
     _check_version()
     if spark.sparkContext._jsc is None:
         raise EnvironmentProblem(
-            "the given SparkSession has been stopped", hint="Hand in one that is running."
+            "the given SparkSession has been stopped", hint="Pass a session that is running."
         )
     guard_callbacks(spark)
     _pass_limit(spark)
@@ -203,7 +204,7 @@ def adopt(spark: SparkSession) -> SessionReport:
         wanted.update(LOCAL_ONLY)
     changed: dict[str, tuple[str | None, str]] = {}
     notes: list[str] = []
-    # What is set at all was set by its owner, at start or later; the rest is Spark's default.
+    # The user set every key that is listed, at the start or later; the rest are Spark's defaults.
     chosen = set(spark.conf.getAll)
     for key, value in wanted.items():
         old = spark.conf.get(key, None)
@@ -227,15 +228,15 @@ def adopt(spark: SparkSession) -> SessionReport:
 
 
 def _pass_limit(session: SparkSession) -> None:
-    """Give Python workers the limit on work, wherever they run; Java's environment may be another."""
-    # What Spark hands every worker with its code; there is no setting for a session that runs already.
+    """Pass the limit on work to Python workers; the environment of Java may be another."""
+    # Spark sends this dictionary to every worker; a running session has no setting for it.
     if MOST_WORK in os.environ:
         session.sparkContext.environment[MOST_WORK] = os.environ[MOST_WORK]
 
 
 @contextmanager
 def _starting_with(variables: Mapping[str, str]) -> Iterator[None]:
-    """Give what is started meanwhile these variables; what the user set stays."""
+    """Set environment variables for what is started in the block; the user's own values stay."""
     added = {name: value for name, value in variables.items() if name not in os.environ}
     os.environ.update(added)
     try:
@@ -259,12 +260,12 @@ def _settings(master: str, shards: int | None, jars: Sequence[Path] | None) -> d
     settings = dict(STREAMING)
     settings["spark.sql.shuffle.partitions"] = str(shards or _cores(master))
     settings["spark.ui.showConsoleProgress"] = "false"
-    # Hadoop sets permissions itself, whatever the process has as its umask.
+    # Hadoop sets permissions itself and ignores the umask of the process.
     settings["spark.hadoop.fs.permissions.umask-mode"] = f"{umask():03o}"
-    # Between Java and its Python workers TCP makes a small batch wait for acknowledgements.
+    # Over TCP, small batches between Java and its Python workers wait for acknowledgements.
     if hasattr(socket, "AF_UNIX"):
         settings["spark.python.unix.domain.socket.enabled"] = "true"
-    # Nothing reads the SQL history of an embedded run, and a stream would fill it for ever.
+    # Nothing reads the SQL history of an embedded run, and a stream would fill it forever.
     settings["spark.sql.ui.retainedExecutions"] = "20"
     settings["spark.ui.retainedJobs"] = "50"
     settings["spark.ui.retainedStages"] = "50"
@@ -277,30 +278,31 @@ def _settings(master: str, shards: int | None, jars: Sequence[Path] | None) -> d
         jars = connector_jars()
     if jars:
         settings["spark.jars"] = ",".join(str(jar) for jar in jars)
-    # A query that is stopped in the middle of a `foreachBatch` has its error searched by Spark with a
-    # pattern that recurses for each character, and a default stack overflows; stacks grow on demand.
+    # When a query is stopped inside `foreachBatch`, Spark searches the error with a pattern that
+    # recurses for each character, and a default stack overflows. Stacks grow on demand.
     options = ["-Xss16m"]
     if master.startswith("local"):
         options += _JVM_FOR_ROWS
     settings[_JAVA_OPTIONS] = " ".join(options)
     if master.startswith(("local", "spark://127.0.0.1:", "spark://localhost:")):
-        # One machine: nothing listens beyond it, and a host name that does not resolve, or
-        # resolves to an address that comes and goes, cannot stop a run.
+        # On one machine nothing has to listen on other addresses, and the run does not depend on a
+        # host name, which may not resolve or may change its address.
         settings["spark.driver.host"] = "127.0.0.1"
         settings["spark.driver.bindAddress"] = "127.0.0.1"
     if master.startswith("local"):
         settings.update(LOCAL_ONLY)
         settings["spark.ui.enabled"] = "false"
         if not master.startswith("local-cluster"):
-            # Java listens for executors of others, too. Here there are none: Spark makes up a secret.
+            # Java accepts executors from anywhere, and here there are none; Spark generates a
+            # secret.
             settings["spark.authenticate"] = "true"
-        # For every job and micro-batch Spark writes out the plan, although no page shows it; with the
-        # long patterns of N-Triples (0005) that stood out in stack samples of a small job.
+        # Spark writes out the plan of every job and micro-batch, although no page shows it. With
+        # the long patterns of N-Triples (0005), this was visible in stack samples of a small job.
         settings["spark.sql.ui.explainMode"] = "simple"
         memory = _driver_memory_mib()
         settings["spark.driver.memory"] = f"{memory}m"
-        # What a batch matches is collected (docs/design/0011), and what is larger goes through files; so
-        # Spark's own limit, 1 GiB, must not be all that there is.
+        # The matches of a batch are collected on the driver (docs/design/0011), larger ones through
+        # files. Spark's limit for them, 1 GiB by default, is lower on a small driver.
         settings["spark.driver.maxResultSize"] = f"{min(1024, memory // 4)}m"
     return settings
 
@@ -318,16 +320,17 @@ def _cores(master: str) -> int:
 
 
 def _driver_memory_mib() -> int:
-    """A quarter of the machine, at least 1 GiB and at most 8: Python workers need the rest."""
+    """Return a quarter of the machine's memory, 1 to 8 GiB: Python workers need the rest."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
     return max(1024, min(8192, total // 4))
 
 
 @contextmanager
 def _quiet_logs() -> Iterator[str]:
-    """Give the option that makes Java log little; it is to start meanwhile.
+    """Yield the option that makes Java log little; Java has to start in the block.
 
-    Java runs what a logging configuration says. So the file is where nobody else can put one.
+    A logging configuration can make Java run code. So the file is in a folder that only this user
+    can write to.
     """
     with tempfile.TemporaryDirectory(prefix="quadweir-") as folder:
         path = Path(folder, "log4j2.properties")

@@ -1,4 +1,4 @@
-"""Shards beside the driver and their logs: lost at any time, they are taken up as they were."""
+"""Shards in local workers and their journals: lost at any time, they continue as they were."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import small_lsbench
-from beside_hosts import BesideHost
 from quadweir.errors import InternalError, StateError
 from quadweir.runtime.host import pool
 from quadweir.runtime.host.messages import Arrived, Close, Done, Failed, Take
@@ -23,8 +22,9 @@ from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.testing import Oracle, diff_answers
 from streaming import quads
+from worker_hosts import WorkerHost
 
-QUERIES = Path(__file__).parents[3] / "src/quadweir/bench/queries/lsbench"
+QUERIES = Path(__file__).parents[4] / "src/quadweir/bench/queries/lsbench"
 PAIRS = """SELECT ?x ?y ?z {
   STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } STREAM <urn:t> [RANGE 30ms] { ?y <urn:q> ?z } }"""
 TWO_STAGES = """SELECT ?z (COUNT(*) AS ?n) {
@@ -52,7 +52,7 @@ def test_shards_that_are_lost_are_taken_up_as_they_were(tmp_path, monkeypatch, t
     monkeypatch.setattr(journal, "LONGEST_LOG", longest)
     dice = random.Random(seed)
     feed = make_feed(48)
-    host = BesideHost(text, tmp_path)
+    host = WorkerHost(text, tmp_path)
     for start in range(0, len(feed), 4):
         host.push(feed[start : start + 4])
         for _ in range(dice.randrange(3)):
@@ -68,7 +68,7 @@ def test_shards_that_are_lost_are_taken_up_as_they_were(tmp_path, monkeypatch, t
 
 def test_a_snapshot_takes_the_place_of_what_was_logged(tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "LONGEST_LOG", 3)
-    host = BesideHost(PAIRS, tmp_path, shards=1)
+    host = WorkerHost(PAIRS, tmp_path, shards=1)
     feed = make_feed(40)
     kept = []
     for start in range(0, 28, 4):
@@ -87,7 +87,7 @@ def test_a_snapshot_takes_the_place_of_what_was_logged(tmp_path, monkeypatch):
 @pytest.mark.parametrize("cut", [1, 20, 60])
 def test_an_entry_that_was_not_written_to_its_end_does_not_count(tmp_path, cut):
     feed = make_feed(24)
-    host = BesideHost(PAIRS, tmp_path, shards=1)
+    host = WorkerHost(PAIRS, tmp_path, shards=1)
     for start in range(0, 24, 4):
         host.push(feed[start : start + 4])
     host.lose(again=True)
@@ -101,7 +101,7 @@ def test_an_entry_that_was_not_written_to_its_end_does_not_count(tmp_path, cut):
 @pytest.mark.parametrize("harm", ["truncate", "change", "remove"])
 def test_state_that_does_not_reach_far_enough_is_refused(tmp_path, harm):
     feed = make_feed(24)
-    host = BesideHost(PAIRS, tmp_path, shards=1)
+    host = WorkerHost(PAIRS, tmp_path, shards=1)
     for start in range(0, 24, 4):
         host.push(feed[start : start + 4])
     host.lose()
@@ -178,7 +178,7 @@ def test_lsbench_queries_whose_shards_are_lost_give_the_answers_of_the_oracle(tm
     for shards, size in ((1, len(feed)), (2, 37), (5, 100)):
         folder = tmp_path / f"{shards}"
         folder.mkdir()
-        host = BesideHost(text, folder, static=static, streams=streams, shards=shards)
+        host = WorkerHost(text, folder, static=static, streams=streams, shards=shards)
         for start in range(0, len(feed), size):
             host.push(feed[start : start + size])
             host.lose(again=start % 2 == 0)

@@ -1,4 +1,4 @@
-"""What is heard of Spark's Python processes."""
+"""Which messages of Spark's Python processes are shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadweir.runtime.spark import quietlogs as chatter
+from quadweir.runtime.spark import quietlogs
 from quadweir.runtime.spark.quietlogs import Sieve
 
 GONE = """Traceback (most recent call last):
@@ -59,36 +59,36 @@ def test_other_tracebacks_are_heard_whole():
 
 
 @given(st.lists(st.booleans(), min_size=20, max_size=20))
-def test_processes_that_tell_at_once_are_told_apart(turns):
-    def told(*texts: str) -> str:
+def test_tracebacks_of_two_processes_are_separated(turns):
+    def mixed_lines(*texts: str) -> str:
         """Mix lines of two processes."""
         one, other = (text.splitlines() for text in texts)
         mixed = [(one if turn else other).pop(0) for turn in turns if (one if turn else other)]
         return "".join(f"{line}\n" for line in (*mixed, *one, *other))
 
-    assert heard("before\n" + told(GONE, GONE) + "after\n") == "before\nafter\n"
-    # Of what it came of, a part may be lost.
-    assert {*OWN.splitlines()[-2:]} <= {*heard(told(OWN, GONE)).splitlines()}
+    assert heard("before\n" + mixed_lines(GONE, GONE) + "after\n") == "before\nafter\n"
+    # Some lines of the traceback may be lost, but not its error.
+    assert {*OWN.splitlines()[-2:]} <= {*heard(mixed_lines(OWN, GONE)).splitlines()}
 
 
 def test_a_pipe_is_read_to_its_end(monkeypatch):
     said: list[str] = []
-    monkeypatch.setattr(chatter, "_say", said.extend)
+    monkeypatch.setattr(quietlogs, "_say", said.extend)
     reading, writing = os.pipe()
     os.write(writing, ("ä\n" + GONE + "half").encode())
     os.close(writing)
-    chatter._pass_on(reading)
+    quietlogs._pass_on(reading)
     assert said == ["ä", "half"]
 
 
 def test_what_is_cut_off_by_the_end_of_java_is_not_heard(monkeypatch):
     said: list[str] = []
-    monkeypatch.setattr(chatter, "_say", said.extend)
+    monkeypatch.setattr(quietlogs, "_say", said.extend)
     lines = GONE.splitlines(keepends=True)
     mine = 'Traceback (most recent call last):\n  File "/home/own.py", line 3, in send\n'
     for cut in (lines[:1], lines[:3], [*lines, "Traceback (most recent call last):\n"], [mine]):
         reading, writing = os.pipe()
         os.write(writing, "".join(cut).encode())
         os.close(writing)
-        chatter._pass_on(reading)
+        quietlogs._pass_on(reading)
     assert said == mine.splitlines()

@@ -1,4 +1,4 @@
-"""On the way to Python: long terms take the place of many rows, and all is as it was."""
+"""Rows on their way to Python: long rows count as many, and nothing is lost or changed."""
 
 from __future__ import annotations
 

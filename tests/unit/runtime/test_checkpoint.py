@@ -1,4 +1,4 @@
-"""A checkpoint is not used for anything that it was not made for."""
+"""A checkpoint is refused by anything that it was not made for."""
 
 import json
 from dataclasses import replace
@@ -40,7 +40,7 @@ def test_a_checkpoint_is_claimed_once_and_found_again(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "reported"),
     [
         ({"text": TEXT.replace("urn:p", "urn:other")}, "<urn:other>"),
         ({"shards": 3}, "it has 2 shards"),
@@ -48,11 +48,11 @@ def test_a_checkpoint_is_claimed_once_and_found_again(tmp_path):
         ({"schema": "another"}, "the schema"),
     ],
 )
-def test_what_changed_is_told(tmp_path, other, told):
+def test_what_changed_is_reported(tmp_path, other, reported):
     fingerprint().guard(tmp_path)
     with pytest.raises(StateError) as error:
         fingerprint(**other).guard(tmp_path)
-    assert told in (error.value.detail or "")
+    assert reported in (error.value.detail or "")
     assert error.value.hint
 
 

@@ -1,4 +1,4 @@
-"""What a shard keeps on disk is taken up as it was, or refused: never as something else."""
+"""The journal of a shard in a folder: it is read back as it was written, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static data that becomes another while a query runs: from then on as if it had always been so."""
+"""Static data that changes while a query runs: from then on, answers are as if it was always so."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BODIES = {
     "union": f"{{ {ONE} }} UNION {{ ?x <urn:r> ?y }}",
     "a switch": f"{TWO} <urn:b0> <urn:is> <urn:on>",
     "a path": f"{ONE} ?y <urn:r>+ ?z",
-    "evaluated anew": f"{ONE} FILTER(EXISTS {{ ?y <urn:r> ?z }} || ?x = <urn:a0>)",
+    "evaluated again": f"{ONE} FILTER(EXISTS {{ ?y <urn:r> ?z }} || ?x = <urn:a0>)",
 }
 HEADS = (
     ("SELECT ?x ?y ?z", ""),

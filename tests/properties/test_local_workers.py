@@ -1,4 +1,4 @@
-"""Shards beside the driver of generated queries give the oracle's answers, lost or not (P1, P2)."""
+"""Shards in local workers give the oracle's answers for generated queries, lost or not (P1, P2)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from beside_hosts import BesideHost
 from properties.dense import Feed, arrivals, dense_questions, feeds, static_data
 from properties.strategies import ALLOW, EVERYTHING, windowed, windowings
 from quadweir.algebra.query import DescribeForm
@@ -20,6 +19,7 @@ from quadweir.runtime.shard import journal
 from quadweir.syntax import parse
 from quadweir.terms import Quad
 from quadweir.testing import Oracle, diff_answers
+from worker_hosts import WorkerHost
 
 
 @pytest.mark.parametrize("dialect", ["rspql", "csparql", "cqels"])
@@ -41,7 +41,7 @@ def test_shards_that_are_lost_give_the_answers_of_the_oracle(
     with (
         TemporaryDirectory() as folder,
         mock.patch.object(journal, "LONGEST_LOG", longest),
-        BesideHost(
+        WorkerHost(
             query,
             Path(folder),
             static=static,

@@ -14,7 +14,8 @@ from quadweir.kernel.shard import Shard
 from quadweir.kernel.staticrelations import Loaded
 from quadweir.plan.program import program_of
 from quadweir.plan.query import plan_query
-from quadweir.runtime.staticdata import StaticData, Stored, _name
+from quadweir.runtime.static.data import StaticData
+from quadweir.runtime.static.files import Stored, relation_file
 from quadweir.syntax import parse
 from streaming import quads
 
@@ -27,7 +28,7 @@ def query(tmp_path: Path) -> ContinuousQuery:
     found = parse(QUERY, dialect="cqels")
     (asked,) = program_of(found).static
     relation = relation_of(asked, Loaded(Dataset.of(quads("b r c . d r e"))))
-    relation.write(tmp_path / _name(asked.query, asked.variables))
+    relation.write(tmp_path / relation_file(asked.query, asked.variables))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Queries whose shards are as in worker processes, without processes and without Spark."""
+"""Runs the code of worker processes for a query, without processes and without Spark."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def as_stream(batch: pa.RecordBatch) -> bytes:
     return bytes(sink.getvalue())
 
 
-class BesideHost:
+class WorkerHost:
     """Does what the driver does, with shards that can be lost at any time."""
 
     def __init__(

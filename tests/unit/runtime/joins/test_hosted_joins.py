@@ -93,7 +93,7 @@ class Cluster:
                     rows.ARRIVAL: pa.array([each.arrival for each in own], pa.int64()),
                     "c": pa.array([f"c{r.number}" if not side else None for r in own], pa.string()),
                     "p": pa.array([f"p{r.number}" if side else None for r in own], pa.string()),
-                    # Of some it is not said what they are: nothing can be told of them.
+                    # Some have no name, so dead letters cannot name them.
                     "why": pa.array(["bad" if is_bad(r) else None for r in own], pa.string()),
                     "what": pa.array(
                         [str(r.number) if r.number % 10 else None for r in own], pa.string()

@@ -19,7 +19,7 @@ from quadweir.testing import Answer, Oracle, diff_answers
 from query_hosts import Host, run_bounded
 from streaming import stream
 
-QUERIES = Path(__file__).parents[3] / "src/quadweir/bench/queries/lsbench"
+QUERIES = Path(__file__).parents[4] / "src/quadweir/bench/queries/lsbench"
 DELAY_MS = 400
 
 

@@ -90,7 +90,7 @@ def test_a_worker_that_others_took_turns_with_takes_up_what_it_missed(monkeypatc
         monkeypatch.setattr(stateprocessor, "_COPIES", dice.choice(workers))
         host.push(feed[start : start + 3])
     host.finish()
-    # Shards are made anew only where a snapshot has been written since, or at first.
+    # Shards are made again only at first, or if a snapshot has been written since.
     assert len(made) < host.replayed
     assert diff_answers(expected(PAIRS, feed), host.answers) == ""
 

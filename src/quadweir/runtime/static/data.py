@@ -1,0 +1,224 @@
+"""Static data for a query: it is read once, and each static sub-pattern is solved once.
+
+Small data is read and solved in this process. Spark reads and joins large data (`sparkjoin.py`).
+The solutions are written as files for the shards (`files.py`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from quadweir import rows, spelling
+from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.evaluate import static_dataset
+from quadweir.algebra.patterns import Pattern, Values
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.entailment.close import StaticClosure
+from quadweir.errors import DataError, SourceError
+from quadweir.kernel.build import relation_of
+from quadweir.kernel.staticrelations import Loaded, combined
+from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
+from quadweir.plan.nodes import StaticRelation
+from quadweir.plan.program import program_of
+from quadweir.plan.pushdown import MOST_VALUES
+from quadweir.runtime.match.entail import closed
+from quadweir.runtime.static.files import QUADS, Stored, relation_file, write_quads
+from quadweir.runtime.static.sparkjoin import SparkJoined, matchable
+from quadweir.sources.staticfiles import StaticFile, apart_from_streams, list_static, read_static
+from quadweir.terms import Quad, Term, Variable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LARGE_BYTES: Final = 16 << 20
+"""Spark reads static files that have this many bytes or more in all."""
+
+
+@final
+@dataclass(frozen=True)
+class StaticData:
+    """Files and quads that queries join with; nothing is read before a query needs it.
+
+    Attributes:
+        files: the static files.
+        quads: more static quads.
+        large_bytes: from this size of the files on, Spark reads them.
+    """
+
+    files: tuple[StaticFile, ...] = ()
+    quads: tuple[Quad, ...] = ()
+    large_bytes: int = LARGE_BYTES
+
+    @staticmethod
+    def of(static: Iterable[StaticFile | Path | str | Quad]) -> StaticData:
+        """Return static data from files, folders, `IRI=FILE` for a named graph, and quads."""
+        given = list(static)
+        files = [
+            each if isinstance(each, StaticFile) else StaticFile.of(each)
+            for each in given
+            if not isinstance(each, Quad)
+        ]
+        return StaticData(tuple(files), tuple(each for each in given if isinstance(each, Quad)))
+
+    def prepare(
+        self,
+        spark: SparkSession,
+        query: ContinuousQuery,
+        streams: tuple[str, ...],
+        *,
+        follows: StaticClosure | None = None,
+    ) -> Prepared:
+        """Read the data as it is now, and solve the static sub-patterns of a query.
+
+        Args:
+            spark: the session.
+            query: the query, optimised.
+            streams: the streams that exist.
+            follows: adds what a schema derives from the quads. If a property is transitive, the
+                data is read in this process, however large it is.
+
+        Raises:
+            SourceError: a file does not exist, or there is no room for the solutions.
+            DataError: a file does not parse; a query over half of its static data would give
+                wrong answers.
+            PlanError: FROM names a graph that does not exist.
+        """
+        try:
+            return self._prepare(spark, query, streams, follows)
+        except OSError as error:
+            # A running query that reads its data again can continue with what it had.
+            raise SourceError(
+                f"static data cannot be read or prepared: {error}",
+                hint="Check the files, and that the disk of TMPDIR has room.",
+            ) from error
+
+    def _prepare(
+        self,
+        spark: SparkSession,
+        query: ContinuousQuery,
+        streams: tuple[str, ...],
+        follows: StaticClosure | None,
+    ) -> Prepared:
+        program = program_of(query, streams=streams)
+        asked = [each for each in program.static if not isinstance(each.query.pattern, Values)]
+        is_whole = program.why_not is not None
+        listed = [(each, list_static(each.path)) for each in self.files]
+        size = sum(file.stat().st_size for _, files in listed for file in files)
+        folder = Path(tempfile.mkdtemp(prefix="quadweir-static-"))
+        prepared = Prepared(folder)
+        source: Loaded | SparkJoined
+        if size < self.large_bytes or (follows is not None and follows.transitive):
+            quads: Iterable[Quad] = apart_from_streams([*read_static(self.files), *self.quads])
+            quads = follows.of(quads) if follows is not None else quads
+            source = Loaded(static_dataset(query, Dataset.of(quads)))
+        else:
+            frame = self._frame(spark, listed)
+            frame = closed(frame, follows.table) if follows is not None else frame
+            patterns = None if is_whole else matchable(each.query.pattern for each in asked)
+            source = SparkJoined(spark, query, patterns, frame, folder)
+        digests, counts = [], {}
+        for each in asked:
+            relation = source.relation(each.query, each.variables)
+            relation.write(folder / relation_file(each.query, each.variables))
+            digests.append(relation.digest)
+            counts[each.query] = relation.count
+            if not relation.count:
+                prepared.unmatched.append(each.query.pattern)
+        if is_whole:
+            digests.append(write_quads(source.dataset(), folder / QUADS))
+        if not str(spark.sparkContext.master).startswith("local"):
+            prepared.send(spark)
+        prepared.digest = combined(digests).hex()
+        prepared.facts = StaticFacts(counts)
+        return prepared
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no files and no quads."""
+        return not self.files and not self.quads
+
+    def _frame(self, spark: SparkSession, listed: list[tuple[StaticFile, list[Path]]]) -> DataFrame:
+        from quadweir.sources.rdf_files import read_rdf
+
+        frames = []
+        for number, (static, files) in enumerate(listed):
+            read = read_rdf(spark, *files)
+            bad = read.dead_letters.take(1)
+            if bad:
+                letter = bad[0]
+                raise DataError(
+                    f"{letter[rows.SOURCE]}, {letter[rows.PLACE]}: {letter[rows.REASON]}"
+                )
+            frame = read.quads
+            if static.graph is not None:
+                frame = frame.withColumn(rows.GRAPH, F.lit(str(static.graph)))
+            frames.append(_named_apart(frame, f"g{number}-"))
+        if self.quads:
+            own = [tuple(_spelled(quad)) for quad in apart_from_streams(self.quads)]
+            frames.append(spark.createDataFrame(own, rows.QUAD_SCHEMA))
+        return reduce(lambda one, other: one.unionByName(other), frames)
+
+
+class Prepared:
+    """The relations of a query, in a folder that is removed with this object."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.digest = ""
+        self.facts = NOTHING_KNOWN
+        """What a planner may know about the data."""
+        self.unmatched: list[Pattern] = []
+        """Patterns that no static data matches."""
+        self._removal = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+    @property
+    def source(self) -> Stored:
+        """Reads the relations, in this process or in a worker."""
+        return Stored(str(self.folder), bool(self.facts.counts))
+
+    def values_of(self, relation: StaticRelation, variable: Variable) -> tuple[str, ...] | None:
+        """Return the values of a variable in a relation, in order; None if there are many."""
+        found = relation_of(relation, self.source)
+        codes = np.unique(found.codes[found.variables.index(variable)])
+        if len(codes) > MOST_VALUES:
+            return None
+        return tuple(found.terms.take(pa.array(codes[codes >= 0])).to_pylist())
+
+    def send(self, spark: SparkSession) -> None:
+        """Have Spark copy the files to every machine of a cluster.
+
+        The files stay until this process ends: for each task Spark fetches every file that it was
+        ever given, and a task fails if one is missing.
+        """
+        for file in [each for each in self.folder.iterdir() if each.is_file()]:
+            # Spark identifies a file by its name without the folder.
+            copy = self.folder / f"{self.folder.name}-{file.name}"
+            copy.hardlink_to(file)
+            spark.sparkContext.addFile(str(copy))
+        self._removal.detach()
+        atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
+
+
+def _named_apart(frame: DataFrame, prefix: str) -> DataFrame:
+    """Rename blank nodes, so that none is shared with another file or a stream (S3)."""
+    columns = {}
+    for name in (rows.SUBJECT, rows.OBJECT, rows.GRAPH):
+        columns[name] = spelling.with_labels(F.col(name), F.lit(prefix))
+    return rows.select_quads(frame.withColumns(columns))
+
+
+def _spelled(quad: Quad) -> list[str | None]:
+    terms: list[Term | None] = [quad.subject, quad.predicate, quad.object, quad.graph]
+    return [None if term is None else str(term) for term in terms]
