@@ -11,10 +11,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from quadweir.times import MOST_DIGITS
+
 Bytes: TypeAlias = NDArray[np.uint8]
 
 NO_TIME: Final = -(2**62)
-_MOST_DIGITS: Final = 15
 _MOST_FRACTION: Final = 12
 _WHOLE_SECONDS: Final = 19
 _ZONE: Final = 6
@@ -34,7 +35,7 @@ def milliseconds(data: Bytes, at: int, end: int) -> int:
     """The time of a whole number of milliseconds; `NO_TIME` if it is none."""
     minus = data[at] == _MINUS
     at += minus
-    if end == at or end - at > _MOST_DIGITS:
+    if end == at or end - at > MOST_DIGITS:
         return NO_TIME
     value: int = _number(data, at, end)
     if value < 0:
