@@ -27,8 +27,8 @@ from quadweir.sources.streamfiles import (
     write_elements,
 )
 from quadweir.sources.timedlines import Part, count_lines, read_part, read_texts
-from quadweir.times import parse_time
 from quadweir.terms import IRI, BlankNode, Literal, Quad
+from quadweir.times import parse_time
 
 times = st.sampled_from(
     ["1000", "1970-01-01T00:00:01Z", "2000", "-5", "-0", "01000", "soon", "9" * 15, "9" * 16]
