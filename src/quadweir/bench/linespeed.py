@@ -44,7 +44,7 @@ def compare_lines(
         days: how long they are watched.
         rounds: how often forms take turns, after two turns that do not count.
     """
-    given = _forms(folder / "lines", users, days)
+    given = write_forms(folder / "lines", users=users, days=days)
     count = given.count
     contenders: dict[str, Callable[[], float]] = {
         "plain scan": lambda: _seconds(spark.read.text(str(given.timed))),
@@ -74,7 +74,7 @@ def compare_lines(
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Forms:
+class Forms:
     """The same lines in several folders."""
 
     count: int
@@ -85,12 +85,13 @@ class _Forms:
     records: Path
 
 
-def _forms(folder: Path, users: int, days: int) -> _Forms:
+def write_forms(folder: Path, *, users: int, days: int) -> Forms:
+    """Write the streams of a network, without its static data, in every form."""
     network = folder / "network"
     folder.mkdir()
     told = generate(Parameters(users=users, days=days, seed=5), network)
     count = sum(told["triples"].values()) - told["triples"]["static"]
-    found = _Forms(count, *(folder / name for name in ("timed", "nt", "quads", "gzip", "records")))
+    found = Forms(count, *(folder / name for name in ("timed", "nt", "quads", "gzip", "records")))
     for each in (found.timed, found.triples, found.quads, found.packed, found.records):
         each.mkdir()
     for file in sorted(network.glob("*/*.stream")):

@@ -87,11 +87,11 @@ def _large(question: Question, triples: int, batches: int, folder: Path) -> _Inp
     tables = workloads.lsbench_streams(network, question)
     tables = at_rate(head(tables, triples), _DENSITY)
     return _Input(
-        _write_text(tables, folder, batches), write_static(static_table(network), folder / "s.nt")
+        write_text(tables, folder, batches), write_static(static_table(network), folder / "s.nt")
     )
 
 
-def _write_text(tables: Mapping[str, pa.Table], folder: Path, batches: int) -> dict[str, Path]:
+def write_text(tables: Mapping[str, pa.Table], folder: Path, batches: int) -> dict[str, Path]:
     """Write streams as timed lines, cut by time into batches."""
     cuts = batch_cuts(tables, batches)
     found = {}
@@ -154,7 +154,7 @@ def _check(spark: SparkSession, question: Question, folder: Path) -> int:
 
     data = workloads.lsbench_data(workloads.SMALL, question)
     tables = at_rate(head(data.streams, _CHECKED), _DENSITY / 10)
-    given = _Input(_write_text(tables, folder, WARM_BATCHES + 2), folder / "s.nt")
+    given = _Input(write_text(tables, folder, WARM_BATCHES + 2), folder / "s.nt")
     assert data.static is not None
     write_static(data.static, given.static)
     # One element long after the others, so that on the live path too everything else is reported.
