@@ -48,7 +48,7 @@ def compare_lines(
     count = given.count
     contenders: dict[str, Callable[[], float]] = {
         "plain scan": lambda: _seconds(spark.read.text(str(given.timed))),
-        "N-Triples": lambda: _seconds(_rdf(spark, given.triples)),
+        "N-Triples": lambda: _seconds(_quads(spark, given.triples)),
         "timed lines": lambda: _seconds(statements_of(spark, given.timed)),
         "timed lines, live": partial(_live_seconds, spark, given.timed, folder / "live"),
         "timed lines, elements of quads": lambda: _seconds(statements_of(spark, given.quads)),
@@ -135,10 +135,13 @@ def _seconds(frame: DataFrame) -> float:
     return time.perf_counter() - began
 
 
-def _rdf(spark: SparkSession, folder: Path) -> DataFrame:
-    from quadweir.sources.rdf_files import read_rdf
+def _quads(spark: SparkSession, folder: Path) -> DataFrame:
+    from pyspark.sql import functions as F
 
-    return read_rdf(spark, folder).quads
+    from quadweir.rows import select_quads
+    from quadweir.sources.ntriples import parse_lines
+
+    return select_quads(parse_lines(spark.read.text(str(folder)), F.col("value")))
 
 
 def statements_of(
