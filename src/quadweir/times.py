@@ -13,7 +13,8 @@ from typing import Final
 from quadweir.errors import DataError
 
 # Fifteen digits reach beyond the year 30000 and leave room for adding window lengths in 64 bits.
-MILLISECONDS: Final = r"-?[0-9]{1,15}"
+MOST_DIGITS: Final = 15
+MILLISECONDS: Final = f"-?[0-9]{{1,{MOST_DIGITS}}}"
 # Extended format only: the basic one (20240101T000000) cannot be told from a number at a glance.
 # A zone that is left out is UTC; offsets go as far as XML Schema's, fourteen hours.
 INSTANT: Final = (

@@ -14,7 +14,7 @@ from quadweir import rows
 from quadweir.plan.query import QueryPlan
 from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, MatchBits, shard_by, word_of
 from quadweir.runtime.match.matching import VALUES, match_statements, stream_numbers
-from quadweir.runtime.wire.deadletters import taken_out
+from quadweir.runtime.wire.deadletters import split_rows
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, BlankNode
 from query_hosts import matched, spec_of
@@ -98,7 +98,7 @@ def test_dead_letters_leave_the_times_of_statements_alone(spark):
         frame.select("*", *told, unknown)
     )
     found = match_statements(given.coalesce(1), plan, 1).toArrow()
-    letters, rest = taken_out(found.combine_chunks().to_batches()[0])
+    letters, rest = split_rows(found.combine_chunks().to_batches()[0])
     assert len(letters) == 1
     assert edges(plan, pa.table(rest), 1) == {0: (1000, 1003)}
 

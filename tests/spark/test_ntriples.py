@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 from quadweir import rows
 from quadweir.errors import DataError
 from quadweir.sinks.lines import LineFormat, to_lines
-from quadweir.sources.ntriples import MAX_LINE_BYTES, check_terms, parse_lines
+from quadweir.sources.canonical import MAX_LINE_BYTES
+from quadweir.sources.ntriples import check_terms, parse_lines
 from quadweir.sources.statements import parse_statement
 from quadweir.spelling import escape_lexical
 from quadweir.terms import Quad, escape

@@ -98,10 +98,11 @@ def measure_query(
             available_now=True,
         )
         registered.awaitTermination()
-    return _throughput(registered, memory[0])
+    return throughput_of(registered, memory[0])
 
 
-def _throughput(registered: RegisteredQuery, memory: int) -> Throughput:
+def throughput_of(registered: RegisteredQuery, memory: int) -> Throughput:
+    """How a query fared that has taken its batches."""
     from quadweir.runtime.shard.spec import ANSWER_METRICS, STAGE_METRICS
 
     batches = [each for each in registered.recentProgress if each.numInputRows]

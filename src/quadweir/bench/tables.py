@@ -186,12 +186,10 @@ def write_batches(
     Returns:
         The folder of each stream by its IRI.
     """
-    times = np.sort(np.concatenate([each.column("time").to_numpy() for each in streams.values()]))
-    bounds = [int(times[len(times) * number // batches]) for number in range(1, batches)]
+    all_cuts = batch_cuts(streams, batches)
     found = {}
     for number, (iri, table) in enumerate(streams.items()):
-        own = table.column("time").to_numpy()
-        cuts = [0, *np.searchsorted(own, bounds).tolist(), len(own)]
+        cuts = all_cuts[iri]
         rows = statement_rows(iri, table)
         if ended:
             rows = pa.concat_tables([rows, _end(rows)])
@@ -207,6 +205,17 @@ def write_batches(
                 # Spark reads files in the order of their modification times.
                 at = START // 1000 + batch * FILES + piece
                 os.utime(file, (at, at))
+    return found
+
+
+def batch_cuts(streams: Mapping[str, pa.Table], batches: int) -> dict[str, list[int]]:
+    """Where batches of about as many triples each begin and end in each stream, cut by time."""
+    times = np.sort(np.concatenate([each.column("time").to_numpy() for each in streams.values()]))
+    bounds = [int(times[len(times) * number // batches]) for number in range(1, batches)]
+    found = {}
+    for iri, table in streams.items():
+        own = table.column("time").to_numpy()
+        found[iri] = [0, *np.searchsorted(own, bounds).tolist(), len(own)]
     return found
 
 

@@ -1,170 +1,39 @@
 """N-Triples and N-Quads lines to quad rows, wholly as column expressions.
 
 Most lines in the world are already canonical: one pattern recognises them. Any other line is first
-made canonical, or gets a reason why it cannot be. Then cuts at spaces do the rest. Terms that stand in
-columns already, spelled by somebody else, are checked in the same way, as a text with a line for each.
+made canonical, or gets a reason why it cannot be (`canonical.py`). Then cuts at spaces do the rest.
+Terms that stand in columns already, spelled by somebody else, are checked in the same way, as a text
+with a line for each.
 
 Spec: https://www.w3.org/TR/n-quads/#sec-grammar
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import reduce
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 
-from quadweir import rows, spelling
-from quadweir.sources.statements import NO_QUOTED_TRIPLES, ONLY_OBJECTS
-from quadweir.terms import MOST_NESTED, TOO_DEEP
+from quadweir import rows
+from quadweir.sources.canonical import (
+    EMPTY,
+    FAILED,
+    OF_LINES,
+    OF_TERMS,
+    canonicalise,
+    is_plain,
+    let,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-MAX_LINE_BYTES: Final = 16 * 2**20
-"""A longer line is a dead letter: nobody writes such a statement by hand, and it would have to fit
-in memory several times over."""
-
-
-# Escapes that are canonical wherever they stand in a literal.
-_SHORT_ESCAPE: Final = r"\\[tbnrf\x22\x5c]"
-# Java recurses for each; a literal with more of them takes the thorough way.
-_MAX_PLAIN_ESCAPES: Final = 100
-
-
-def _canonical(iri: str, lexical: str, between: str, tail: str) -> str:
-    resource = f"(?:{iri}|{spelling.ASCII_LABEL})"
-    never = f"{spelling.STRING_DATATYPE}|{spelling.LANG_STRING_DATATYPE}".replace(".", "\\.")
-    literal = f'"{lexical}"(?:{spelling.LOWER_LANGUAGE}|\\^\\^(?!{never}){iri})?'
-    value = f"(?:{iri}|{literal}|{spelling.ASCII_LABEL})"
-    return f"^{resource}{between}{iri}{between}{value}{tail.format(resource)}\\z"
-
-
-_ASCII_LEXICAL: Final = (
-    f"{spelling.ASCII_LEXICAL}(?:{_SHORT_ESCAPE}{spelling.ASCII_LEXICAL}){{0,{_MAX_PLAIN_ESCAPES}}}"
-)
-_LINE_PARTS: Final = (" ", "(?: {0})? \\.")
-_TERMS_PARTS: Final = ("\\n", "\\n{0}?")
-
-# For lines that are not canonical; no quote is left inside a literal (see `_canonicalise`).
-_SPACE: Final = "[ \\t]*+"
-_ANY_IRI: Final = "<[^<> \\t\\n\\r\\x22]*+>"
-_NAME_START: Final = (
-    "A-Za-z0-9_:\\x{C0}-\\x{D6}\\x{D8}-\\x{F6}\\x{F8}-\\x{2FF}\\x{370}-\\x{37D}\\x{37F}-\\x{1FFF}"
-    "\\x{200C}\\x{200D}\\x{2070}-\\x{218F}\\x{2C00}-\\x{2FEF}\\x{3001}-\\x{D7FF}"
-    "\\x{F900}-\\x{FDCF}\\x{FDF0}-\\x{FFFD}\\x{10000}-\\x{EFFFF}"
-)
-_NAME: Final = f"{_NAME_START}\\-\\x{{B7}}\\x{{300}}-\\x{{36F}}\\x{{203F}}\\x{{2040}}"
-_ANY_LABEL: Final = f"_:[{_NAME_START}][{_NAME}.]*(?<!\\.)"
-_ANY_RESOURCE: Final = f"(?:{_ANY_IRI}|{_ANY_LABEL})"
-_ANY_QUOTED: Final = '"[^"\\n\\r]*+"'
-_SUBJECT: Final = f"^{_SPACE}({_ANY_RESOURCE})"
-_PREDICATE: Final = f"{_SUBJECT}{_SPACE}({_ANY_IRI})"
-# The beginnings of triple terms, up to their objects, and their ends.
-_BEGINNING: Final = f"<<\\({_SPACE}{_ANY_RESOURCE}{_SPACE}{_ANY_IRI}{_SPACE}"
-_OPENED: Final = f"((?:{_BEGINNING}){{0,{MOST_NESTED}}}+)"
-_CLOSED: Final = f"((?:{_SPACE}\\)>>){{0,{MOST_NESTED}}}+)"
-_NOT_DEEPER: Final = f"(?!(?:{_BEGINNING}){{{MOST_NESTED}}}<<)"
-_INSIDE: Final = f"{_ANY_IRI}|{_ANY_LABEL}"
-_OBJECT: Final = f"{_PREDICATE}{_SPACE}{_OPENED}({_ANY_RESOURCE}|{_ANY_QUOTED})"
-# Only a quote, and white space after it, can stand before a language tag or a datatype.
-_TAG: Final = (
-    f'(?:(?<="[ \\t]{{0,50}})({spelling.LANGUAGE}|(?=\\^\\^))(?:\\^\\^{_SPACE}({_ANY_IRI}))?)?+'
-)
-_STATEMENT: Final = (
-    f"{_OBJECT}{_SPACE}{_TAG}{_CLOSED}{_SPACE}({_ANY_RESOURCE})?+{_SPACE}\\.{_SPACE}"
-    "(?:#[^\\r\\n]*+)?\\z"
-)
-# Subject, predicate, beginnings, object, language, datatype, ends, graph.
-_GROUP_COUNT: Final = 8
-_GROUPS: Final = "\n".join(f"${number}" for number in range(1, _GROUP_COUNT + 1))
-_TERMS_SUBJECT: Final = f"^({_ANY_RESOURCE})\\n"
-_TERMS_PREDICATE: Final = f"{_TERMS_SUBJECT}({_ANY_IRI})\\n"
-_TERMS_OBJECT: Final = (
-    f"{_TERMS_PREDICATE}{_OPENED}({_ANY_RESOURCE}|{_ANY_QUOTED}){_TAG}{_CLOSED}\\n"
-)
-_TERMS: Final = f"{_TERMS_OBJECT}({_ANY_RESOURCE})?+\\z"
-_EMPTY: Final = "^[ \\t]*+(?:#[^\\r\\n]*+)?\\z"
-_FAILED: Final = "!"
-_SHOWN: Final = 100
-_NO_SUBJECT: Final = "!the subject is not an IRI or a blank node"
-_NO_PREDICATE: Final = "!the predicate is not an IRI"
-_NO_QUOTED: Final = f"!{NO_QUOTED_TRIPLES}"
-_NO_OBJECT: Final = (
-    "!the object is not an IRI, a blank node, a closed literal or a triple term <<( ... )>>"
-)
-_NO_END: Final = "!the triple terms <<( ... )>> that begin and end are not as many"
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """How the text of a statement is written.
-
-    Attributes:
-        plain: recognises what is canonical and ASCII.
-        canonical: recognises what is canonical; escapes were made braces.
-        statement: takes any apart, into `_GROUP_COUNT` groups.
-        reasons: patterns that the beginning has to have, and why it is no statement if it has not.
-        last: why it is none, if it has them all.
-        put: puts subject, predicate, object and graph, empty if there is none, together again.
-        has_lines: whether terms that are none could bring lines of their own.
-    """
-
-    plain: str
-    canonical: str
-    statement: str
-    reasons: tuple[tuple[str, str], ...]
-    last: str
-    put: Callable[[Column, Column, Column, Column], Column]
-    has_lines: bool
-
-
-def _put_line(subject: Column, predicate: Column, value: Column, graph: Column) -> Column:
-    return F.concat_ws(" ", subject, predicate, value, F.nullif(graph, F.lit("")), F.lit("."))
-
-
-_OF_LINES: Final = _Form(
-    _canonical(spelling.ASCII_IRI, _ASCII_LEXICAL, *_LINE_PARTS),
-    _canonical(spelling.IRI, spelling.LEXICAL, *_LINE_PARTS),
-    _STATEMENT,
-    (
-        (f"^{_SPACE}(?!<<\\()", f"!{ONLY_OBJECTS}"),
-        (f"^{_SPACE}(?!<<)", _NO_QUOTED),
-        (_SUBJECT, _NO_SUBJECT),
-        (_PREDICATE, _NO_PREDICATE),
-        (f"{_PREDICATE}{_SPACE}{_NOT_DEEPER}", f"!{TOO_DEEP}"),
-        (f"{_PREDICATE}{_SPACE}{_OPENED}(?!<<[^(])", _NO_QUOTED),
-        (_OBJECT, _NO_OBJECT),
-    ),
-    "!after the object only a graph name and a full stop can follow",
-    _put_line,
-    has_lines=False,
-)
-
-
-def _put_terms(*terms: Column) -> Column:
-    return F.concat_ws("\n", *terms)
-
-
-_OF_TERMS: Final = _Form(
-    _canonical(spelling.ASCII_IRI, _ASCII_LEXICAL, *_TERMS_PARTS),
-    _canonical(spelling.IRI, spelling.LEXICAL, *_TERMS_PARTS),
-    _TERMS,
-    (
-        ("^(?:[^\\n]*+\\n){3}[^\\n]*+\\z", "!a line break inside a term"),
-        (_TERMS_SUBJECT, _NO_SUBJECT),
-        (_TERMS_PREDICATE, _NO_PREDICATE),
-        (f"{_TERMS_PREDICATE}{_NOT_DEEPER}", f"!{TOO_DEEP}"),
-        (f"{_TERMS_PREDICATE}{_OPENED}(?!<<[^(])", _NO_QUOTED),
-        (_TERMS_OBJECT, _NO_OBJECT),
-    ),
-    "!the graph name is not an IRI or a blank node",
-    _put_terms,
-    has_lines=True,
-)
+# Names that no source can have, since they are taken off again before the frame is returned.
+_TEXT: Final = "_nt_text"
+_PLAIN: Final = "_nt_plain"
+_PARTS: Final = "_nt_parts"
+_REST: Final = "_nt_rest"
+_TAIL: Final = "_nt_tail"
 
 
 def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
@@ -183,16 +52,15 @@ def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
     # Each select names what later ones use more than once, so that Spark computes it once.
     text = F.col(_TEXT)
     staged = frame.select(*kept, line.alias(_TEXT))
-    staged = staged.select(*kept, _TEXT, _is_plain(text, _OF_LINES).alias(_PLAIN))
+    staged = staged.select(*kept, _TEXT, is_plain(text, OF_LINES).alias(_PLAIN))
     # Java does not compile methods of more than 8,000 bytes, and this expression makes one. It gets
     # a projection, and so a method, of its own, which lets plain lines through at once; that it
     # uses the flag twice keeps Spark from merging it with the one before.
     plain = F.col(_PLAIN)
-    said = F.when(~text.rlike(_EMPTY), _canonicalise(text, _OF_LINES))
-    odd = F.when(plain, text).otherwise(said)
+    odd = F.when(plain, text).otherwise(_canonical_line(text))
     staged = staged.select(*kept, odd.alias(_TEXT), _PLAIN)
     staged = staged.select(*kept, _TEXT, _PLAIN, F.split(_TEXT, " ", 3).alias(_PARTS))
-    failed = ~plain & text.startswith(_FAILED)
+    failed = ~plain & text.startswith(FAILED)
     subject, predicate, last = (F.col(_PARTS)[index] for index in range(3))
     staged = staged.select(
         *kept,
@@ -201,22 +69,68 @@ def parse_lines(frame: DataFrame, line: Column) -> DataFrame:
         F.when(~failed, _cut_off(last, F.lit(2))).alias(_REST),
         F.when(failed, F.substr(text, F.lit(2))).alias(rows.REASON),
     )
-    rest = F.col(_REST)
-    # After the last quote, or the end of a triple term, only the graph name has a space before it.
-    tail = (
+    rest, graph = F.col(_REST), F.col(rows.GRAPH)
+    others = (rows.SUBJECT, rows.PREDICATE, _REST, rows.REASON)
+    staged = staged.select(*kept, *others, _tail_of(rest).alias(_TAIL))
+    staged = staged.select(*kept, *others, _graph_of(F.col(_TAIL)).alias(rows.GRAPH))
+    obj = _object_of(rest, graph).alias(rows.OBJECT)
+    return staged.select(*kept, rows.SUBJECT, rows.PREDICATE, obj, graph, rows.REASON)
+
+
+def _tail_of(rest: Column) -> Column:
+    """What of object and graph name is left after the last quote, or the end of a triple term.
+
+    In it only the graph name has a space before it.
+    """
+    return (
         F.when(rest.startswith('"'), F.substring_index(rest, '"', -1))
         .when(rest.startswith("<<"), F.substring_index(rest, ")>>", -1))
         .otherwise(rest)
     )
-    others = (rows.SUBJECT, rows.PREDICATE, _REST, rows.REASON)
-    staged = staged.select(*kept, *others, tail.alias(_TAIL))
-    graph = F.when(F.col(_TAIL).contains(" "), F.substring_index(_TAIL, " ", -1))
-    staged = staged.select(*kept, *others, graph.alias(rows.GRAPH))
-    graph = F.col(rows.GRAPH)
-    obj = F.when(graph.isNull(), rest).otherwise(_cut_off(rest, F.octet_length(graph) + 1))
-    return staged.select(
-        *kept, rows.SUBJECT, rows.PREDICATE, obj.alias(rows.OBJECT), graph, rows.REASON
-    )
+
+
+def _graph_of(tail: Column) -> Column:
+    return F.when(tail.contains(" "), F.substring_index(tail, " ", -1))
+
+
+def _object_of(rest: Column, graph: Column) -> Column:
+    return F.when(graph.isNull(), rest).otherwise(_cut_off(rest, F.octet_length(graph) + 1))
+
+
+def _canonical_line(text: Column) -> Column:
+    """The canonical form of a line; `!` and the reason if it has none; NULL if it says nothing."""
+    return F.when(~text.rlike(EMPTY), canonicalise(text, OF_LINES))
+
+
+def parse_line(text: Column) -> Column:
+    """The four terms of a line and the reason where there are none, as one struct.
+
+    As one expression it costs nothing where it is not asked for, and for a line more than the
+    columns of `parse_lines`: it is for frames in which few lines need it.
+    """
+    nothing = F.lit(None).cast("string")
+
+    def found(*values: Column) -> Column:
+        names = (*rows.TERMS, rows.REASON)
+        return F.struct(*(each.alias(name) for name, each in zip(names, values, strict=True)))
+
+    def cut(line: Column) -> Column:
+        failed = found(*[nothing] * 4, F.substr(line, F.lit(2)))
+        return F.when(line.startswith(FAILED), failed).otherwise(let(F.split(line, " ", 3), terms))
+
+    def terms(parts: Column) -> Column:
+        def with_rest(rest: Column) -> Column:
+            def with_graph(graph: Column) -> Column:
+                return found(parts[0], parts[1], _object_of(rest, graph), graph, nothing)
+
+            return let(_graph_of(_tail_of(rest)), with_graph)
+
+        return let(_cut_off(parts[2], F.lit(2)), with_rest)
+
+    # Spark interprets what is inside `zip_with` instead of making Java of it. As Java it would be a
+    # method of more than 8,000 bytes, which Java never compiles, and each row would have to enter it.
+    one = F.array(text)
+    return F.zip_with(one, one, lambda line, _: let(_canonical_line(line), cut))[0]
 
 
 def check_terms(frame: DataFrame) -> DataFrame:
@@ -238,11 +152,11 @@ def check_terms(frame: DataFrame) -> DataFrame:
     named = F.when(graph == "", "?").otherwise(F.coalesce(graph, F.lit("")))
     text, plain = F.col(_TEXT), F.col(_PLAIN)
     staged = frame.select(*kept, *rows.TERMS, F.concat_ws("\n", *lines, named).alias(_TEXT))
-    staged = staged.select(*kept, *rows.TERMS, _TEXT, _is_plain(text, _OF_TERMS).alias(_PLAIN))
+    staged = staged.select(*kept, *rows.TERMS, _TEXT, is_plain(text, OF_TERMS).alias(_PLAIN))
     # As for lines: a projection of its own.
-    odd = F.when(plain, F.lit("")).otherwise(_canonicalise(text, _OF_TERMS))
+    odd = F.when(plain, F.lit("")).otherwise(canonicalise(text, OF_TERMS))
     staged = staged.select(*kept, *rows.TERMS, _PLAIN, odd.alias(_TEXT))
-    failed = ~plain & text.startswith(_FAILED)
+    failed = ~plain & text.startswith(FAILED)
     staged = staged.select(
         *kept,
         *rows.TERMS,
@@ -260,124 +174,3 @@ def check_terms(frame: DataFrame) -> DataFrame:
 def _cut_off(text: Column, count: Column) -> Column:
     """Take bytes off the end; as a string, Spark would count characters from the start."""
     return F.substring(text.cast("binary"), F.lit(1), F.octet_length(text) - count).cast("string")
-
-
-# Names that no source can have, since they are taken off again before the frame is returned.
-_TEXT: Final = "_nt_text"
-_PLAIN: Final = "_nt_plain"
-_PARTS: Final = "_nt_parts"
-_REST: Final = "_nt_rest"
-_TAIL: Final = "_nt_tail"
-
-
-def _is_plain(text: Column, form: _Form) -> Column:
-    # A chain of cases, since Spark computes what stands twice in a conjunction for every line.
-    return F.when(text.isNull() | (F.octet_length(text) > MAX_LINE_BYTES), F.lit(False)).otherwise(
-        text.rlike(form.plain)
-    )
-
-
-def _is_canonical(text: Column, form: _Form) -> Column:
-    # Any number of escapes: they become braces, which stand nowhere but in literals.
-    braced = F.regexp_replace(text, _SHORT_ESCAPE, "{{")
-    return braced.rlike(form.canonical) & ~text.contains("\ufffe") & ~text.contains("\uffff")
-
-
-def _canonicalise(text: Column, form: _Form) -> Column:
-    """The canonical form of a statement; `!` and the reason if it has none.
-
-    The tree is kept small: every query that reads RDF plans it, few ever run it.
-    """
-    # Escaped quotes and backslashes are spelled as numbers, so that a quote ends a literal.
-    unquoted = F.replace(
-        F.replace(text, F.lit("\\\\"), F.lit("\\u005C")), F.lit('\\"'), F.lit("\\u0022")
-    )
-
-    def cut(plain: Column) -> Column:
-        pieces = F.split(F.regexp_replace(plain, form.statement, _GROUPS), "\n", -1)
-
-        def join(terms: Column) -> Column:
-            is_cut = (
-                plain.rlike(form.statement) if form.has_lines else F.size(terms) == _GROUP_COUNT
-            )
-            return F.when(is_cut, _join(terms, form)).otherwise(_why(plain, form))
-
-        return _let(pieces, join)
-
-    return (
-        F.when(F.octet_length(text) > MAX_LINE_BYTES, f"!longer than {MAX_LINE_BYTES} bytes")
-        # Decoding hides bytes that are not UTF-8, so beyond ASCII a pattern is not enough.
-        .when(~F.is_valid_utf8(text), "!not valid UTF-8")
-        .when(_is_canonical(text, form), text)
-        .otherwise(_let(unquoted, cut))
-    )
-
-
-def _join(terms: Column, form: _Form) -> Column:
-    """Spell each term canonically and put the statement together again.
-
-    The subjects and predicates of triple terms come after all the others.
-    """
-    subject, predicate, opened, value, language, datatype, closed, graph = (
-        terms[i] for i in range(_GROUP_COUNT)
-    )
-    others = F.array(subject, predicate, value, language, datatype, graph)
-    inside = F.regexp_extract_all(opened, F.lit(_INSIDE), F.lit(0))
-    # A beginning has two terms, and an end two of these brackets.
-    ends = F.octet_length(closed) - F.octet_length(F.replace(closed, F.lit(">"), F.lit("")))
-    joined = _join_terms(F.concat(others, inside), form)
-    return F.when(F.size(inside) != ends, _NO_END).otherwise(joined)
-
-
-def _join_terms(terms: Column, form: _Form) -> Column:
-    def assemble(spelled: Column) -> Column:
-        wrong = F.filter(
-            spelled, lambda term: term.startswith("<") & ~term.rlike(f"^{spelling.IRI}\\z")
-        )
-        subject, predicate, value, language, datatype, graph = (spelled[i] for i in range(6))
-        tag = F.when(
-            (datatype != "") & (datatype != spelling.STRING_DATATYPE),
-            F.concat(F.lit("^^"), datatype),
-        ).otherwise(F.lower(language))
-        return (
-            F.when(
-                F.size(wrong) > 0,
-                F.concat(
-                    F.lit(_FAILED),
-                    F.substring(wrong[0], 1, _SHOWN),
-                    F.lit(" is not an absolute IRI, or has a character that no IRI has"),
-                ),
-            )
-            .when(datatype == spelling.LANG_STRING_DATATYPE, "!rdf:langString needs a language tag")
-            .otherwise(form.put(subject, predicate, _nested(F.concat(value, tag), spelled), graph))
-        )
-
-    return F.when(
-        F.exists(terms, spelling.has_bad_escape), "!an escape that N-Triples does not know"
-    ).otherwise(_let(F.transform(terms, spelling.respell), assemble))
-
-
-def _nested(value: Column, spelled: Column) -> Column:
-    """Put an object into the triple terms whose subjects and predicates follow six other terms."""
-    count = F.size(spelled) - 6
-    inside = F.transform(
-        F.slice(spelled, F.lit(7), count),
-        lambda term, place: F.when(place % 2 == 0, F.concat(F.lit("<<( "), term)).otherwise(term),
-    )
-    ends = F.repeat(F.lit(" )>>"), (count / 2).cast("int"))
-    nested = F.concat(F.array_join(inside, " "), F.lit(" "), value, ends)
-    return F.when(count > 0, nested).otherwise(value)
-
-
-def _why(plain: Column, form: _Form) -> Column:
-    found = F.lit(form.last)
-    return reduce(
-        lambda rest, each: F.when(~plain.rlike(each[0]), each[1]).otherwise(rest),
-        reversed(form.reasons),
-        found,
-    )
-
-
-def _let(value: Column, body: Callable[[Column], Column]) -> Column:
-    """Name a value inside one expression, so that it is computed once however often it is used."""
-    return F.transform(F.array(value), body)[0]

@@ -169,7 +169,7 @@ def _in_batches(table: Iterator[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
 def _timed_lines(path: Path, index: int, max_line_bytes: int) -> Iterator[pa.RecordBatch]:
     """Lines as they stand, those of one graph together; no term is parsed for that."""
     held: pa.RecordBatch | None = None
-    for batch in timedlines.read_part(Part(str(path), index), max_line_bytes=max_line_bytes):
+    for batch in timedlines.read_texts(Part(str(path), index), max_line_bytes=max_line_bytes):
         if batch.num_rows == 0:
             continue
         if held is not None:
@@ -186,7 +186,7 @@ def _timed_lines(path: Path, index: int, max_line_bytes: int) -> Iterator[pa.Rec
 
 
 def _united(batch: pa.RecordBatch) -> pa.RecordBatch:
-    values = pc.utf8_rtrim(batch.column("value"), "\r\n")
+    values = batch.column("value")
     run = batch.column("run").to_numpy()
     heads = np.flatnonzero(np.concatenate(([True], run[1:] != run[:-1])))
     if len(heads) < len(run):

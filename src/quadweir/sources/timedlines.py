@@ -1,8 +1,8 @@
-"""Blocks of timed lines as Arrow columns: times read and elements told apart, many lines at once.
+"""Blocks of timed lines as Arrow columns: times read, elements told apart, plain statements cut.
 
-Spark's own text source knows no line numbers, and which lines form one element depends on the line
-before; both come cheap where the file is read. The statements themselves are parsed by Spark
-(`ntriples.parse_lines`).
+A file is read here and not by Spark's own text source, which knows no line numbers; and which lines
+form one element depends on the line before. Most statements are cut into terms on the way
+(`plainlines.py`). The others are parsed by Spark (`ntriples.parse_lines`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,19 @@ import pyarrow as pa
 
 from quadweir.errors import DataError
 from quadweir.sources.lines import BLOCK_BYTES, Block, Fault, Line, lines_of, read_blocks
-from quadweir.sources.statements import graph_name, is_blank
+from quadweir.sources.plainlines import (
+    BLANK,
+    ODD,
+    PLAIN,
+    UNTIMED,
+    Lines,
+    cut_out,
+    look_at,
+    share_graphs,
+)
+from quadweir.sources.plaintimes import Bytes
+from quadweir.sources.statements import graph_name
 from quadweir.sources.streamfiles import FILE_SHIFT, split_time
-from quadweir.times import parse_time
 
 if TYPE_CHECKING:
     Longs = npt.NDArray[np.int64]
@@ -30,25 +40,27 @@ SCHEMA: Final = pa.schema(
     [
         pa.field("source", pa.string(), nullable=False),
         pa.field("line", pa.int64(), nullable=False),
-        pa.field("position", pa.int64(), nullable=False),
         pa.field("run", pa.int64(), nullable=False),
         pa.field("event_time", pa.int64()),
-        pa.field("cut", pa.int32(), nullable=False),
+        pa.field("lead", pa.string()),
         pa.field("value", pa.string()),
         pa.field("reason", pa.string()),
+        pa.field("plain_subject", pa.string()),
+        pa.field("plain_predicate", pa.string()),
+        pa.field("plain_object", pa.string()),
+        pa.field("plain_graph", pa.string()),
     ]
 )
-"""A line of a stream file: the file; its number; the position it has as an element of its own; the
-position of the first line of its graph's run; its time; how many characters stand before the
-statement; the line with its end; why it cannot be used."""
+"""A line of a stream file: the file; its number; the position of its element, which is that of the
+first line of its graph's run; its time; what is written before the statement, NULL for the time in
+milliseconds and a space; the statement, NULL if it is plain; why the line cannot be used; the terms
+of a plain statement."""
 
-_NEWLINE: Final = 10
-_SPACE: Final = 32
-_TAB: Final = 9
-_DIGIT: Final = 48
-_MOST_DIGITS: Final = 15
-_TAIL: Final = 8
-_PLAIN_END: Final = np.frombuffer(b" .\n", dtype=np.uint8)
+TEXTS: Final = pa.schema(
+    [SCHEMA.field(name) for name in ("source", "line", "run", "event_time", "value", "reason")]
+)
+"""A line of a stream file as it is written, without its end; otherwise as in `SCHEMA`."""
+
 _LOOK_BACK_BYTES: Final = 4096
 
 
@@ -89,18 +101,32 @@ def read_part(part: Part, *, max_line_bytes: int) -> Iterator[pa.RecordBatch]:
     Raises:
         SourceError: the file cannot be read.
     """
-    return _read(part, _run_before(part, max_line_bytes), max_line_bytes)
+    for piece in _read(part, _run_before(part, max_line_bytes), max_line_bytes):
+        yield unusable_line(part, piece) if isinstance(piece, Fault) else piece.statements()
 
 
-def _read(part: Part, before: _Before, max_line_bytes: int) -> Iterator[pa.RecordBatch]:
+def read_texts(part: Part, *, max_line_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Read a part of a file as batches of `TEXTS`.
+
+    Raises:
+        SourceError: the file cannot be read.
+    """
+    for piece in _read(part, _run_before(part, max_line_bytes), max_line_bytes):
+        if isinstance(piece, Fault):
+            yield unusable_line(part, piece).select(TEXTS.names)
+        else:
+            yield piece.texts()
+
+
+def _read(part: Part, before: _Before, max_line_bytes: int) -> Iterator[_Seen | Fault]:
     """Read a part; `before` follows along and ends as the last line leaves it."""
     for block in _blocks(part, max_line_bytes):
         for piece in _sound(block):
             if isinstance(piece, Fault):
                 before.time = before.graph = None
-                yield _fault_batch(part, piece)
+                yield piece
             else:
-                yield _batch(part, piece, before)
+                yield _Seen.of(part, piece, before)
 
 
 def _blocks(part: Part, max_line_bytes: int) -> Iterator[Block | Fault]:
@@ -140,191 +166,150 @@ def _sound(block: Block | Fault) -> Iterator[Block | Fault]:
         yield Block(first, b"\n".join(kept) + b"\n")
 
 
-def _fault_batch(part: Part, fault: Fault) -> pa.RecordBatch:
-    position = (part.index << FILE_SHIFT) + fault.number
+def unusable_line(part: Part, fault: Fault) -> pa.RecordBatch:
+    """A batch of `SCHEMA` with one line that cannot be used."""
     row: dict[str, Any] = {
         "source": part.path,
         "line": fault.number,
-        "position": position,
-        "run": position,
-        "event_time": None,
-        "cut": 0,
-        "value": fault.excerpt,
+        "run": (part.index << FILE_SHIFT) + fault.number,
+        "lead": "",
+        "value": fault.excerpt.rstrip("\r\n") if fault.excerpt is not None else None,
         "reason": fault.reason,
     }
     return pa.RecordBatch.from_pylist([row], schema=SCHEMA)
 
 
-def _batch(part: Part, block: Block, before: _Before) -> pa.RecordBatch:
-    data = np.frombuffer(block.data, dtype=np.uint8)
-    ends = np.flatnonzero(data == _NEWLINE) + 1
-    if len(ends) == 0 or ends[-1] != len(data):
-        ends = np.append(ends, len(data))
-    starts = np.concatenate(([0], ends[:-1]))
-    numbers = block.number + np.arange(len(ends), dtype=np.int64)
-    own = (part.index << FILE_SHIFT) + numbers
-
-    texts = _Texts(block.data, starts, ends)
-    times, known, cuts = _times(data, starts, ends, texts)
-    kept, reasons = _reasons(known, texts)
-    run = _runs(data, texts, times, known, cuts, own, before)
-    offsets = np.append(starts, len(data)).astype(np.int32)
-    values = pa.StringArray.from_buffers(len(ends), pa.py_buffer(offsets), pa.py_buffer(block.data))
-    batch = pa.RecordBatch.from_arrays(
-        [
-            pa.repeat(pa.scalar(part.path), len(ends)),
-            pa.array(numbers),
-            pa.array(own),
-            pa.array(run),
-            pa.array(times, mask=~known),
-            pa.array(cuts.astype(np.int32)),
-            values,
-            reasons,
-        ],
-        schema=SCHEMA,
-    )
-    return batch if kept is None else batch.filter(pa.array(kept))
-
-
 @final
 @dataclass(frozen=True, slots=True)
-class _Texts:
-    """The lines of a block as Python text, for the few that need a closer look."""
+class _Seen:
+    """The lines of a block that say something, and what was seen of them.
 
-    data: bytes
-    starts: Longs
-    ends: Longs
+    Attributes:
+        path: the file.
+        data: the bytes of the block.
+        lines: the places of the lines in it.
+        numbers: the numbers of the lines in the file.
+        run: the positions of their elements.
+        reasons: why lines cannot be used, by their places in `lines`.
+    """
 
-    def __getitem__(self, index: int) -> str:
-        return self.data[self.starts[index] : self.ends[index]].decode().rstrip("\r\n")
+    path: str
+    data: Bytes
+    lines: Lines
+    numbers: Longs
+    run: Longs
+    reasons: dict[int, str]
+
+    @staticmethod
+    def of(part: Part, block: Block, before: _Before) -> _Seen:
+        """Look at a block; `before` follows along."""
+        data, lines = look_at(block.data)
+        numbers = block.number + np.arange(len(lines), dtype=np.int64)
+        run = _runs(data, lines, (part.index << FILE_SHIFT) + numbers, before)
+        kept = lines["kind"] != BLANK
+        if not kept.all():
+            lines, numbers, run = lines[kept], numbers[kept], run[kept]
+        untimed = np.flatnonzero(lines["kind"] == UNTIMED).tolist()
+        reasons = {row: _why_untimed(_text(data, lines, row)) for row in untimed}
+        return _Seen(part.path, data, lines, numbers, run, reasons)
+
+    def statements(self) -> pa.RecordBatch:
+        """Give a batch of `SCHEMA`."""
+        lines = self.lines
+        plain = lines["kind"] == PLAIN
+        usual = plain & (lines["usual"] != 0)
+        named = plain & (lines["graph"] != 0)
+        statement, end = lines["statement"], lines["end"]
+        object_end = np.where(named, lines["graph"] - 1, end - 2)
+        return pa.RecordBatch.from_arrays(
+            [
+                *self._places(),
+                self._strings(lines["start"], statement, ~usual),
+                self._strings(statement, end, ~plain),
+                self._reasons(),
+                self._strings(statement, lines["predicate"] - 1, plain),
+                self._strings(lines["predicate"], lines["object"] - 1, plain),
+                self._strings(lines["object"], object_end, plain),
+                self._strings(lines["graph"], end - 2, named),
+            ],
+            schema=SCHEMA,
+        )
+
+    def texts(self) -> pa.RecordBatch:
+        """Give a batch of `TEXTS`."""
+        every = np.ones(len(self.lines), dtype=bool)
+        values = self._strings(self.lines["start"], self.lines["end"], every)
+        return pa.RecordBatch.from_arrays([*self._places(), values, self._reasons()], schema=TEXTS)
+
+    def _places(self) -> list[pa.Array]:
+        return [
+            pa.repeat(pa.scalar(self.path), len(self.lines)),
+            pa.array(self.numbers),
+            pa.array(self.run),
+            pa.array(self.lines["time"], mask=self.lines["kind"] == UNTIMED),
+        ]
+
+    def _strings(self, begins: Longs, ends: Longs, there: Flags) -> pa.Array:
+        """Give pieces of the block as texts, NULL where they are not there."""
+        if not there.any():
+            return pa.nulls(len(there), pa.string())
+        every = bool(there.all())
+        offsets, copied = cut_out(
+            self.data, begins, ends if every else np.where(there, ends, begins)
+        )
+        mask = None if every else pa.py_buffer(np.packbits(there, bitorder="little"))
+        return pa.StringArray.from_buffers(
+            len(there), pa.py_buffer(offsets), pa.py_buffer(copied), mask
+        )
+
+    def _reasons(self) -> pa.Array:
+        if not self.reasons:
+            return pa.nulls(len(self.lines), pa.string())
+        return pa.array([self.reasons.get(row) for row in range(len(self.lines))], pa.string())
 
 
-def _times(
-    data: npt.NDArray[np.uint8], starts: Longs, ends: Longs, texts: _Texts
-) -> tuple[Longs, Flags, Longs]:
-    """The time of each line, whether it has one, and how many characters stand before the rest."""
-    gaps = np.append(np.flatnonzero((data == _SPACE) | (data == _TAB)), len(data))
-    stops = gaps[np.searchsorted(gaps, starts)]
-    lengths = stops - starts
-    times = np.zeros(len(starts), dtype=np.int64)
-    known = np.zeros(len(starts), dtype=bool)
-    inside = stops < ends - 1
-    for length in np.unique(lengths[inside & (lengths > 0) & (lengths <= _MOST_DIGITS)]):
-        rows = np.flatnonzero(inside & (lengths == length))
-        digits = data[starts[rows][:, None] + np.arange(length)].astype(np.int64) - _DIGIT
-        numeric = ((digits >= 0) & (digits <= 9)).all(axis=1)
-        times[rows] = digits @ (10 ** np.arange(length - 1, -1, -1, dtype=np.int64))
-        known[rows] = numeric
-    seen: dict[bytes, int | None] = {}
-    for row in np.flatnonzero(inside & ~known & (lengths > 0)):
-        word = texts.data[starts[row] : stops[row]]
-        if word not in seen:
-            seen[word] = _time_or_none(word)
-        time = seen[word]
-        if time is not None:
-            times[row], known[row] = time, True
-    cuts = np.where(known, lengths + 1, 0)
-    padded = np.append(data, np.uint8(0))
-    more = known.copy()
-    while more.any():
-        after = padded[np.minimum(starts + cuts, len(data))]
-        more &= ((after == _SPACE) | (after == _TAB)) & (starts + cuts < ends)
-        cuts += more
-    return times, known, cuts
+def _text(data: Bytes, lines: Lines, row: int, field: str = "start") -> str:
+    return data[lines[field][row] : lines["end"][row]].tobytes().decode()
 
 
-def _time_or_none(word: bytes) -> int | None:
+def _why_untimed(text: str) -> str:
     try:
-        return parse_time(word.decode())
-    except DataError:
-        return None
+        split_time(text)
+    except DataError as error:
+        return error.message
+    return "no statement"
 
 
-def _reasons(known: Flags, texts: _Texts) -> tuple[Flags | None, pa.Array]:
-    """Which lines to keep (None: all), and why those without a time cannot be used."""
-    if known.all():
-        return None, pa.nulls(len(known), pa.string())
-    kept = np.ones(len(known), dtype=bool)
-    reasons: list[str | None] = [None] * len(known)
-    for row in np.flatnonzero(~known).tolist():
-        text = texts[row]
-        if is_blank(text):
-            kept[row] = False
-            continue
-        try:
-            split_time(text)
-            reasons[row] = "no statement"
-        except DataError as error:
-            reasons[row] = error.message
-    return kept, pa.array(reasons, pa.string())
-
-
-def _runs(
-    data: npt.NDArray[np.uint8],
-    texts: _Texts,
-    times: Longs,
-    known: Flags,
-    cuts: Longs,
-    own: Longs,
-    before: _Before,
-) -> Longs:
+def _runs(data: Bytes, lines: Lines, own: Longs, before: _Before) -> Longs:
     """The position of the first line of each line's run: equal time, equal graph name, adjacent."""
-    continues = np.zeros(len(own), dtype=bool)
-    continues[1:] = known[1:] & known[:-1] & (times[1:] == times[:-1])
-    if b"\\u" not in texts.data and b"\\U" not in texts.data:
-        continues[1:] &= _may_share_graph(data, texts)
-    graphs: dict[int, str | None] = {}
 
     def graph(row: int) -> str | None:
-        if row not in graphs:
-            graphs[row] = graph_name(texts[row][cuts[row] :])
-        return graphs[row]
+        if lines["kind"][row] == ODD:
+            return graph_name(_text(data, lines, row, "statement"))
+        # A plain name has no escapes to undo.
+        named = lines["kind"][row] == PLAIN and lines["graph"][row]
+        return _text(data, lines, row, "graph").removesuffix(" .") if named else None
 
-    for row in np.flatnonzero(continues).tolist():
-        continues[row] = graph(row) is not None and graph(row) == graph(row - 1)
-    first = np.where(continues, 0, own)
+    shared = share_graphs(data, lines)
+    name: tuple[int, str | None] = -1, None
+    for row in np.flatnonzero(shared < 0).tolist():
+        last = name[1] if name[0] == row - 1 else graph(row - 1)
+        name = row, graph(row)
+        shared[row] = last is not None and name[1] == last
+    first = np.where(shared != 0, 0, own)
     if (
-        known[0]
-        and before.time == times[0]
+        lines["kind"][0] >= ODD
+        and before.time == lines["time"][0]
         and before.graph is not None
         and graph(0) == before.graph
     ):
         first[0] = before.run
-    run = np.maximum.accumulate(first)
-    last = len(own) - 1
-    before.time = int(times[last]) if known[last] else None
-    before.graph = graph(last) if known[last] else None
-    before.run = int(run[last])
+    run: Longs = np.maximum.accumulate(first)
+    timed = lines["kind"][-1] >= ODD
+    before.time = int(lines["time"][-1]) if timed else None
+    before.graph = graph(len(lines) - 1) if timed else None
+    before.run = int(run[-1])
     return run
-
-
-def _may_share_graph(data: npt.NDArray[np.uint8], texts: _Texts) -> Flags:
-    """Rule out, from a few bytes, most neighbours that cannot stand in one graph.
-
-    Only lines that end plainly in a dot are judged; the others get the closer look.
-    """
-    starts, ends = texts.starts, texts.ends
-    window = len(_PLAIN_END) + _TAIL
-    if len(data) < window:
-        return np.ones(len(starts) - 1, dtype=bool)
-    tails = data[np.maximum(ends - window, 0)[:, None] + np.arange(window)]
-    plain = (tails[:, -len(_PLAIN_END) :] == _PLAIN_END).all(axis=1) & (ends - starts >= window)
-    closing = tails[:, -len(_PLAIN_END) - 1]
-    brackets = np.flatnonzero(data == ord("<"))
-    up_to = np.searchsorted(brackets, ends)
-    count = up_to - np.searchsorted(brackets, starts)
-    last = brackets[up_to - 1] if len(brackets) else np.zeros_like(starts)
-    # A line that ends in a quote or in a datatype has no graph name.
-    typed = (closing == ord(">")) & (count > 0) & (data[last - 1] == ord("^"))
-    triple = plain & ((closing == ord('"')) | typed)
-    if b"_:" not in texts.data:
-        quotes = np.flatnonzero(data == ord('"'))
-        unquoted = np.searchsorted(quotes, starts) == np.searchsorted(quotes, ends)
-        triple |= plain & unquoted & (count == 3)
-    named = plain & (closing == ord(">"))
-    same = (tails[1:] == tails[:-1]).all(axis=1)
-    ruled_out: Flags = triple[1:] | triple[:-1] | (named[1:] & named[:-1] & ~same)
-    return ~ruled_out
 
 
 def _run_before(part: Part, max_line_bytes: int) -> _Before:

@@ -190,3 +190,23 @@ def test_times_mean_the_same_to_spark_and_to_python(spark: SparkSession) -> None
     }
     assert found == {text: plain(text) for text in TIMES}
     assert sum(time is not None for time in found.values()) == 15
+
+
+def test_a_line_begins_with_a_time_if_python_reads_one_there(spark: SparkSession) -> None:
+    words = [
+        *("0", "7", "-7", "007", "-0", "9" * 15, "9" * 16, "9" * 30, "12.5", "1e3", "1L", "+1"),
+        *("7\x1f", "7\u2028", "9:00", "٣", "1970-01-01T00:00:01Z", "2024-02-30T00:00:00Z"),
+    ]
+    gaps = (" ", "\t", "  ", " \t")
+    lines = [f"{word}{gap}<urn:a> <urn:p> <urn:b> ." for word in words for gap in gaps]
+    expected = []
+    for word in words:
+        try:
+            expected += [parse_time(word)] * len(gaps)
+        except DataError:
+            continue
+    for end in ("\n", "\r\n"):
+        good, bad = split(spark, declared(Format.TIMED_LINES), [end.join(lines)])
+        assert [row[1] for row in good] == expected
+        assert len(bad) == len(lines) - len(expected)
+        assert all(row[3:6] == ("<urn:a>", "<urn:p>", "<urn:b>") for row in good)
