@@ -19,7 +19,8 @@ from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders
 from quadweir.mapping.read import parse_mapping
 from quadweir.runtime.mappings.live import start_realtime
-from quadweir.runtime.mappings.streams import Streams, check_realtime, compile_live
+from quadweir.runtime.mappings.realtime import check_realtime
+from quadweir.runtime.mappings.streams import Streams, compile_live
 from quadweir.sinks.kafka import KafkaSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sinks.start import Call

@@ -11,7 +11,7 @@ from quadweir import rows
 from quadweir.errors import MappingError, UnsupportedError, UsageError
 from quadweir.mapping.apply import apply, compile_frames
 from quadweir.mapping.read import parse_mapping
-from quadweir.runtime.mappings.streams import check_realtime
+from quadweir.runtime.mappings.realtime import check_realtime
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -36,7 +36,8 @@ from quadweir.mapping.model import Mapping
 from quadweir.mapping.read import parse_mapping
 from quadweir.runtime.mappings.bounded import MappingJob, run_bounded
 from quadweir.runtime.mappings.live import start_realtime
-from quadweir.runtime.mappings.streams import Streams, check_realtime, compile_live
+from quadweir.runtime.mappings.realtime import check_realtime
+from quadweir.runtime.mappings.streams import Streams, compile_live
 from quadweir.sinks.kafka import KafkaSink
 from quadweir.sources.declare import StreamDeclaration, load
 

@@ -20,7 +20,8 @@ from quadweir.mapping.files import Folders
 from quadweir.mapping.model import Mapping
 from quadweir.mapping.read import parse_mapping
 from quadweir.runtime.mappings.live import start_batches, start_realtime
-from quadweir.runtime.mappings.streams import Streams, check_realtime, compile_live
+from quadweir.runtime.mappings.realtime import check_realtime
+from quadweir.runtime.mappings.streams import Streams, compile_live
 from quadweir.sinks.kafka import KafkaSink
 
 if TYPE_CHECKING:

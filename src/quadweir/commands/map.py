@@ -226,7 +226,7 @@ def _check_together(
 def _bounded(model: Mapping, job: MappingJob, explain: bool, as_json: bool) -> None:
     from quadweir.mapping.check import check_mapping
     from quadweir.runtime.mappings.bounded import check_graphs, run_bounded
-    from quadweir.runtime.mappings.streams import check_sources
+    from quadweir.runtime.mappings.checks import check_sources
     from quadweir.runtime.spark.session import build
 
     check_mapping(model)

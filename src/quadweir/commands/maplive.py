@@ -60,11 +60,8 @@ def run(mapping: RmlMapping, options: LiveOptions) -> None:
     from quadweir.mapping.check import check_mapping
     from quadweir.runtime.claims import Claim
     from quadweir.runtime.mappings.bounded import check_graphs
-    from quadweir.runtime.mappings.streams import (
-        check_realtime_sources,
-        check_sources,
-        reads_streams,
-    )
+    from quadweir.runtime.mappings.checks import check_sources
+    from quadweir.runtime.mappings.realtime import check_realtime_sources, reads_streams
     from quadweir.runtime.spark.session import build
     from quadweir.sinks.lines import LineFormat
     from quadweir.sinks.rdf_documents import Syntax
@@ -143,7 +140,8 @@ def begin(
     from quadweir.mapping.elements import ElementRule
     from quadweir.runtime.joins.live import HostedJoins
     from quadweir.runtime.mappings.live import Letters, LiveMapping, start_batches, start_realtime
-    from quadweir.runtime.mappings.streams import Streams, check_realtime, compile_live
+    from quadweir.runtime.mappings.realtime import check_realtime
+    from quadweir.runtime.mappings.streams import Streams, compile_live
     from quadweir.sinks.lines import LineFormat
 
     board = board if board is not None else Board()
@@ -235,7 +233,7 @@ def _topics(own: Sink, options: LiveOptions) -> tuple[KafkaSink, str]:
 
 def _partitions(mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]) -> int:
     from quadweir.kafkaclient import check_broker
-    from quadweir.runtime.mappings.streams import kafka_topics
+    from quadweir.runtime.mappings.realtime import kafka_topics
 
     topics = kafka_topics(mapping, declarations)
     return sum(check_broker(servers, topic=topic) or 1 for servers, topic in topics)

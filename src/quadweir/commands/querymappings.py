@@ -77,7 +77,7 @@ class Mappings:
             SourceError: a file is not there, or a broker does not answer.
         """
         from quadweir.mapping.files import Folders
-        from quadweir.runtime.mappings.streams import check_sources
+        from quadweir.runtime.mappings.checks import check_sources
 
         for each in self.mapped:
             assert each.mapping.path is not None, "it was read from a file"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import glob
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,19 +18,16 @@ from typing import TYPE_CHECKING, Final, final
 from pyspark.sql import functions as F
 
 from quadweir import rows
-from quadweir.addresses import Address, is_allowed, read_addresses
+from quadweir.addresses import Address, read_addresses
 from quadweir.errors import MappingError, NotImplementedYetError, UnsupportedError, UsageError
-from quadweir.kafkaclient import check_broker
 from quadweir.mapping.compile import Compiled, compile_mapping
 from quadweir.mapping.elements import ElementRule
-from quadweir.mapping.files import Folders, missing
+from quadweir.mapping.files import Folders
 from quadweir.mapping.frames import from_frame
-from quadweir.mapping.functions.compile import uses_python
 from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.joins import Host, StreamTime
-from quadweir.mapping.model import FunctionExecution, TriplesMap
 from quadweir.mapping.model import Mapping as RmlMapping
-from quadweir.mapping.readfile import find_file, read_file
+from quadweir.mapping.readfile import read_file
 from quadweir.mapping.records import Records, describe
 from quadweir.mapping.sources import (
     DatabaseSource,
@@ -46,6 +43,13 @@ from quadweir.mapping.sources import (
     WebSocketStream,
 )
 from quadweir.private import make_folder
+from quadweir.runtime.mappings.checks import (
+    FORMATS,
+    check_hosts,
+    declaration_of,
+    existing_path,
+    quality,
+)
 from quadweir.sources.declare import (
     AHEAD,
     Arrival,
@@ -63,22 +67,15 @@ from quadweir.sources.declare import FileSource as DeclaredFile
 from quadweir.sources.kafka import read_kafka
 from quadweir.sources.mqtt import read_mqtt
 from quadweir.sources.opening import open_declared
-from quadweir.sources.reach import check_source
 from quadweir.sources.tcp import read_tcp
 from quadweir.spans import Span
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_FORMATS: Final = {
-    FormulationKind.CSV: Format.CSV,
-    FormulationKind.JSONPATH: Format.JSONL,
-    FormulationKind.XPATH: Format.XML,
-}
 # A declaration with a span counts as checked. Declarations made here would fail the check, because
 # they have no event time. None is needed: quads have no times.
 _CHECKED: Final = Span(1, 1)
-_MICRO_BATCHES: Final = "Run it with --live instead: micro-batches take all of this."
 
 
 @final
@@ -157,20 +154,20 @@ class Streams:
         source, span = logical.source, logical.span
         match source:
             case KafkaStream():
-                _check_hosts(read_addresses(source.brokers), self.hosts, span)
+                check_hosts(read_addresses(source.brokers), self.hosts, span)
                 options = {"groupIdPrefix": source.group_id} if source.group_id else None
                 return self._kafka(
                     source.brokers, source.topic, source.offset, options, hosts=self.hosts
                 )
             case TcpStream():
-                _check_hosts((Address(source.host, source.port),), self.hosts, span)
+                check_hosts((Address(source.host, source.port),), self.hosts, span)
                 self._check_endless("the lines of a TCP server", span)
                 self._check_csv(logical)
                 return read_tcp(
                     self.spark, host=source.host, port=source.port, spool=self._spool(logical)
                 )
             case MqttStream():
-                _check_hosts((Address(source.host, source.port),), self.hosts, span)
+                check_hosts((Address(source.host, source.port),), self.hosts, span)
                 self._check_endless("the messages of an MQTT broker", span)
                 return read_mqtt(
                     self.spark,
@@ -208,7 +205,7 @@ class Streams:
                 raise AssertionError("files are read elsewhere")
 
     def _declared(self, logical: LogicalSource, source: DeclaredStream) -> DataFrame:
-        declaration = _declaration(logical, source, self.declarations)
+        declaration = declaration_of(logical, source, self.declarations)
         match declaration.source:
             case KafkaSource() as kafka if self.bounded:
                 return self._kafka(kafka.servers, kafka.topic, kafka.starting, kafka.options)
@@ -273,9 +270,9 @@ class Streams:
         )
 
     def _files(self, logical: LogicalSource, source: FileStream) -> DataFrame:
-        path = _existing(logical, source, self.folders)
+        path = existing_path(logical, source, self.folders)
         kind = logical.formulation.kind
-        if kind not in _FORMATS:
+        if kind not in FORMATS:
             raise UnsupportedError(f"files of {kind} cannot be watched", span=logical.span)
         files = (
             FolderSource(path=path, watch=not self.bounded)
@@ -285,7 +282,7 @@ class Streams:
             )
         )
         declaration = StreamDeclaration(
-            iri=path.as_uri(), source=files, format=_FORMATS[kind], span=logical.span or _CHECKED
+            iri=path.as_uri(), source=files, format=FORMATS[kind], span=logical.span or _CHECKED
         )
         return self._records(logical, declaration)
 
@@ -333,66 +330,6 @@ class Streams:
         return folder
 
 
-def _check_hosts(addresses: tuple[Address, ...], hosts: tuple[str, ...], span: Span | None) -> None:
-    for address in addresses:
-        if not is_allowed(address, hosts):
-            raise MappingError(
-                f"the mapping connects to {address.host}, which is not this machine",
-                hint=f"Allow it with --allow-net {address.host}.",
-                span=span,
-            )
-
-
-def _declaration(
-    logical: LogicalSource, source: DeclaredStream, declarations: Mapping[str, StreamDeclaration]
-) -> StreamDeclaration:
-    found = declarations.get(source.iri)
-    if found is None:
-        known = ", ".join(f"<{iri}>" for iri in sorted(declarations)) or "none"
-        raise MappingError(
-            f"the mapping reads the stream <{source.iri}>, which is not declared",
-            hint=f"Declare it in the file given with --streams. Declared are: {known}.",
-            span=logical.span,
-        )
-    _check_format(logical, found)
-    return found
-
-
-def _existing(logical: LogicalSource, source: FileStream, folders: Folders) -> Path:
-    path = folders.resolve(source.path, source.root, span=logical.span)
-    if not path.exists():
-        raise missing(path, source.path, logical.span)
-    return path
-
-
-def check_sources(
-    mapping: RmlMapping,
-    folders: Folders,
-    declarations: Mapping[str, StreamDeclaration],
-    hosts: tuple[str, ...] = (),
-) -> None:
-    """Check, before Spark starts, that the inputs of a mapping exist and may be read.
-
-    Raises:
-        MappingError: the mapping connects to a host or names a file that is not allowed, or reads a
-            stream that is not declared.
-        SourceError: a file is not there, no broker answers, or the topic does not exist.
-    """
-    for logical in dict.fromkeys(each.source for each in mapping.triples_maps):
-        match logical.source:
-            case MappedFile() as file:
-                find_file(logical, file, folders)
-            case FileStream() as files:
-                _existing(logical, files, folders)
-            case KafkaStream(brokers=brokers, topic=topic):
-                _check_hosts(read_addresses(brokers), hosts, logical.span)
-                check_broker(brokers, topic=topic, hosts=hosts)
-            case TcpStream(host=host, port=port) | MqttStream(host=host, port=port):
-                _check_hosts((Address(host, port),), hosts, logical.span)
-            case DeclaredStream() as named:
-                check_source(_declaration(logical, named, declarations))
-
-
 def _with_file(frame: DataFrame, *, timed: bool = False) -> DataFrame:
     """Add the file's name to the places, because a record's blank nodes are named by its place."""
     # In a looped replay, each repetition is a new record.
@@ -402,54 +339,6 @@ def _with_file(frame: DataFrame, *, timed: bool = False) -> DataFrame:
 
 def _file_name() -> Column:
     return F.element_at(F.split(rows.SOURCE, "/"), -1)
-
-
-def quality(source: MqttStream, span: Span | None = None) -> int:
-    """The quality of service of a form, for a subscriber.
-
-    >>> quality(MqttStream(host="h", topic="t", options=(("qos", "0"),)))
-    0
-
-    Raises:
-        MappingError: an option is not known, or its value is not valid.
-    """
-    found = 1
-    for name, value in source.options:
-        match name.lower():
-            case "qos":
-                if value not in ("0", "1", "2"):
-                    raise MappingError(
-                        f"the MQTT option qos is {value!r}", hint="Use 0, 1 or 2.", span=span
-                    )
-                # Level 2 gives at least once, as level 1 does: see `read_mqtt`.
-                found = min(int(value), 1)
-            case "dup" | "retain":
-                pass  # These are for publishers; a subscriber ignores them.
-            case _:
-                raise MappingError(
-                    f"the MQTT option {name!r} is not known",
-                    hint="Known are qos, retain and dup.",
-                    span=span,
-                )
-    return found
-
-
-def _check_format(logical: LogicalSource, declaration: StreamDeclaration) -> None:
-    wanted = _FORMATS.get(logical.formulation.kind)
-    if declaration.format is wanted:
-        return
-    if declaration.format.is_rdf:
-        raise MappingError(
-            f"<{declaration.iri}> is declared as {declaration.format}, which is RDF already",
-            hint="Only records need a mapping.",
-            span=logical.span,
-        )
-    raise MappingError(
-        f"<{declaration.iri}> is declared as {declaration.format}, but read as "
-        f"{logical.formulation.kind}",
-        hint="Let the declaration and the reference formulation agree.",
-        span=logical.span,
-    )
 
 
 def compile_live(
@@ -483,140 +372,3 @@ def compile_live(
         elements=elements,
         run=run,
     )
-
-
-def kafka_topics(
-    mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]
-) -> list[tuple[str, str]]:
-    """The Kafka topics that a mapping reads, each as (brokers, topic), one for each pass."""
-    found: dict[LogicalSource, tuple[str, str]] = {}
-    for triples_map in mapping.triples_maps:
-        kafka = _kafka_of(triples_map.source, declarations)
-        if kafka is not None:
-            found[triples_map.source] = kafka
-    return list(found.values())
-
-
-def _kafka_of(
-    logical: LogicalSource, declarations: Mapping[str, StreamDeclaration]
-) -> tuple[str, str] | None:
-    match logical.source:
-        case KafkaStream(brokers=brokers, topic=topic):
-            return brokers, topic
-        case DeclaredStream(iri=iri) if iri in declarations:
-            declared = declarations[iri].source
-            if isinstance(declared, KafkaSource):
-                return declared.servers, declared.topic
-    return None
-
-
-def reads_streams(mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]) -> bool:
-    """Whether some source of a mapping is unbounded."""
-    return any(_goes_on(each.source, declarations) for each in mapping.triples_maps)
-
-
-def _goes_on(logical: LogicalSource, declarations: Mapping[str, StreamDeclaration]) -> bool:
-    match logical.source:
-        case KafkaStream() | TcpStream() | MqttStream() | WebSocketStream() | FileStream():
-            return True
-        case DeclaredStream(iri=iri):
-            return not declarations[iri].has_end
-        case _:
-            return False
-
-
-def check_realtime_sources(
-    mapping: RmlMapping, declarations: Mapping[str, StreamDeclaration]
-) -> None:
-    """Refuse sources that Spark's real-time mode cannot read; the error names the source.
-
-    Raises:
-        UnsupportedError: a source is not Kafka.
-    """
-    for triples_map in mapping.triples_maps:
-        if _kafka_of(triples_map.source, declarations) is None:
-            raise UnsupportedError(
-                f"real-time mode reads Kafka only; triples map {triples_map.name} reads "
-                f"{describe(triples_map.source)} ({_kind(triples_map.source)})",
-                hint=_MICRO_BATCHES,
-                span=triples_map.span,
-            )
-
-
-def check_realtime(
-    mapping: RmlMapping,
-    compiled: Compiled,
-    declarations: Mapping[str, StreamDeclaration] | None = None,
-) -> None:
-    """Refuse a mapping that Spark's real-time mode cannot run; the error names the part.
-
-    Raises:
-        UnsupportedError: a source is not Kafka, a topic is read twice, Python or a join takes part,
-            or there are logical targets.
-    """
-    hint = _MICRO_BATCHES
-    check_realtime_sources(mapping, declarations or {})
-    for triples_map in mapping.triples_maps:
-        for execution in _executions(triples_map):
-            if uses_python(execution):
-                raise UnsupportedError(
-                    f"real-time mode runs no Python; triples map {triples_map.name} calls "
-                    f"{execution.function}",
-                    hint=hint,
-                    span=execution.span or triples_map.span,
-                )
-    for group in compiled.groups:
-        if group.records.uses_python:
-            raise UnsupportedError(
-                f"real-time mode runs no Python; over {group.records.shown}, "
-                f"{group.records.how[-1]}",
-                hint=hint,
-                span=group.logical.span,
-            )
-    if compiled.joins:
-        raise UnsupportedError(f"real-time mode has no joins; {compiled.joins[0].how}", hint=hint)
-    if compiled.targets:
-        raise UnsupportedError(
-            f"real-time mode writes to Kafka only; there is a logical target, "
-            f"{compiled.targets[0].path}",
-            hint=hint,
-            span=compiled.targets[0].span,
-        )
-    for group in compiled.groups:
-        if group.is_timed and group.has_several_graphs:
-            raise UnsupportedError(
-                f"real-time mode sends one message for a record, and {group.records.shown} makes quads "
-                "in several graphs, each of which is an element",
-                hint=hint,
-                span=group.logical.span,
-            )
-    topics = kafka_topics(mapping, declarations or {})
-    for number, topic in enumerate(topics):
-        if topic in topics[:number]:
-            raise UnsupportedError(
-                f"real-time mode reads a topic once; {topic[1]} is read as several logical sources",
-                hint="Give its triples maps the same iterator and formulation, or run it with "
-                "--live instead.",
-            )
-
-
-def _kind(logical: LogicalSource) -> str:
-    return {
-        "MappedFile": "a file",
-        "FileStream": "a folder",
-        "TcpStream": "a TCP server",
-        "MqttStream": "an MQTT broker",
-        "FrameSource": "a DataFrame",
-        "DeclaredStream": "a stream that is not declared as Kafka",
-    }.get(type(logical.source).__name__, "a source of another kind")
-
-
-def _executions(triples_map: TriplesMap) -> Iterator[FunctionExecution]:
-    for term in triples_map.term_maps():
-        if isinstance(term.expression, FunctionExecution):
-            yield term.expression
-        if term.condition is not None:
-            yield term.condition
-    for item in triples_map.ref_object_maps():
-        if item.condition is not None:
-            yield item.condition
