@@ -87,7 +87,8 @@ def naming_full_disk(checkpoint: Path, output: str | None) -> Iterator[None]:
     except Exception as error:
         if _refused(error) != (errno.ENOSPC, None):
             raise
-        places = [checkpoint, Path(tempfile.gettempdir())]
+        # Spark writes scratch files there; nothing is opened by name.
+        places = [checkpoint, Path(os.environ.get("TMPDIR", tempfile.tempdir or os.curdir))]
         if output is not None and output != "-" and not output.startswith(KAFKA):
             places.append(Path(output))
         fullest = min(places, key=_free)

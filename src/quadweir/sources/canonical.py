@@ -1,6 +1,6 @@
 """The canonical form of N-Triples and N-Quads statements as one column expression.
 
-A statement is a line, or a text with a line for each of its terms (`Form`).
+A statement is a line, or a text with a line for each of its terms (`StatementForm`).
 
 Spec: https://www.w3.org/TR/n-quads/#sec-grammar
 """
@@ -98,7 +98,7 @@ _NO_END: Final = "!the triple terms <<( ... )>> that begin and end are not as ma
 
 @final
 @dataclass(frozen=True, slots=True)
-class Form:
+class StatementForm:
     """How the text of a statement is written.
 
     Attributes:
@@ -124,7 +124,7 @@ def _put_line(subject: Column, predicate: Column, value: Column, graph: Column) 
     return F.concat_ws(" ", subject, predicate, value, F.nullif(graph, F.lit("")), F.lit("."))
 
 
-OF_LINES: Final = Form(
+OF_LINES: Final = StatementForm(
     _canonical(spelling.ASCII_IRI, _ASCII_LEXICAL, *_LINE_PARTS),
     _canonical(spelling.IRI, spelling.LEXICAL, *_LINE_PARTS),
     _STATEMENT,
@@ -147,7 +147,7 @@ def _put_terms(*terms: Column) -> Column:
     return F.concat_ws("\n", *terms)
 
 
-OF_TERMS: Final = Form(
+OF_TERMS: Final = StatementForm(
     _canonical(spelling.ASCII_IRI, _ASCII_LEXICAL, *_TERMS_PARTS),
     _canonical(spelling.IRI, spelling.LEXICAL, *_TERMS_PARTS),
     _TERMS,
@@ -165,7 +165,7 @@ OF_TERMS: Final = Form(
 )
 
 
-def is_plain(text: Column, form: Form) -> Column:
+def is_plain(text: Column, form: StatementForm) -> Column:
     """Tell whether a statement is canonical and ASCII, which most are."""
     # A chain of cases, since Spark computes what stands twice in a conjunction for every line.
     return F.when(text.isNull() | (F.octet_length(text) > MAX_LINE_BYTES), F.lit(False)).otherwise(
@@ -173,13 +173,13 @@ def is_plain(text: Column, form: Form) -> Column:
     )
 
 
-def _is_canonical(text: Column, form: Form) -> Column:
+def _is_canonical(text: Column, form: StatementForm) -> Column:
     # Any number of escapes: they become braces, which stand nowhere but in literals.
     braced = F.regexp_replace(text, _SHORT_ESCAPE, "{{")
     return braced.rlike(form.canonical) & ~text.contains("\ufffe") & ~text.contains("\uffff")
 
 
-def canonicalise(text: Column, form: Form) -> Column:
+def canonicalise(text: Column, form: StatementForm) -> Column:
     """The canonical form of a statement; `!` and the reason if it has none.
 
     The tree is kept small: every query that reads RDF plans it, few ever run it.
@@ -209,7 +209,7 @@ def canonicalise(text: Column, form: Form) -> Column:
     )
 
 
-def _join(terms: Column, form: Form) -> Column:
+def _join(terms: Column, form: StatementForm) -> Column:
     """Spell each term canonically and put the statement together again.
 
     The subjects and predicates of triple terms come after all the others.
@@ -225,7 +225,7 @@ def _join(terms: Column, form: Form) -> Column:
     return F.when(F.size(inside) != ends, _NO_END).otherwise(joined)
 
 
-def _join_terms(terms: Column, form: Form) -> Column:
+def _join_terms(terms: Column, form: StatementForm) -> Column:
     def assemble(spelled: Column) -> Column:
         wrong = F.filter(
             spelled, lambda term: term.startswith("<") & ~term.rlike(f"^{spelling.IRI}\\z")
@@ -265,7 +265,7 @@ def _nested(value: Column, spelled: Column) -> Column:
     return F.when(count > 0, nested).otherwise(value)
 
 
-def _why(plain: Column, form: Form) -> Column:
+def _why(plain: Column, form: StatementForm) -> Column:
     found = F.lit(form.last)
     return reduce(
         lambda rest, each: F.when(~plain.rlike(each[0]), each[1]).otherwise(rest),

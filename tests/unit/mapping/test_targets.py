@@ -55,7 +55,7 @@ def test_what_the_run_reads_or_writes_otherwise_is_never_a_target(tmp_path: Path
 def test_documents_of_batches_replace_no_file_that_was_there_before(tmp_path: Path):
     (tmp_path / "dump-00000003.nt.gz").touch()
     sink = DocumentSink(tmp_path / "dump.nt.gz", Syntax.NTRIPLES)
-    with pytest.raises(SourceError, match="dump-00000003.nt.gz was there before"):
+    with pytest.raises(SourceError, match="dump-00000003.nt.gz is older than the query"):
         sink.claim("one")
     DocumentSink(tmp_path / "dump.nt.gz", Syntax.NTRIPLES, overwrite=True).claim("one")
     sink.claim("one")  # Now they are the query's own.
