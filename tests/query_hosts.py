@@ -115,7 +115,7 @@ def matched(
     fixed: bool = False,
 ) -> pa.RecordBatch:
     """What `match_statements` gives, found by going through the tests one by one."""
-    streams = stream_numbers(plan)
+    streams = stream_numbers(plan.matching)
     bits = MatchBits.of(plan.wanted, streams=len(streams), shards=shards)
     keys = [each.key for each in plan.wanted if each.key is not None and shards > 1]
     table: list[tuple[object, ...]] = []
@@ -178,7 +178,7 @@ def blobs_of(
     told: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[int, pa.Table]:
     """What the tasks of one batch send to each shard."""
-    packer = Packer.of(plan, tuple(range(shards)))
+    packer = Packer.of(plan.matching, tuple(range(shards)))
     packed = pa.Table.from_batches(
         [
             batch
@@ -259,7 +259,7 @@ def run_bounded(
     plan = spec.plan
     counts = plan.shards(shards)
     count = counts[0]
-    packer = Packer.of(plan, tuple(range(count)))
+    packer = Packer.of(plan.matching, tuple(range(count)))
     with mock.patch.object(exchange, "MOST_BYTES", 1):
         blobs = pa.Table.from_batches(
             [

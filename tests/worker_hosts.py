@@ -77,7 +77,7 @@ class WorkerHost:
         self._stages = self.spec.stages([tuple(range(each)) for each in counts])
         self.spec = self._stages[0]
         self.folder = folder
-        self._packer = Packer.of(plan, self.spec.shards)
+        self._packer = Packer.of(plan.matching, self.spec.shards)
         self._held: list[HeldShards] = []
         self.batch = 0
         self.answers: list[Answer] = []

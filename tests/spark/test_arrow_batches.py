@@ -69,18 +69,20 @@ def test_the_same_is_packed_as_from_all_columns(
 ) -> None:
     plan = spec_of(text).plan
     frame = statements(spark, long_and_short()).coalesce(1)
-    wide = match_statements(frame, plan, len(keys)).mapInArrow(Packer.of(plan, keys), BLOB_SCHEMA)
+    wide = match_statements(frame, plan.matching, len(keys)).mapInArrow(
+        Packer.of(plan.matching, keys), BLOB_SCHEMA
+    )
     with counting_rows(spark):
-        narrow = matched_rows(frame, plan, len(keys))
-        packed = narrow.mapInArrow(NarrowPacker(Packer.of(plan, keys)), BLOB_SCHEMA)
+        narrow = matched_rows(frame, plan.matching, len(keys))
+        packed = narrow.mapInArrow(NarrowPacker(Packer.of(plan.matching, keys)), BLOB_SCHEMA)
         assert matches(packed, plan) == matches(wide, plan)
 
 
 def test_a_row_counts_by_the_length_of_its_terms(spark: SparkSession) -> None:
     plan = spec_of(PAIRS).plan
     elements = long_and_short()
-    matched = match_statements(statements(spark, elements).coalesce(1), plan, 2)
-    bits = MatchBits.of(plan.wanted, streams=len(stream_numbers(plan)), shards=2)
+    matched = match_statements(statements(spark, elements).coalesce(1), plan.matching, 2)
+    bits = MatchBits.of(plan.wanted, streams=len(stream_numbers(plan.matching)), shards=2)
     tests = bits.masks(True for _ in plan.wanted)
     found = padded(matched, tests).toArrow()
     terms = [f"{part}" for each in elements for quad in each.quads for part in (quad.object,)]

@@ -117,7 +117,7 @@ def test_entailment_is_columns_alone(spark: SparkSession) -> None:
         query = optimize(parse(text, dialect="cqels")).query
         table = Table.of(schema, needs_of(query))
         plan = plan_query(query, streams=(STREAM,), table=table)
-        matched = match_statements(frame.where(frame[rows.STREAM] == STREAM), plan, 2)
+        matched = match_statements(frame.where(frame[rows.STREAM] == STREAM), plan.matching, 2)
         text_of = matched._jdf.queryExecution().executedPlan().toString()
         assert "Python" not in text_of
         assert "ArrowEval" not in text_of
@@ -135,7 +135,7 @@ def test_a_class_with_many_below_it_is_looked_up_in_one_set(spark: SparkSession)
     table = Table.of(schema, needs_of(query))
     plan = plan_query(query, streams=(STREAM,), table=table)
     frame = statements(spark, feed)
-    matched = match_statements(frame.where(frame[rows.STREAM] == STREAM), plan, 2)
+    matched = match_statements(frame.where(frame[rows.STREAM] == STREAM), plan.matching, 2)
     # No batch has to spell, compare and send what every task can look up in the same place.
     assert "urn:ü" not in matched._jdf.queryExecution().analyzed().toString()
     tests = (1 << len(plan.wanted)) - 1

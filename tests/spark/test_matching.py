@@ -74,7 +74,7 @@ def test_rows_are_those_of_the_tests_one_by_one(spark, text, shards):
     elements = named(feed())
     plan = spec_of(text).plan
     frame = statements(spark, elements).coalesce(1)
-    found = match_statements(frame, plan, shards).toArrow()
+    found = match_statements(frame, plan.matching, shards).toArrow()
     every = pa.table(matched(plan, elements, shards, fixed=True))
     assert said(plan, found, shards) == said(plan, every, shards)
     # What passes nothing is there only as far as it tells the first and the last time of its stream.
@@ -97,7 +97,7 @@ def test_dead_letters_leave_the_times_of_statements_alone(spark):
     given = letter.select("*", *told, F.lit("bad").alias(rows.REASON)).union(
         frame.select("*", *told, unknown)
     )
-    found = match_statements(given.coalesce(1), plan, 1).toArrow()
+    found = match_statements(given.coalesce(1), plan.matching, 1).toArrow()
     letters, rest = split_rows(found.combine_chunks().to_batches()[0])
     assert len(letters) == 1
     assert edges(plan, pa.table(rest), 1) == {0: (1000, 1003)}
@@ -105,7 +105,7 @@ def test_dead_letters_leave_the_times_of_statements_alone(spark):
 
 def said(plan: QueryPlan, table: pa.Table, shards: int) -> set[tuple[object, ...]]:
     """The tests that were passed, each with the terms that it is about and the shard."""
-    streams = stream_numbers(plan)
+    streams = stream_numbers(plan.matching)
     bits = MatchBits.of(plan.wanted, streams=len(streams), shards=shards)
     number = bits.read(STREAM, table)
     assert not bits.read(REPORTS_TIME, table).any()
@@ -125,7 +125,7 @@ def said(plan: QueryPlan, table: pa.Table, shards: int) -> set[tuple[object, ...
 
 def edges(plan: QueryPlan, table: pa.Table, shards: int) -> dict[int, tuple[int, int]]:
     """The first and the last time of each stream, by number."""
-    streams = stream_numbers(plan)
+    streams = stream_numbers(plan.matching)
     bits = MatchBits.of(plan.wanted, streams=len(streams), shards=shards)
     number, at = bits.read(STREAM, table), table[rows.EVENT_TIME].to_numpy()
     return {

@@ -88,6 +88,29 @@ class MatchTest:
         ) and all(terms[one] == terms[other] for one, other in self.equal)
 
 
+@final
+@dataclass(frozen=True)
+class Matching:
+    """What the statements of some streams are tested for, by one query or by many.
+
+    Attributes:
+        streams: the streams, sorted.
+        wanted: the tests.
+        exact_times: whether answers depend on the last time of all elements of a batch.
+        table: the consequences of statements; None without a schema.
+    """
+
+    streams: tuple[str, ...]
+    wanted: tuple[MatchTest, ...]
+    exact_times: bool
+    table: Table | None = None
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether the consequences of a statement have to be tested one by one."""
+        return self.table is not None and any(each.follows for each in self.wanted)
+
+
 def ways_to(leaf: Match, table: Table | None) -> Ways:
     """The ways to match a leaf, except the direct one."""
     if table is None or leaf.pattern is None or leaf.carried:

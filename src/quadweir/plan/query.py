@@ -12,7 +12,7 @@ from quadweir.entailment.table import Table
 from quadweir.entailment.ways import Ways
 from quadweir.plan.bounds import Kept, find_endless, find_kept
 from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
-from quadweir.plan.matchtests import MatchTest, find_match_tests, ways_to
+from quadweir.plan.matchtests import Matching, MatchTest, find_match_tests, ways_to
 from quadweir.plan.nodes import Match, Source, StaticRelation
 from quadweir.plan.program import Program, program_of
 from quadweir.plan.pushdown import ValuesOf, find_conditions
@@ -65,6 +65,16 @@ class QueryPlan:
     def sources(self) -> tuple[Source, ...]:
         """The windows over streams, in the order in which shards know them."""
         return self.first.program.sources
+
+    @property
+    def matching(self) -> Matching:
+        """What statements are tested for."""
+        return Matching(
+            tuple(sorted({source.stream for source in self.sources})),
+            self.wanted,
+            self.first.program.report.on_close,
+            self.table,
+        )
 
     @property
     def trackers(self) -> frozenset[int]:

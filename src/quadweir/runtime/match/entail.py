@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from quadweir import rows
 from quadweir.entailment.table import Derived, End, Table
 from quadweir.entailment.ways import Way
-from quadweir.plan.query import QueryPlan
+from quadweir.plan.matchtests import Matching
 from quadweir.runtime.spark.javacalls import JavaCalls
 from quadweir.runtime.wire.deadletters import LETTER
 
@@ -78,13 +78,13 @@ def _is_resource(term: Column) -> Column:
 # --- consequences by lookup ---
 
 
-def with_consequences(statements: DataFrame, plan: QueryPlan) -> DataFrame:
+def with_consequences(statements: DataFrame, matching: Matching) -> DataFrame:
     """Return the statements with their consequences as more rows, if a pattern has to look at all.
 
     The column `CARRIED` says whether a row is part of an element.
     """
-    table = plan.table
-    if table is None or not any(plan.ways(leaf).looked_up for leaf in plan.matches):
+    table = matching.table
+    if table is None or not matching.looks_up:
         return statements.withColumn(CARRIED, F.expr("true"))
     names = rows.TERMS[:3]
 

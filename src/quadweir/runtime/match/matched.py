@@ -23,7 +23,7 @@ from quadweir.runtime.match.matching import VALUES, match_statements, stream_num
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from quadweir.plan.query import QueryPlan
+    from quadweir.plan.matchtests import Matching
     from quadweir.runtime.wire.pack import Packer
 
 # Long rows are followed by padding rows, one per KiB of terms (a power of two). The most rows that
@@ -39,18 +39,18 @@ _ONLY: Final = f"{WORD}0"
 _LAST: Final = (1 << rows.TIME_BITS) - 1
 
 
-def matched_rows(statements: DataFrame, plan: QueryPlan, shards: int) -> DataFrame:
+def matched_rows(statements: DataFrame, matching: Matching, shards: int) -> DataFrame:
     """Return the rows that match, in few columns; `widened` reads them.
 
     Args:
         statements: rows of `rows.STATEMENT_SCHEMA`. Rows that have a reason as well are dead
             letters, and leave as such.
-        plan: the plan of the query.
+        matching: what statements are tested for.
         shards: how many shards the first stage has.
     """
-    bits = MatchBits.of(plan.wanted, streams=len(stream_numbers(plan)), shards=shards)
-    tests = bits.masks(True for _ in plan.wanted)
-    return narrowed(padded(match_statements(statements, plan, shards), tests), bits)
+    bits = MatchBits.of(matching.wanted, streams=len(stream_numbers(matching)), shards=shards)
+    tests = bits.masks(True for _ in matching.wanted)
+    return narrowed(padded(match_statements(statements, matching, shards), tests), bits)
 
 
 def padded(matched: DataFrame, tests: Mapping[str, int]) -> DataFrame:

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from quadweir import rows, spelling
-from quadweir.plan.matchtests import TERMS, MatchTest, Part
-from quadweir.plan.query import QueryPlan
+from quadweir.plan.matchtests import TERMS, Matching, MatchTest, Part
 from quadweir.runtime.match.bits import BITS, REPORTS_TIME, STREAM, MatchBits, shard_by
 from quadweir.runtime.match.columns import may_hold
 from quadweir.runtime.match.edges import is_edge
@@ -39,18 +38,18 @@ _NAMES: Final = rows.TERMS[:TERMS]
 _TRIPLE: Final = _NAMES[:3]
 
 
-def stream_numbers(plan: QueryPlan) -> tuple[str, ...]:
-    """Return the streams that a plan reads, and the one that ends them, in the order of numbers."""
-    return (*sorted({source.stream for source in plan.sources}), END)
+def stream_numbers(matching: Matching) -> tuple[str, ...]:
+    """Return the streams that are read, and the one that ends them, in the order of numbers."""
+    return (*matching.streams, END)
 
 
-def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> DataFrame:
-    """Return the statements that pass a test of a query, or that report how far time has come.
+def match_statements(statements: DataFrame, matching: Matching, shards: int) -> DataFrame:
+    """Return the statements that pass a test, or that report how far time has come.
 
     Args:
         statements: rows of `rows.STATEMENT_SCHEMA`. Rows that have a reason as well are dead
             letters, and leave as such.
-        plan: the plan of the query.
+        matching: what statements are tested for.
         shards: how many shards there are.
 
     Returns:
@@ -58,7 +57,7 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         of its stream and of its shards. A row that passed a test has the terms that are bound or
         sharded by.
     """
-    streams = stream_numbers(plan)
+    streams = stream_numbers(matching)
     # Rows of other streams are already left out. END is compared first: its short name differs from
     # others in length, which is cheap to compare, and Spark computes the number several times.
     first, *others = [*enumerate(streams)][::-1]
@@ -68,8 +67,8 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
     # A row without a triple reports how far time has come.
     is_triple = F.col(rows.PREDICATE).isNotNull()
     nothing = F.lit(0).cast("bigint")
-    bits = MatchBits.of(plan.wanted, streams=len(streams), shards=shards)
-    tests = [plan.wanted[at : at + BITS] for at in range(0, len(plan.wanted), BITS)]
+    bits = MatchBits.of(matching.wanted, streams=len(streams), shards=shards)
+    tests = [matching.wanted[at : at + BITS] for at in range(0, len(matching.wanted), BITS)]
     names = bits.names[: len(tests)]
     is_read = F.col(rows.STREAM).isin(*streams)
     letters, kept = [], [~is_triple]
@@ -91,13 +90,13 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
         numbers=len(streams),
         # If the query reports when windows close, answers depend on the last of all elements. If
         # not, only the time when answers appear depends on it.
-        exact=plan.first.program.report.on_close,
+        exact=matching.exact_times,
     )
     # The edge is tested last: a row that passed a test carries its time anyway, and the time of a
     # row that is no statement does not count. The edge remembers rows, so Spark does not move the
     # filter to a place where it would compute all of this again.
     tested = (
-        with_consequences(statements.where(is_read), plan)
+        with_consequences(statements.where(is_read), matching)
         .select(number.alias(_NUMBER), "*", *passed)
         .where(reduce(or_, [*(F.col(name) != 0 for name in names), *kept, edge]))
     )
@@ -112,17 +111,17 @@ def match_statements(statements: DataFrame, plan: QueryPlan, shards: int) -> Dat
 
     terms = []
     for place, name in enumerate(VALUES):
-        is_needed = some(place in each.needed for each in plan.wanted)
+        is_needed = some(place in each.needed for each in matching.wanted)
         if is_needed is not None:
             terms.append(F.when(is_needed, _scoped(place, streams)).alias(name))
-    heard = some(bool(each.elements) for each in plan.wanted)
+    heard = some(bool(each.elements) for each in matching.wanted)
     if heard is not None:
         # Never NULL: a column of integers with a NULL would become floats.
         terms.append(F.when(heard, F.xxhash64(*_TRIPLE)).otherwise(nothing).alias(HASH))
     fields = {REPORTS_TIME: ~is_triple, STREAM: F.col(_NUMBER)}
-    for key in {each.key for each in plan.wanted if each.key is not None and shards > 1}:
+    for key in {each.key for each in matching.wanted if each.key is not None and shards > 1}:
         term = F.col(VALUES[key]) if isinstance(key, int) else F.lit(key)
-        is_sent = some(each.key == key for each in plan.wanted)
+        is_sent = some(each.key == key for each in matching.wanted)
         shard = F.pmod(F.xxhash64(term), F.lit(shards))
         if is_sent is not None:
             fields[shard_by(key)] = F.when(is_sent, shard).otherwise(nothing)

@@ -37,7 +37,7 @@ def unmatched_in_streams(statements: DataFrame, plan: QueryPlan) -> list[str]:
             if leaf.pattern is not None:
                 key = leaf.source.stream, _wanted(leaf.pattern, leaf.graph)
                 patterns.setdefault(key, (leaf.pattern, []))[1].append(_passes(test))
-    found = with_consequences(statements, plan).agg(
+    found = with_consequences(statements, plan.matching).agg(
         *(F.bool_or(F.col(rows.STREAM) == each) for each in streams),
         *(F.bool_or(reduce(or_, tests)) for _, tests in patterns.values()),
     )

@@ -156,8 +156,8 @@ class ShardSpec:
         return Job(
             name=hashlib.sha256(text.encode()).hexdigest(),
             counts=tuple(plan.shards(shards)),
-            rows=lambda count: matched_rows(statements, plan, count),
-            packer=lambda keys, clock: NarrowPacker(Packer.of(plan, keys, clock=clock)),
+            rows=lambda count: matched_rows(statements, plan.matching, count),
+            packer=lambda keys, clock: NarrowPacker(Packer.of(plan.matching, keys, clock=clock)),
             stages=self.stages,
             metrics=tuple(name + tag for name in names),
             has_padding=True,

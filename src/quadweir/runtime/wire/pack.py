@@ -20,8 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from quadweir import rows
-from quadweir.plan.matchtests import Part
-from quadweir.plan.query import QueryPlan
+from quadweir.plan.matchtests import Matching, Part
 from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, MatchBits, shard_by
 from quadweir.runtime.match.matching import END, stream_numbers
 from quadweir.runtime.spark.heap import freeze_heap
@@ -81,11 +80,11 @@ class Packer:
     clock: str = ""
 
     @staticmethod
-    def of(plan: QueryPlan, keys: tuple[int, ...], *, clock: str = "") -> Packer:
-        """Make the packer of a plan."""
-        streams = stream_numbers(plan)
-        bits = MatchBits.of(plan.wanted, streams=len(streams), shards=len(keys))
-        sent_by = tuple(each.key for each in plan.wanted)
+    def of(matching: Matching, keys: tuple[int, ...], *, clock: str = "") -> Packer:
+        """Make the packer of rows that pass some tests."""
+        streams = stream_numbers(matching)
+        bits = MatchBits.of(matching.wanted, streams=len(streams), shards=len(keys))
+        sent_by = tuple(each.key for each in matching.wanted)
         return Packer(keys, streams, bits, sent_by, clock=clock)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Final, final
 
 import numpy as np
@@ -20,7 +21,7 @@ from quadweir.plan.matchtests import MatchTest
 from quadweir.runtime.match.bits import word_of
 from quadweir.runtime.match.matching import HASH, VALUES
 from quadweir.runtime.wire.deadletters import late_letter
-from quadweir.runtime.wire.pack import ELEMENT_COLUMNS, SHARD, read_spans
+from quadweir.runtime.wire.pack import ELEMENT_COLUMNS, SHARD, Spans, read_spans
 
 # Elements in runs longer than this are compared by hashing.
 _NEAR: Final = 4
@@ -37,18 +38,67 @@ class Late:
 
 
 @final
+@dataclass(frozen=True)
+class ArrivedRows:
+    """The rows of some blobs, before anyone asks which of them are late.
+
+    Attributes:
+        table: the rows; None if there are none.
+        spans: the event times of each stream that each blob carries.
+        is_first: whether the blobs are those of the first shard.
+    """
+
+    table: pa.Table | None
+    spans: tuple[Spans, ...]
+    is_first: bool
+
+    @staticmethod
+    def of(blobs: Iterable[bytes]) -> ArrivedRows:
+        tables, spans, is_first = [], [], True
+        for blob in blobs:
+            reader = pa.ipc.open_stream(blob)
+            is_first = reader.schema.metadata[SHARD] == b"0"
+            spans.append(read_spans(reader.schema))
+            table = reader.read_all()
+            if table.num_rows:
+                tables.append(table.replace_schema_metadata())
+        return ArrivedRows(pa.concat_tables(tables) if tables else None, tuple(spans), is_first)
+
+    def passing(self, masks: Mapping[str, int]) -> ArrivedRows:
+        """Return only the rows that have one of these bits."""
+        if self.table is None:
+            return self
+        some = reduce(
+            np.bitwise_or,
+            (self.table.column(name).to_numpy() & mask for name, mask in masks.items()),
+            np.zeros(self.table.num_rows, dtype=np.int64),
+        )
+        kept = self.table.filter(pa.array(some != 0)) if not some.all() else self.table
+        return ArrivedRows(kept if kept.num_rows else None, self.spans, self.is_first)
+
+
+@final
 class Unpacker:
-    """Turns blobs into the events of a shard.
+    """Turns rows into the events of a shard.
 
     Args:
         shard: the shard.
         wanted: the tests that matched the rows.
+        numbers: the number of each test in the bits of a row; default: their order.
         letters: whether to write dead letters about late statements.
     """
 
-    def __init__(self, shard: Shard, wanted: Sequence[MatchTest], *, letters: bool = False) -> None:
+    def __init__(
+        self,
+        shard: Shard,
+        wanted: Sequence[MatchTest],
+        *,
+        numbers: Sequence[int] | None = None,
+        letters: bool = False,
+    ) -> None:
         self._shard = shard
         self._wanted = tuple(wanted)
+        self._numbers = tuple(range(len(self._wanted)) if numbers is None else numbers)
         self._letters = letters
         self._waiting: pa.Table | None = None
         self._sources: dict[str, list[int]] = defaultdict(list)
@@ -68,22 +118,22 @@ class Unpacker:
         A triple that an element carries twice counts once (W8). That is known only when all rows of an
         instant are there: rows later than `until` wait for the next call.
         """
-        tables: list[pa.Table] = [] if self._waiting is None else [self._waiting]
-        self._waiting = None
+        return self.events_of(ArrivedRows.of(blobs), after=after, until=until)
+
+    def events_of(
+        self, arrived: ArrivedRows, *, after: int, until: int = FOREVER
+    ) -> tuple[Events, Late]:
+        """Return the events of rows, as `events` does."""
         seen: dict[int, tuple[int, int]] = {}
-        is_first = True
-        for blob in blobs:
-            reader = pa.ipc.open_stream(blob)
-            is_first = reader.schema.metadata[SHARD] == b"0"
-            for stream, (first, last) in read_spans(reader.schema).items():
+        for spans in arrived.spans:
+            for stream, (first, last) in spans.items():
                 if last <= after:
                     continue
                 for place in self._sources[stream]:
                     known = seen.get(place, (first, last))
                     seen[place] = (max(min(first, known[0]), after + 1), max(last, known[1]))
-            table = reader.read_all()
-            if table.num_rows:
-                tables.append(table.replace_schema_metadata())
+        tables = [each for each in (self._waiting, arrived.table) if each is not None]
+        self._waiting = None
         if not tables:
             return Events(seen=seen), Late()
         table = pa.concat_tables(tables)
@@ -92,7 +142,7 @@ class Unpacker:
             if is_later.any():
                 self._waiting = table.filter(pa.array(is_later))
                 table = table.filter(pa.array(~is_later))
-        matches, elements, late = self._by_leaf(table, after, is_first)
+        matches, elements, late = self._by_leaf(table, after, arrived.is_first)
         return Events(matches, elements, seen), late
 
     def _by_leaf(
@@ -109,7 +159,7 @@ class Unpacker:
         matches: dict[int, MatchColumns] = {}
         elements: dict[int, Elements] = {}
         late = Late()
-        for number, test in enumerate(self._wanted):
+        for number, test in zip(self._numbers, self._wanted, strict=True):
             name, bit = word_of(number)
             mine = (table.column(name).to_numpy() >> bit) & 1 != 0
             chosen = np.flatnonzero(mine) if not mine.all() else slice(None)

@@ -263,7 +263,7 @@ def test_a_batch_that_is_repeated_has_the_time_that_spark_noted_for_it(tmp_path,
     rows_of = matched(plan, make_feed(4), 1)
 
     def packed_at(clock: str) -> int:
-        (batch,) = Packer.of(plan, (0,), clock=clock)([rows_of])
+        (batch,) = Packer.of(plan.matching, (0,), clock=clock)([rows_of])
         return Header.of(batch.column(BLOB)[0].as_py()).packed_at
 
     assert packed_at(str(tmp_path)) == 4711
