@@ -117,7 +117,7 @@ def test_static_data_is_reloaded_and_prometheus_answered(live, tmp_path) -> None
     assert code == 0, err
     assert [each["record"] for each in lines_of(dead)] == ["no statement"]
     assert names(out) == ["old"] * 3 + ["new"] * 3
-    assert "the static data is another from this batch on" in err
+    assert "the new static data is used from this batch on" in err
     assert 'quadweir_input_statements_total{query="query"} 6' in told[0]
     assert "6 answers" in err
 
