@@ -15,6 +15,7 @@ from quadweir.runtime.host.answerfiles import AnswerFiles, answer_file
 from quadweir.runtime.host.messages import (
     Arrived,
     Forward,
+    JobChange,
     ShardPlace,
     ShardReport,
     Take,
@@ -105,7 +106,7 @@ class WorkerHost:
             ]
         batch = narrowed(matched(self.spec.plan, elements, self.shards), self._packer.bits)
         arrived = Arrived(inline=as_stream(batch))
-        request = Take(self.batch, NOW, arrived)
+        request = Take(self.batch, NOW, arrived, (JobChange(),))
         self.reports = [report for each in self._held for report in each.take(request)]
         for stage in self._stages[1:]:
             sent: list[list[bytes]] = [[] for _ in stage.shards]

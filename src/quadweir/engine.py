@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from quadweir.mapping.model import Mapping
     from quadweir.runtime.claims import Claim
     from quadweir.runtime.match.feeds import Feed
+    from quadweir.runtime.network.network import Network
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.runtime.spark.session import SessionReport
     from quadweir.sinks.base import Sink
@@ -61,7 +62,7 @@ class Engine:
             self.changes = adopt(spark)
         self.spark: SparkSession = spark
         self.streams: dict[str, StreamDeclaration] = {}
-        self._queries: list[StreamingQuery | RegisteredQuery] = []
+        self._queries: list[StreamingQuery | RegisteredQuery | Network] = []
         self._claims: list[Claim] = []
         self._provided: dict[str, Feed] = {}
         self._axioms: list[Axiom] = []
@@ -356,6 +357,50 @@ class Engine:
         )
         self._queries.append(registered)
         return registered
+
+    def network(
+        self,
+        *,
+        streams: Iterable[str] | None = None,
+        static: Iterable[StaticFile | Path | str | Quad] = (),
+        shards: int | None = None,
+        most_held: int | None = None,
+    ) -> Network:
+        """Make a network: many queries over the same streams, which come and go while it runs.
+
+        Args:
+            streams: the streams that its queries may read; default: all that are declared so far.
+            static: static data of all its queries: files and folders, `IRI=FILE` for a named graph,
+                or quads.
+            shards: the number of shards; default: the number of shuffle partitions.
+            most_held: how many mappings the queries of one template may hold in a shard; queries that
+                hold more are stopped.
+
+        Raises:
+            UsageError: a stream is not declared.
+        """
+        from quadweir.entailment.schema import Schema
+        from quadweir.runtime.network.network import Network
+        from quadweir.runtime.network.templates import NetworkInputs
+        from quadweir.runtime.static.data import StaticData
+        from quadweir.sources.declare import undeclared
+
+        feeds = self._feeds()
+        for iri in streams or ():
+            if iri not in feeds:
+                raise undeclared(iri, feeds)
+        chosen = feeds if streams is None else {iri: feeds[iri] for iri in streams}
+        partitions = int(self.spark.conf.get("spark.sql.shuffle.partitions") or 1)
+        inputs = NetworkInputs(
+            self.spark,
+            chosen,
+            StaticData.of(static),
+            Schema.of(self._axioms) if self._axioms else None,
+            shards or partitions,
+        )
+        network = Network(inputs, most_held=most_held)
+        self._queries.append(network)
+        return network
 
     def stop(self) -> None:
         """Stop the queries of this engine, and its session if the engine started it."""

@@ -71,13 +71,13 @@ class Shape:
         """Return the answers of a shard in that form; `salt` identifies the step of the shard."""
         count = len(answers)
         signs = pc.if_else(pa.array(answers.sign > 0), "+", "-")
-        numbers = self._numbers(answers, salt) if self.numbered else pa.nulls(count, pa.string())
+        names = self.solution_names(answers, salt)
         return pa.RecordBatch.from_arrays(
             [
                 pa.array(answers.t, pa.int64()),
                 signs.cast(pa.string()),
                 *(column.cast(pa.string()) for column in answers.values),
-                numbers,
+                pa.nulls(count, pa.string()) if names is None else names,
                 pa.nulls(count, pa.string()),
                 *(pa.nulls(count, pa.int64()) for _ in QUERY_FACTS),
             ],
@@ -102,8 +102,10 @@ class Shape:
         ]
         return pa.RecordBatch.from_arrays(columns, names=self.schema.names)
 
-    def _numbers(self, answers: Answers, salt: str) -> pa.Array:
-        """Name each solution; a repeated step gives the same names."""
+    def solution_names(self, answers: Answers, salt: str) -> pa.Array | None:
+        """Name each solution, if the query needs it; a repeated step gives the same names."""
+        if not self.numbered:
+            return None
         columns = [column.to_pylist() for column in answers.values]
         seen: Counter[str] = Counter()
         found = []

@@ -13,7 +13,7 @@ from quadweir.runtime.answers import present
 from quadweir.runtime.host.bounded import answer_bounded
 from quadweir.runtime.host.executors import Executors
 from quadweir.runtime.match.counts import bounded_counts
-from quadweir.runtime.match.feeds import Opened, open_feeds
+from quadweir.runtime.match.feeds import Opened, event_times, open_feeds
 from quadweir.runtime.match.unmatched import unmatched_in_static, unmatched_in_streams
 from quadweir.runtime.planned import PlannedQuery
 
@@ -89,4 +89,4 @@ class AnswerFrames:
         return found
 
     def _open(self, spool: Path | None) -> Opened | None:
-        return open_feeds(self._planned.plan, self._planned.feeds, spool)
+        return open_feeds(event_times(self._planned.plan), self._planned.feeds, spool)

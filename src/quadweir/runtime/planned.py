@@ -20,6 +20,7 @@ from quadweir.optimize.pipeline import optimize
 from quadweir.plan.bounds import refuse_endless
 from quadweir.plan.facts import NO_STATIC_DATA, NOTHING_KNOWN, StaticFacts
 from quadweir.plan.query import QueryPlan, plan_query
+from quadweir.plan.shardkey import IN_ONE_SHARD
 from quadweir.runtime.checkpoint import EXECUTORS, Fingerprint
 from quadweir.runtime.match.feeds import Feed
 from quadweir.runtime.shard.functions import packed_functions
@@ -192,6 +193,11 @@ class PlannedQuery:
             schema=self._schema.digest if self._schema is not None else "",
             shards_in=host,
         )
+
+    def keep_in_one_stage(self) -> None:
+        """Plan the query in one shard, if it would need a second stage."""
+        if len(self.plan.stages) > 1:
+            self._now = self._plan(self.now.prepared, like=IN_ONE_SHARD)
 
     def settle(self, known: Fingerprint | None) -> None:
         """Plan with the layout that a checkpoint has, as far as there is a choice.

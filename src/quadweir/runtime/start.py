@@ -15,7 +15,7 @@ from quadweir.runtime.answers import as_statements, present
 from quadweir.runtime.checkpoint import Fingerprint
 from quadweir.runtime.host.base import AnswerOutput, Host, Run, Trigger
 from quadweir.runtime.host.choice import choose_host
-from quadweir.runtime.match.feeds import open_feeds
+from quadweir.runtime.match.feeds import event_times, open_feeds
 from quadweir.runtime.match.recording import Recorder
 from quadweir.runtime.planned import Planned, PlannedQuery
 from quadweir.runtime.wire.deadletters import dead_letters as letters_of
@@ -77,7 +77,7 @@ class Started:
         left = Fingerprint.left_in(checkpoint)
         host = choose_host(query.spark, options.shards_in, left)
         query.settle(left)
-        opened = open_feeds(query.plan, query.feeds, checkpoint / "spool")
+        opened = open_feeds(event_times(query.plan), query.feeds, checkpoint / "spool")
         if opened is None or not opened.is_streaming:
             raise UsageError(
                 "the streams of the query are bounded: it has an end, and nothing to start",

@@ -44,18 +44,18 @@ def _json(t: Sequence[int], sign: Sequence[str], bound: Mapping[str, Spelled]) -
     columns = [bound[name] for name in names]
     for place, (instant, which) in enumerate(zip(t, sign, strict=True)):
         terms = [(key, column[place]) for key, column in zip(keys, columns, strict=True)]
-        members = ",".join(f"{key}:{_json_term(term)}" for key, term in terms if term is not None)
+        members = ",".join(f"{key}:{json_term(term)}" for key, term in terms if term is not None)
         yield (
             f'{{"{rows.REPORT}":{instant},"{rows.SIGN}":"{which}","{rows.BINDINGS}":{{{members}}}}}'
         )
 
 
-def _json_term(term: str) -> str:
+def json_term(term: str) -> str:
     """Return a term as JSON; the escapes of a canonical spelling are those of JSON."""
     if term.startswith("<<"):
         # Only the object can contain spaces.
         parts = term.removeprefix("<<( ").removesuffix(" )>>").split(" ", 2)
-        subject, predicate, end = map(_json_term, parts)
+        subject, predicate, end = map(json_term, parts)
         value = f'"subject":{subject},"predicate":{predicate},"object":{end}'
         return f'{{"type":"triple","value":{{{value}}}}}'
     if term.startswith("<"):

@@ -8,11 +8,12 @@ finished, with the same number and the same rows. What a sink makes of that is i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from quadweir.sinks.lines import LineFormat
@@ -60,6 +61,11 @@ class Sink(ABC):
         """The sink as one of lines of text; None if it needs frames."""
         return None
 
+    @property
+    def arrow(self) -> ArrowSink | None:
+        """The sink as one that takes Arrow batches from local worker processes; None if it cannot."""
+        return None
+
     def prepare(self) -> None:
         """Check, before the query starts, what can be checked.
 
@@ -71,6 +77,18 @@ class Sink(ABC):
     @abstractmethod
     def write(self, frame: DataFrame, batch: Batch) -> None:
         """Write the rows of a batch."""
+
+
+class ArrowSink(Sink):
+    """A sink that takes what shards give as it is, without Spark."""
+
+    @property
+    def arrow(self) -> ArrowSink:
+        return self
+
+    @abstractmethod
+    def write_arrow(self, found: Iterable[pa.RecordBatch], batch: Batch) -> None:
+        """Write the output rows of all shards of a batch, which are all in `found`."""
 
 
 class TextSink(Sink):

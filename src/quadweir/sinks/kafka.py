@@ -111,11 +111,15 @@ class KafkaSink(Sink):
         return found.withColumn("key", F.concat_ws("|", "key", which))
 
     def write(self, frame: DataFrame, batch: Batch) -> None:
+        self.write_messages(self._numbered(frame, batch))
+
+    def write_messages(self, frame: DataFrame) -> None:
+        """Write rows that are keys and values."""
         from pyspark.errors import AnalysisException
 
         options = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, **self.options}
         try:
-            self._numbered(frame, batch).write.format("kafka").options(**options).save()
+            frame.write.format("kafka").options(**options).save()
         except AnalysisException as error:
             if not is_missing(error):
                 raise

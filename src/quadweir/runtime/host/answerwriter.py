@@ -6,13 +6,14 @@ the driver: as text where the sink takes text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from quadweir import rows
+from quadweir.errors import InternalError
 from quadweir.runtime.host.answerfiles import AnswerFiles, PassedRows, answers_in, link_answers
 from quadweir.sinks.answertext import answer_text
 
@@ -56,7 +57,7 @@ class AnswerWriter:
         self._outputs = outputs
         self._workers = workers
         self._passed = passed
-        self._frames: list[DataFrame] = []
+        self._frames: list[DataFrame | None] = []
 
     def prepare(self) -> None:
         """Check the sinks, and plan what they get.
@@ -66,10 +67,14 @@ class AnswerWriter:
         for output in self._outputs:
             output.sink.prepare()
         rows_of = self._rows(self._files())
-        for output in self._outputs:
-            frame = output.choose(rows_of)
-            text = output.sink.text
-            self._frames.append(text.lines(frame) if text is not None else frame)
+        self._frames = [self._frame(output, rows_of) for output in self._outputs]
+
+    def _frame(self, output: AnswerOutput, rows_of: Sequence[DataFrame]) -> DataFrame | None:
+        if output.sink.arrow is not None:
+            return None
+        frame = output.choose(rows_of)
+        text = output.sink.text
+        return text.lines(frame) if text is not None else frame
 
     def _files(self) -> list[list[Path]]:
         found = [self._workers.files(job) for job in range(len(self._workers.stages))]
@@ -87,14 +92,23 @@ class AnswerWriter:
         """Write the answers and dead letters of a batch."""
         for output, frame in zip(self._outputs, self._frames, strict=True):
             count = counts.letters if output.letters else counts.answers
-            text = output.sink.text
-            if text is not None:
+            text, arrow = output.sink.text, output.sink.arrow
+            if arrow is not None:
+                arrow.write_arrow(self._read(), batch)
+            elif frame is None:
+                raise InternalError("a sink that takes no Arrow batches has no frame")
+            elif text is not None:
                 self._write_text(output, text, frame, count, batch)
             elif count or (output.sink.needs.wants_empty and not output.letters):
                 if output.sink.needs.may_keep:
                     self._write_own(output, batch)
                 else:
                     output.sink.write(frame, batch)
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
+        """Read the answers of the first job."""
+        files = AnswerFiles(tuple(map(str, self._workers.files(0))))
+        return files.read(range(len(files.files)))
 
     def _write_own(self, output: AnswerOutput, batch: Batch) -> None:
         """Write a frame that only this batch has, from files with names of their own.
@@ -138,8 +152,7 @@ class AnswerWriter:
 
     def _spelled(self, form: LineFormat, variables: Sequence[str]) -> list[str] | None:
         """Write the solutions of a batch as lines, if the driver can write this format."""
-        files = AnswerFiles(tuple(map(str, self._workers.files(0))))
-        found = pa.Table.from_batches(files.read(range(len(files.files))))
+        found = pa.Table.from_batches(self._read())
         t, sign, *others = found.filter(pc.field(rows.SIGN).is_valid()).columns
         terms = [column.to_pylist() for column in others[: len(variables)]]
         bound = dict(zip(variables, terms, strict=True))

@@ -70,21 +70,38 @@ class Open:
 
 @final
 @dataclass(frozen=True)
+class JobChange:
+    """What is different for the shards of a job from a batch on.
+
+    Attributes:
+        packer: packs the rows for the first stage; None if it is the one before.
+        change: a blob for every shard of the first stage; or nothing.
+        grown: parts of the stages that shards may need from now on.
+    """
+
+    packer: RowPacker | None = None
+    change: bytes = b""
+    grown: tuple[Any, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
 class Take:
     """Step the first stage of each job with the rows of a batch.
 
     The reply has a list of `ShardReport` for each job.
 
-
     Attributes:
         batch: its number.
         now: when it began.
         arrived: its rows.
+        changes: for each job, what is different from this batch on.
     """
 
     batch: int
     now: int
     arrived: Arrived
+    changes: tuple[JobChange, ...]
 
 
 @final

@@ -25,7 +25,7 @@ from quadweir.runtime.checkpoint import DRIVER
 from quadweir.runtime.host.answerfiles import PassedRows, rows_in_files
 from quadweir.runtime.host.answerwriter import AnswerWriter, is_too_large
 from quadweir.runtime.host.base import AnswerOutput, Host, Run, Trigger
-from quadweir.runtime.host.messages import Arrived, ShardReport
+from quadweir.runtime.host.messages import Arrived, JobChange, ShardReport
 from quadweir.runtime.host.reports import BatchReports
 from quadweir.runtime.host.tagging import tagged
 from quadweir.runtime.host.workergroup import WorkerGroup
@@ -134,6 +134,7 @@ class ProcessSink(Sink):
         frames = [job.rows(job.counts[0] if job.counts else 0) for job in jobs]
         self.rows = tagged(frames)
         stateful = [job for job in jobs if job.counts]
+        self._controls = [job.control for job in stateful]
         self._gate = gate
         self._clock = str(checkpoint.absolute() / "offsets")
         self._folder = checkpoint.absolute() / FOLDER
@@ -163,6 +164,10 @@ class ProcessSink(Sink):
             if is_first:
                 self._drop_others()
             now = batch_began(self._clock, batch.number)
+            plans = [each.begin(batch.number) for each in self._controls]
+            changes = [JobChange(each.packer, each.change, each.grown) for each in plans]
+            for plan in plans:
+                frame = plan.match(frame)
             # The first batch may be one that is repeated since it was too much for Java to collect.
             arrived = self._collect(
                 frame, in_files=(is_first and batch.number > 0) or self._is_large
@@ -170,7 +175,7 @@ class ProcessSink(Sink):
 
             def step() -> list[list[list[ShardReport]]]:
                 return self._workers.step(
-                    batch.number, now, arrived, go_on=lambda: self._gate.pass_with(frame)
+                    batch.number, now, arrived, changes, go_on=lambda: self._gate.pass_with(frame)
                 )
 
             try:
@@ -185,7 +190,9 @@ class ProcessSink(Sink):
             finally:
                 for each in arrived.files:
                     Path(each).unlink(missing_ok=True)
-            self.reports.note(batch.number, reports, kept)
+            facts = self.reports.note(batch.number, reports, kept)
+            for control, own in zip(self._controls, facts, strict=True):
+                control.end(batch.number, own)
 
     def pack(self, frame: DataFrame) -> int:
         """Only match and pack rows, for measurements; return the number of bytes."""

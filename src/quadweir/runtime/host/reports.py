@@ -36,8 +36,8 @@ class BatchReports:
         batch: int,
         reports: Sequence[Sequence[Sequence[ShardReport]]],
         kept: Sequence[Sequence[Sequence[Mapping[str, int]]]],
-    ) -> None:
-        """Note a batch.
+    ) -> list[Mapping[str, Any]]:
+        """Note a batch; return the facts of the last stage of each job.
 
         Args:
             batch: its number.
@@ -51,6 +51,7 @@ class BatchReports:
             for stage, (name, spec) in enumerate(named)
         }
         self._noted.pop(batch - _REMEMBERED, None)
+        return [self._noted[batch][named[-1][0]] for named in self._named]
 
     def report(self, progress: Any) -> Any:
         """Return Spark's report of a batch with the facts of its shards."""

@@ -56,6 +56,7 @@ class HeldShards:
 
     def __init__(self, work: WorkerTask, batch: int) -> None:
         self._work = work
+        self._packer = work.packer
         self._shards: list[list[_HeldShard]] = [[] for _ in work.places]
         try:
             for shards, places in zip(self._shards, work.places, strict=True):
@@ -69,7 +70,15 @@ class HeldShards:
 
     def take(self, request: Take) -> list[ShardReport]:
         """Step the shards of the first stage."""
-        return self._step(0, request.batch, self._blobs(request.now, request.arrived))
+        different = request.changes[self._work.job]
+        if different.packer is not None:
+            self._packer = different.packer
+        for place in (each for places in self._work.places for each in places):
+            place.spec.grow(different.grown)
+        blobs = self._blobs(request.now, request.arrived)
+        if different.change:
+            blobs = [[different.change, *own] for own in blobs]
+        return self._step(0, request.batch, blobs)
 
     def forward(self, request: Forward) -> list[ShardReport]:
         """Step the shards of a later stage."""
@@ -83,7 +92,7 @@ class HeldShards:
         """Return the blobs of a batch for each shard of the first stage."""
         keys = [held.place.key for held in self._shards[0]]
         rows = untagged(read_rows(arrived), self._work.job)
-        return self._work.packer.for_shards(keys, rows, now)
+        return self._packer.for_shards(keys, rows, now)
 
     def _step(self, stage: int, batch: int, blobs: list[list[bytes]]) -> list[ShardReport]:
         shards = self._shards[stage]

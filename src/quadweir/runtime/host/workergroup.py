@@ -14,6 +14,7 @@ from quadweir.runtime.host.answerfiles import answer_file
 from quadweir.runtime.host.messages import (
     Arrived,
     Forward,
+    JobChange,
     Keep,
     Open,
     Pack,
@@ -85,7 +86,13 @@ class WorkerGroup:
         return True
 
     def step(
-        self, batch: int, now: int, arrived: Arrived, *, go_on: Callable[[], None]
+        self,
+        batch: int,
+        now: int,
+        arrived: Arrived,
+        changes: Sequence[JobChange],
+        *,
+        go_on: Callable[[], None],
     ) -> list[list[list[ShardReport]]]:
         """Let all shards take a batch; return their reports, by job and stage.
 
@@ -95,16 +102,22 @@ class WorkerGroup:
             batch: its number.
             now: when it began.
             arrived: its rows.
+            changes: for each job, what is different from this batch on.
             go_on: returns only if the run still goes on.
 
         Raises:
             EnvironmentProblem: workers end again and again.
         """
-        return self._retried(lambda: self._step(batch, now, arrived), go_on)
+        return self._retried(lambda: self._step(batch, now, arrived, changes), go_on)
 
-    def _step(self, batch: int, now: int, arrived: Arrived) -> list[list[list[ShardReport]]]:
+    def _step(
+        self, batch: int, now: int, arrived: Arrived, changes: Sequence[JobChange]
+    ) -> list[list[list[ShardReport]]]:
         self._open(batch)
-        taken = self._ask_all([Take(batch, now, arrived)] * self._most)
+        taken = self._ask_all([Take(batch, now, arrived, tuple(changes))] * self._most)
+        for job, different in enumerate(changes):
+            # Workers that are replaced later begin with this.
+            self._packers[job] = different.packer or self._packers[job]
         return [
             self._forward(job, batch, _flat(each[job] for each in taken))
             for job in range(len(self.stages))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import pyarrow as pa
@@ -98,6 +98,9 @@ class JoinSpec:
 
     def host(self, key: int) -> HostedJoin:  # noqa: ARG002 - all shards are alike
         return HostedJoin(self)
+
+    def grow(self, parts: Iterable[Any]) -> None:
+        """A stream join stays as it is."""
 
     def counted(self, batches: Sequence[pa.RecordBatch]) -> Counts:
         return Counts(sum(each.num_rows for each in batches))

@@ -128,15 +128,22 @@ def event_times(plan: QueryPlan) -> dict[str, IRI | None]:
     return found
 
 
-def open_feeds(plan: QueryPlan, feeds: Mapping[str, Feed], spool: Path | None) -> Opened | None:
-    """Open the streams that a plan reads, each once; None if it reads none.
+def open_feeds(
+    times: Mapping[str, IRI | None], feeds: Mapping[str, Feed], spool: Path | None
+) -> Opened | None:
+    """Open some streams, each once; None if there are none.
+
+    Args:
+        times: for each stream the predicate from which its event times are read, None for none.
+        feeds: the streams that exist.
+        spool: where TCP and MQTT keep what arrived until it is processed.
 
     Raises:
         UsageError: a stream is not known, or some streams are live and others have an end.
     """
     frames, delays, idles = [], {}, {}
     plain = True
-    for iri, predicate in event_times(plan).items():
+    for iri, predicate in times.items():
         feed = feeds.get(iri)
         if feed is None:
             raise undeclared(iri, feeds)

@@ -7,8 +7,8 @@ of a stream join alike.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import pyarrow as pa
 
@@ -84,6 +84,9 @@ class StageSpec(Protocol):
     def counted(self, batches: Sequence[pa.RecordBatch]) -> Counts:
         """Count the answers and dead letters among output rows."""
 
+    def grow(self, parts: Iterable[Any]) -> None:
+        """Take what a batch plan says that shards may need from now on (`BatchPlan.grown`)."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,35 @@ class RowPacker(Protocol):
 
 @final
 @dataclass(frozen=True)
+class BatchPlan:
+    """How a job takes one batch.
+
+    Attributes:
+        match: makes the rows that are packed, from the rows of the batch.
+        packer: packs them; None if it is the one before.
+        change: a blob for every shard that says what is different from this batch on; or nothing.
+        grown: parts of the stages that shards may need from this batch on.
+    """
+
+    match: Callable[[DataFrame], DataFrame] = lambda rows: rows
+    packer: RowPacker | None = None
+    change: bytes = b""
+    grown: tuple[Any, ...] = ()
+
+
+class JobControl:
+    """Decides what is different from one batch to the next; by default, nothing is."""
+
+    def begin(self, batch: int) -> BatchPlan:  # noqa: ARG002 - nothing depends on it here
+        """Return how a batch is taken; a batch that is repeated is taken as before."""
+        return BatchPlan()
+
+    def end(self, batch: int, facts: Mapping[str, Any]) -> None:
+        """Take the facts of the last stage about a batch whose answers are written."""
+
+
+@final
+@dataclass(frozen=True)
 class Job:
     """What a host runs: the shards of a query or of a stream join, and the rows that go to them.
 
@@ -136,6 +168,7 @@ class Job:
         stages: makes the stages, from the shuffle keys of each.
         metrics: the names under which the facts of each stage appear in Spark's progress.
         has_padding: whether long rows are followed by padding rows (`spark/arrowbatches.py`).
+        control: decides what is different from one batch to the next.
     """
 
     name: str
@@ -145,6 +178,7 @@ class Job:
     stages: Callable[[Sequence[tuple[int, ...]]], Sequence[StageSpec]]
     metrics: tuple[str, ...]
     has_padding: bool = False
+    control: JobControl = field(default_factory=JobControl)
 
     @staticmethod
     def passing_on(rows: DataFrame) -> Job:

@@ -68,11 +68,14 @@ class StreamClock:
 
     def advance(self, streams: Iterable[str], timing: StreamTiming, now: int) -> None:
         """Find the instant through which everything is known (S4); it never goes back."""
+        self.through = max(self.through, self.reach(streams, timing, now))
+
+    def reach(self, streams: Iterable[str], timing: StreamTiming, now: int) -> int:
+        """Return the instant through which everything of some streams is known (S4)."""
         from quadweir.runtime.match.matching import END
 
         if END in self.highest:
-            self.through = FOREVER
-            return
+            return FOREVER
         known = []
         for stream in streams:
             idle = timing.idle_ms.get(stream)
@@ -80,16 +83,15 @@ class StreamClock:
                 continue
             if stream in timing.reporting:
                 if stream not in self.reported:
-                    return
+                    return ALWAYS
                 known.append(self.reported[stream])
                 continue
             if stream not in self.highest:
-                return
+                return ALWAYS
             delay = timing.delay_ms.get(stream, 0)
             # Without any delay, the newest instant is over only when a later one is seen.
             known.append(self.highest[stream] - (delay if delay > 0 else 1))
-        if known:
-            self.through = max(self.through, min(known))
+        return min(known, default=ALWAYS)
 
     def as_text(self) -> str:
         """Write it, for the note of a journal."""

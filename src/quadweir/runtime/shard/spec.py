@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
 
@@ -108,6 +108,9 @@ class ShardSpec:
         rows_of = sum(each.num_rows for each in batches)
         letters = sum(len(each) - each.column(LETTER).null_count for each in batches)
         return Counts(rows_of - letters, letters)
+
+    def grow(self, parts: Iterable[Any]) -> None:
+        """A single query stays as it is."""
 
     def share(self, key: int | None) -> ShardShare | None:
         """Return which part of static data the shard of a shuffle key has; None for all of it."""

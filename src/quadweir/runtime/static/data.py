@@ -7,6 +7,7 @@ The solutions are written as files for the shards (`files.py`).
 from __future__ import annotations
 
 import atexit
+import hashlib
 import shutil
 import tempfile
 import weakref
@@ -71,6 +72,22 @@ class StaticData:
             if not isinstance(each, Quad)
         ]
         return StaticData(tuple(files), tuple(each for each in given if isinstance(each, Quad)))
+
+    def digest(self) -> str:
+        """Return a SHA-256 of all files and quads.
+
+        Raises:
+            SourceError: a file does not exist.
+        """
+        found = hashlib.sha256()
+        for each in self.files:
+            for file in list_static(each.path):
+                found.update(f"{each.graph} {file.suffix}\n".encode())
+                with file.open("rb") as data:
+                    found.update(hashlib.file_digest(data, "sha256").digest())
+        for quad in sorted(map(str, self.quads)):
+            found.update(f"{quad}\n".encode())
+        return found.hexdigest()
 
     def prepare(
         self,

@@ -76,6 +76,23 @@ class ArrivedRows:
         kept = self.table.filter(pa.array(some != 0)) if not some.all() else self.table
         return ArrivedRows(kept if kept.num_rows else None, self.spans, self.is_first)
 
+    def later_than(self, instant: int) -> ArrivedRows:
+        """Return only what is later than an instant."""
+        spans = tuple(
+            {
+                stream: (max(first, instant + 1), last)
+                for stream, (first, last) in each.items()
+                if last > instant
+            }
+            for each in self.spans
+        )
+        table = self.table
+        if table is not None:
+            is_later = table.column(rows.EVENT_TIME).to_numpy() > instant
+            table = table if is_later.all() else table.filter(pa.array(is_later))
+        has_rows = table is not None and table.num_rows
+        return ArrivedRows(table if has_rows else None, spans, self.is_first)
+
 
 @final
 class Unpacker:

@@ -13,7 +13,7 @@ import pytest
 import small_lsbench
 from quadweir.errors import InternalError, StateError
 from quadweir.runtime.host import pool
-from quadweir.runtime.host.messages import Arrived, Close, Done, Failed, Take
+from quadweir.runtime.host.messages import Arrived, Close, Done, Failed, JobChange, Take
 from quadweir.runtime.host.pool import ProcessEndedError
 from quadweir.runtime.host.worker import serve
 from quadweir.runtime.shard import journal
@@ -134,7 +134,7 @@ def test_what_fails_is_told_and_the_next_request_is_heard():
     ours, theirs = multiprocessing.Pipe()
     thread = threading.Thread(target=serve, args=(theirs,))
     thread.start()
-    ours.send(Take(0, 0, Arrived()))
+    ours.send(Take(0, 0, Arrived(), (JobChange(),)))
     reply = ours.recv()
     assert isinstance(reply, Failed)
     assert "the driver opens shards before it uses them" in str(reply.error)
@@ -148,7 +148,7 @@ def test_processes_are_used_again_unless_they_ended():
     pool.end_idle()
     (one,) = pool.take(1)
     with pytest.raises(InternalError, match="a worker process failed"):
-        one.ask(Take(0, 0, Arrived()))
+        one.ask(Take(0, 0, Arrived(), (JobChange(),)))
         one.answer()
     pool.give_back([one])
     (again, other) = pool.take(2)

@@ -1,0 +1,155 @@
+"""What a network does before each batch: the changes that count from it on reach matching and shards."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, final
+
+from quadweir.runtime.match.matched import NarrowPacker, matched_rows
+from quadweir.runtime.network.changes import NetworkChange
+from quadweir.runtime.network.spec import UNITS
+from quadweir.runtime.shard.base import BatchPlan, JobControl
+from quadweir.runtime.shard.journal import LONGEST_LOG
+from quadweir.runtime.wire.pack import Packer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from quadweir.plan.matchtests import Matching
+    from quadweir.runtime.network.controllog import ControlLog
+    from quadweir.runtime.network.delivery import Delivery
+    from quadweir.runtime.network.registry import Registry
+    from quadweir.runtime.network.spec import NetworkSpec
+    from quadweir.runtime.network.templates import Templates
+
+# A journal may need what it names for as many batches as it logs, and one more.
+_REMEMBERED: Final = LONGEST_LOG + 2
+_MOST_CHANGES: Final = 1000
+"""After so many changes, the control log begins again."""
+
+
+@final
+class NetworkControl(JobControl):
+    """Brings the changes of the registry to matching and to the shards, between two batches.
+
+    Args:
+        registry: the queries.
+        log: says which batch runs with which version.
+        templates: merges what templates match.
+        spec: what shards are made from; it learns the templates.
+        delivery: hands answers to sinks; it learns which queries there are.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        log: ControlLog,
+        templates: Templates,
+        spec: NetworkSpec,
+        delivery: Delivery,
+    ) -> None:
+        self._registry = registry
+        self._log = log
+        self._templates = templates
+        self._spec = spec
+        self._delivery = delivery
+        self.units: list[list[int]] = []
+        """Of each template in each shard after the last batch: its number, answers, mappings held,
+        microseconds, and late matches."""
+        spec.grow(registry.specs.values())
+        self._members: Counter[int] | None = None
+        self._version = 0
+        self._sent: set[int] = set()
+        self._matching: Matching | None = None
+        # Templates without queries, and the batch in which the last one left.
+        self._unused: dict[int, int] = {}
+
+    @property
+    def packer(self) -> NarrowPacker:
+        """What packs the rows of the present version."""
+        matching = self._matching
+        if matching is None:
+            matching, _ = self._templates.merged([])
+        return NarrowPacker(Packer.of(matching, self._spec.shards))
+
+    def begin(self, batch: int) -> BatchPlan:
+        version = self._log.begin(batch)
+        members = self._members
+        if members is None:
+            # The shards are as they were before this batch.
+            self._version = self._log.version_of(batch - 1)
+            self._delivery.queries = self._registry.queries_at(self._version)
+            members = Counter(each.template for each in self._delivery.queries.values())
+            self._members = members
+        changes = self._registry.take_changes(self._version, version)
+        self._version = version
+        known = +members
+        for change in changes:
+            members.update(each.template for each in change.joining)
+            members.subtract(each.template for each in change.leaving)
+            self._delivery.change(change)
+        bits, packer = None, None
+        if self._matching is None or (+members).keys() != known.keys():
+            used = [self._registry.specs[each] for each in sorted(+members)]
+            self._matching, bits = self._templates.merged(used)
+            packer = self.packer
+        grown = [*self._grown(), *self._forgotten(batch)]
+        blob = b""
+        if changes or bits is not None:
+            blob = NetworkChange(
+                version,
+                bits,
+                tuple(each for change in changes for each in change.joinings()),
+                tuple(each.number for change in changes for each in change.leaving),
+                tuple(each for change in changes for each in change.paused),
+                tuple(each for change in changes for each in change.resumed),
+            ).to_bytes()
+        self._compact(batch)
+        return BatchPlan(self._match, packer, blob, tuple(grown))
+
+    def end(self, batch: int, facts: Mapping[str, Any]) -> None:  # noqa: ARG002 - the last one
+        reports = [json.loads(each) for each in facts[UNITS]]
+        self.units = [unit for report in reports for unit in report["units"]]
+        reasons = {
+            number: why
+            for report in reports
+            for members, why in report["failed"]
+            for number in members
+        }
+        reasons |= self._delivery.take_failures()
+        if reasons:
+            self._registry.stop(reasons)
+
+    def _match(self, frame: DataFrame) -> DataFrame:
+        assert self._matching is not None, "a batch has begun"
+        return matched_rows(frame, self._matching, len(self._spec.shards))
+
+    def _grown(self) -> list[object]:
+        """Return the templates that workers do not have yet."""
+        new = [each for number, each in self._registry.specs.items() if number not in self._sent]
+        self._sent |= {each.number for each in new}
+        self._spec.grow(new)
+        return [*new]
+
+    def _forgotten(self, batch: int) -> list[object]:
+        """Return the numbers of templates that no journal names any more."""
+        assert self._members is not None
+        for number in self._registry.specs:
+            if self._members[number]:
+                self._unused.pop(number, None)
+            else:
+                self._unused.setdefault(number, batch)
+        old = [each for each, since in self._unused.items() if since + _REMEMBERED < batch]
+        found: list[object] = [*self._registry.forget(old)]
+        for number in old:
+            self._unused.pop(number)
+            self._sent.discard(number)
+        self._spec.grow(found)
+        return found
+
+    def _compact(self, batch: int) -> None:
+        """Begin the control log again, now and then."""
+        if self._log.length > _MOST_CHANGES:
+            self._log.compact(self._log.version_of(batch - _REMEMBERED))

@@ -1,0 +1,231 @@
+"""The answers of a network, handed to the sinks of its queries.
+
+All answers of a batch arrive together. They go to one sink that all queries share, where the name of
+the query stands in each line, to sinks of single queries, or to both. A sink of a single query that
+fails stops this query alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias, final
+
+import numpy as np
+import pyarrow as pa
+
+from quadweir import rows
+from quadweir.runtime.answers import SOLUTION
+from quadweir.runtime.network.rendering import Solutions, network_lines, query_lines
+from quadweir.runtime.network.spec import QUERY, VALUES
+from quadweir.sinks.base import ArrowSink
+from quadweir.sinks.kafka import KafkaSink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from quadweir.runtime.network.registry import NetworkQuery, VersionChange
+    from quadweir.sinks.base import Batch, Sink, TextSink
+
+_KEY: Final = "key"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class NetworkAnswer:
+    """An answer of a query of a network.
+
+    Attributes:
+        query: the name of the query.
+        t: the report instant, in milliseconds.
+        sign: + or -.
+        bindings: the spelling of the term that each variable is bound to.
+        graph: the statements of a CONSTRUCT, sorted, one N-Quads line each; else nothing.
+    """
+
+    query: str
+    t: int
+    sign: str
+    bindings: Mapping[str, str]
+    graph: tuple[str, ...] = ()
+
+
+Target: TypeAlias = "Sink | Callable[[list[NetworkAnswer]], None]"
+
+
+@final
+class Delivery(ArrowSink):
+    """Hands the answers of each batch to sinks.
+
+    Args:
+        spark: the session.
+        shared: the sink of all queries, if there is one.
+
+    Attributes:
+        queries: the queries that the present batch ran with, by number.
+        counts: how many answers each query gave since the network was started here, by number.
+    """
+
+    def __init__(self, spark: SparkSession, shared: Sink | None) -> None:
+        self._spark = spark
+        self._shared = shared
+        self._own: dict[str, Target] = {}
+        self._lock = threading.Lock()
+        self._failures: dict[int, str] = {}
+        self.queries: dict[int, NetworkQuery] = {}
+        self.counts: Counter[int] = Counter()
+
+    def send(self, query: str, target: Target | None) -> None:
+        """Hand the answers of a query to a sink or a function, too; None for no longer."""
+        with self._lock:
+            if target is None:
+                self._own.pop(query, None)
+            else:
+                self._own[query] = target
+
+    def change(self, change: VersionChange) -> None:
+        """Learn which queries there are from the next batch on."""
+        for each in change.leaving:
+            self.queries.pop(each.number, None)
+            self.counts.pop(each.number, None)
+        self.queries |= {each.number: each for each in change.joining}
+
+    def take_failures(self) -> dict[int, str]:
+        """Return the queries whose sinks failed, with the reasons, once."""
+        found, self._failures = self._failures, {}
+        return found
+
+    def prepare(self) -> None:
+        if self._shared is not None:
+            self._shared.prepare()
+
+    def write(self, frame: DataFrame, batch: Batch) -> None:
+        self.write_arrow(frame.toArrow().to_batches(), batch)
+
+    def write_arrow(self, found: Iterable[pa.RecordBatch], batch: Batch) -> None:
+        answers = [part for each in found if (part := _answers(each)).num_rows]
+        for part in answers:
+            numbers, counts = np.unique(part.column(QUERY).to_numpy(), return_counts=True)
+            self.counts.update(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
+        self._write_shared(answers, batch)
+        with self._lock:
+            own = dict(self._own)
+        if own:
+            self._write_own(answers, own, batch)
+
+    # --- one sink for all ---
+
+    def _write_shared(self, answers: Sequence[pa.RecordBatch], batch: Batch) -> None:
+        sink = self._shared
+        if sink is None:
+            return
+        lines = [line for part in answers for line in self._network_lines(part)]
+        if sink.text is not None:
+            sink.text.write_text(lines, batch)
+        elif isinstance(sink, KafkaSink):
+            if lines:
+                _write_messages(sink, self._spark, lines, batch)
+        elif lines or sink.needs.wants_empty:
+            sink.write(self._spark.createDataFrame(_line_table(lines)), batch)
+
+    def _network_lines(self, part: pa.RecordBatch) -> list[str]:
+        """Return the answers of one template as lines that name their queries."""
+        return [
+            line
+            for group in self._by_form(part)
+            for line in network_lines(
+                group, {number: query.id for number, query in self.queries.items()}
+            )
+        ]
+
+    def _by_form(self, part: pa.RecordBatch) -> Iterable[Solutions]:
+        """Group the answers of one template by what their queries make of a solution."""
+        numbers = part.column(QUERY).to_numpy()
+        present = np.unique(numbers)
+        queries = [self.queries[number] for number in present.tolist()]
+        if all(each.construct is None for each in queries):
+            yield _solutions(part, queries[0])
+            return
+        for query in queries:
+            yield _solutions(part.filter(pa.array(numbers == query.number)), query)
+
+    # --- a sink for one ---
+
+    def _write_own(
+        self, answers: Sequence[pa.RecordBatch], own: Mapping[str, Target], batch: Batch
+    ) -> None:
+        wanted = {each.number for each in self.queries.values() if each.id in own}
+        parts: dict[int, list[pa.RecordBatch]] = {}
+        for part in answers:
+            numbers = part.column(QUERY).to_numpy()
+            for number in wanted & set(np.unique(numbers).tolist()):
+                parts.setdefault(number, []).append(part.filter(pa.array(numbers == number)))
+        for number in sorted(parts):
+            query = self.queries[number]
+            found = [_solutions(each, query) for each in parts[number]]
+            try:
+                self._hand_over(own[query.id], query, found, batch)
+            except Exception as error:  # it stops this query alone
+                self._failures[number] = f"its sink failed: {error}"
+
+    def _hand_over(
+        self, target: Target, query: NetworkQuery, found: Sequence[Solutions], batch: Batch
+    ) -> None:
+        if not hasattr(target, "write"):
+            target([answer for each in found for answer in each.answers(query.id)])
+            return
+        sink: Sink = target  # type: ignore[assignment]
+        text: TextSink | None = sink.text
+        if text is not None:
+            text.write_text(
+                [line for each in found for line in query_lines(each, text.form)], batch
+            )
+            return
+        lines = [line for each in found for line in network_lines(each, {query.number: query.id})]
+        if isinstance(sink, KafkaSink):
+            _write_messages(sink, self._spark, lines, batch)
+        else:
+            sink.write(self._spark.createDataFrame(_line_table(lines)), batch)
+
+
+def _answers(part: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the answers among output rows."""
+    numbers = part.column(QUERY)
+    return part if not numbers.null_count else part.filter(numbers.is_valid())
+
+
+def _solutions(part: pa.RecordBatch, query: NetworkQuery) -> Solutions:
+    values = part.column(VALUES).flatten().to_numpy(zero_copy_only=False)
+    width = len(query.variables)
+    columns = values.reshape(part.num_rows, width) if width else values.reshape(part.num_rows, 0)
+    return Solutions(
+        part.column(QUERY).to_pylist(),
+        part.column(rows.REPORT).to_pylist(),
+        part.column(rows.SIGN).to_pylist(),
+        {name: columns[:, place].tolist() for place, name in enumerate(query.variables)},
+        part.column(SOLUTION).to_pylist(),
+        query.construct,
+    )
+
+
+def _line_table(lines: Sequence[str]) -> pa.Table:
+    return pa.table({rows.LINE: pa.array(lines, pa.string())})
+
+
+def _write_messages(
+    sink: KafkaSink, spark: SparkSession, lines: Sequence[str], batch: Batch
+) -> None:
+    """Write lines with keys by which a reader can drop repeated ones (P2)."""
+    seen: Counter[str] = Counter()
+    keys = []
+    for line in lines:
+        digest = hashlib.sha256(line.encode("utf-8", "surrogatepass")).hexdigest()
+        seen[digest] += 1
+        keys.append(f"{digest}|{batch.number}.{seen[digest]}")
+    frame = spark.createDataFrame(
+        pa.table({_KEY: pa.array(keys, pa.string()), "value": pa.array(lines, pa.string())})
+    )
+    sink.write_messages(frame)

@@ -1,0 +1,391 @@
+"""The queries of a network by name and number, and the templates that they share."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
+
+from quadweir.algebra.query import ConstructForm
+from quadweir.errors import QuadweirError, UsageError
+from quadweir.plan.shapes import answer_variables
+from quadweir.runtime.network.changes import Joining
+from quadweir.runtime.network.querytext import QueryText
+from quadweir.runtime.network.templates import Templates
+
+if TYPE_CHECKING:
+    from quadweir.algebra.query import ContinuousQuery
+    from quadweir.runtime.network.controllog import ControlLog, Entry
+    from quadweir.runtime.network.spec import TemplateSpec
+    from quadweir.sharing.shapes import Shape
+
+
+@final
+@dataclass(slots=True)
+class NetworkQuery:
+    """A query of a network.
+
+    Attributes:
+        number: its number, which no other query ever gets.
+        id: its name, which is unique among the queries that run.
+        text: what was registered.
+        template: the number of its template.
+        constants: the spellings of its constants, by the parameters of the template.
+        ranges: the lengths of its windows, where those of the template may differ.
+        variables: the names of its answers' columns.
+        construct: the triples that it makes of a solution; None if its answers are solutions.
+        is_paused: whether it gives no answers for now.
+        stopped: why it was stopped, if it was; it then gives no more answers.
+    """
+
+    number: int
+    id: str
+    text: QueryText
+    template: int
+    constants: tuple[str, ...]
+    ranges: tuple[int, ...]
+    variables: tuple[str, ...]
+    construct: ConstructForm | None = None
+    is_paused: bool = False
+    stopped: str | None = None
+
+
+@final
+@dataclass(slots=True)
+class VersionChange:
+    """What one version of the registry has more or less than the one before."""
+
+    joining: list[NetworkQuery] = field(default_factory=list)
+    leaving: list[NetworkQuery] = field(default_factory=list)
+    paused: list[int] = field(default_factory=list)
+    resumed: list[int] = field(default_factory=list)
+
+    def joinings(self) -> Iterator[Joining]:
+        """Group the queries that join by template."""
+        grouped: dict[int, list[NetworkQuery]] = {}
+        for query in self.joining:
+            grouped.setdefault(query.template, []).append(query)
+        for template, queries in grouped.items():
+            yield Joining(
+                template,
+                tuple(each.number for each in queries),
+                tuple(each.constants for each in queries),
+                tuple(each.ranges for each in queries),
+            )
+
+
+@final
+class Registry:
+    """All queries of a network as of the last change, whether it counts already or not.
+
+    Args:
+        templates: plans what queries share.
+        log: keeps every change.
+
+    Attributes:
+        specs: the templates, by number.
+    """
+
+    def __init__(self, templates: Templates, log: ControlLog) -> None:
+        self._templates = templates
+        self._log = log
+        self._lock = threading.RLock()
+        self._by_id: dict[str, NetworkQuery] = {}
+        self._by_number: dict[int, NetworkQuery] = {}
+        self._stopped: dict[str, NetworkQuery] = {}
+        self._shapes: dict[Shape, int] = {}
+        self._of_template: dict[int, Shape] = {}
+        self._members: Counter[int] = Counter()
+        self.specs: dict[int, TemplateSpec] = {}
+        self.pending: dict[int, VersionChange] = {}
+        """The changes that no batch ran with yet, by version."""
+        self._next_number = self._next_template = 0
+        self._load()
+
+    # --- reading ---
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def queries(self) -> list[NetworkQuery]:
+        """List the queries that run or are paused, in the order in which they were registered."""
+        with self._lock:
+            return list(self._by_id.values())
+
+    def stopped(self) -> list[NetworkQuery]:
+        """List the queries that were stopped because they failed."""
+        with self._lock:
+            return list(self._stopped.values())
+
+    def get(self, query: str) -> NetworkQuery | None:
+        """Return a query by its name."""
+        return self._by_id.get(query)
+
+    def by_number(self, number: int) -> NetworkQuery | None:
+        """Return a query by its number."""
+        return self._by_number.get(number)
+
+    # --- changes ---
+
+    def register(
+        self, given: Mapping[str, QueryText], *, replacing: bool
+    ) -> tuple[list[NetworkQuery], dict[str, QuadweirError]]:
+        """Register queries, as one change: after a crash, all of them are there or none.
+
+        Args:
+            given: the queries, by name. One that is there already with the same text stays.
+            replacing: whether a query of the same name is replaced if its text differs.
+
+        Returns:
+            The queries that are new, and the errors of those that were refused.
+        """
+        made: list[NetworkQuery] = []
+        refused: dict[str, QuadweirError] = {}
+        with self._lock:
+            leaving = []
+            for name, text in given.items():
+                known = self._by_id.get(name)
+                if known is not None and known.text == text:
+                    continue
+                if known is not None and not replacing:
+                    refused[name] = UsageError(
+                        f"there is a query {name!r} already",
+                        hint="Choose another name, or replace it.",
+                    )
+                    continue
+                try:
+                    made.append(self._made(name, text))
+                except QuadweirError as error:
+                    refused[name] = error
+                    continue
+                if known is not None:
+                    leaving.append(known)
+            if made:
+                entry = {
+                    "register": [
+                        [each.number, each.id, each.template, each.text.table()] for each in made
+                    ],
+                    "unregister": [each.number for each in leaving],
+                }
+                self._commit(entry, VersionChange(joining=made, leaving=leaving))
+        return made, refused
+
+    def unregister(self, names: Iterable[str]) -> list[str]:
+        """Let queries leave; return their names.
+
+        Raises:
+            UsageError: there is no query of a name; then all stay.
+        """
+        with self._lock:
+            found = self._known(names, among={**self._stopped, **self._by_id})
+            for each in found:
+                if self._stopped.get(each.id) is each:
+                    del self._stopped[each.id]
+            leaving = [each for each in found if each.number in self._by_number]
+            entry = {"unregister": [each.number for each in found]}
+            self._commit(entry, VersionChange(leaving=leaving))
+        return [each.id for each in found]
+
+    def stop(self, reasons: Mapping[int, str]) -> list[NetworkQuery]:
+        """Stop queries that failed, by number; those that left meanwhile are ignored."""
+        with self._lock:
+            found = [
+                query
+                for number in reasons
+                if (query := self._by_number.get(number)) is not None and query.stopped is None
+            ]
+            if found:
+                entry = {"stop": [[each.number, reasons[each.number]] for each in found]}
+                for each in found:
+                    each.stopped = reasons[each.number]
+                self._commit(entry, VersionChange(leaving=found))
+        return found
+
+    def pause(self, names: Iterable[str], *, is_paused: bool) -> None:
+        """Let queries give no answers for now, or let them give answers again.
+
+        Raises:
+            UsageError: there is no query of a name.
+        """
+        with self._lock:
+            found = [each for each in self._known(names) if each.is_paused != is_paused]
+            numbers = [each.number for each in found]
+            for each in found:
+                each.is_paused = is_paused
+            if is_paused:
+                self._commit({"pause": numbers}, VersionChange(paused=numbers))
+            else:
+                self._commit({"resume": numbers}, VersionChange(resumed=numbers))
+
+    def _known(
+        self, names: Iterable[str], *, among: Mapping[str, NetworkQuery] | None = None
+    ) -> list[NetworkQuery]:
+        queries = self._by_id if among is None else among
+        found = []
+        for name in dict.fromkeys(names):
+            query = queries.get(name)
+            if query is None:
+                raise UsageError(
+                    f"there is no query {name!r}", hint="`network.status()` lists the queries."
+                )
+            found.append(query)
+        return found
+
+    def _commit(self, entry: Entry, change: VersionChange) -> None:
+        version = self._log.append({name: value for name, value in entry.items() if value})
+        self.pending[version] = change
+        self._apply(change)
+
+    def _apply(self, change: VersionChange) -> None:
+        for query in change.leaving:
+            del self._by_number[query.number]
+            self._members[query.template] -= 1
+            if self._by_id.get(query.id) is query:
+                del self._by_id[query.id]
+            if query.stopped is not None:
+                self._stopped[query.id] = query
+        for query in change.joining:
+            self._stopped.pop(query.id, None)
+            self._by_id[query.id] = self._by_number[query.number] = query
+            self._members[query.template] += 1
+
+    # --- templates ---
+
+    def _made(self, name: str, text: QueryText) -> NetworkQuery:
+        """Make a query, and its template if it is the first of it."""
+        query = text.parsed()
+        shape, constants, ranges = self._shaped(query)
+        template = self._shapes.get(shape)
+        if template is None:
+            template = self._plan(shape, self._next_template, text)
+        found = self._query(self._next_number, name, text, query, template, constants, ranges)
+        self._next_number += 1
+        return found
+
+    def _shaped(self, query: ContinuousQuery) -> tuple[Shape, tuple[str, ...], tuple[int, ...]]:
+        shape, constants, ranges = self._templates.shape_of(query)
+        return shape, tuple(map(str, constants)), ranges
+
+    def _plan(self, shape: Shape, number: int, text: QueryText) -> int:
+        spec = self._templates.plan(shape, number, allow_unbounded=text.allow_unbounded)
+        self.specs[number] = spec
+        self._shapes[shape], self._of_template[number] = number, shape
+        self._next_template = max(self._next_template, number + 1)
+        return number
+
+    def _query(
+        self,
+        number: int,
+        name: str,
+        text: QueryText,
+        query: ContinuousQuery,
+        template: int,
+        constants: tuple[str, ...],
+        ranges: tuple[int, ...],
+    ) -> NetworkQuery:
+        form = query.form
+        return NetworkQuery(
+            number,
+            name,
+            text,
+            template,
+            constants,
+            ranges,
+            tuple(each.name for each in answer_variables(query)),
+            form if isinstance(form, ConstructForm) else None,
+        )
+
+    def forget(self, templates: Iterable[int]) -> list[int]:
+        """Let templates go that no query uses; return which have gone."""
+        gone = []
+        with self._lock:
+            for number in templates:
+                if not self._members[number] and number in self._of_template:
+                    shape = self._of_template.pop(number)
+                    del self._shapes[shape], self.specs[number], self._members[number]
+                    self._templates.drop(number)
+                    gone.append(number)
+        return gone
+
+    # --- the log ---
+
+    def _load(self) -> None:
+        """Take the registry from the log, as of its last change."""
+        base = self._log.base
+        self._next_number = int(base.get("next_number", 0))
+        self._next_template = int(base.get("next_template", 0))
+        for row in base.get("queries", []):
+            query = self._again(*row)
+            if query.stopped is None:
+                self._apply(VersionChange(joining=[query]))
+            else:
+                self._stopped[query.id] = query
+        for version, entry in self._log.changes():
+            change = self._read(entry)
+            self.pending[version] = change
+            self._apply(change)
+
+    def _read(self, entry: Entry) -> VersionChange:
+        """Return what a change in the log changes; queries that were stopped before are let go."""
+        change = VersionChange(paused=entry.get("pause", []), resumed=entry.get("resume", []))
+        for number in entry.get("unregister", []):
+            if number in self._by_number:
+                change.leaving.append(self._by_number[number])
+            else:
+                for name in [n for n, each in self._stopped.items() if each.number == number]:
+                    del self._stopped[name]
+        for number, reason in entry.get("stop", []):
+            query = self._by_number[number]
+            query.stopped = reason
+            change.leaving.append(query)
+        change.joining = [self._again(*row) for row in entry.get("register", [])]
+        for numbers, is_paused in ((change.paused, True), (change.resumed, False)):
+            for number in numbers:
+                self._by_number[number].is_paused = is_paused
+        return change
+
+    def _again(
+        self,
+        number: int,
+        name: str,
+        template: int,
+        table: dict[str, Any],
+        is_paused: bool = False,
+        stopped: str | None = None,
+    ) -> NetworkQuery:
+        """Make a query that the log has."""
+        text = QueryText.of_table(table)
+        query = text.parsed()
+        shape, constants, ranges = self._shaped(query)
+        if template not in self.specs:
+            self._plan(shape, template, text)
+        self._next_number = max(self._next_number, number + 1)
+        found = self._query(number, name, text, query, template, constants, ranges)
+        found.is_paused, found.stopped = is_paused, stopped
+        return found
+
+    def members_of(self, template: int) -> int:
+        """Return how many queries use a template."""
+        return self._members[template]
+
+    def queries_at(self, version: int) -> dict[int, NetworkQuery]:
+        """Return the queries that ran at a version that is not long ago, by number."""
+        with self._lock:
+            found = dict(self._by_number)
+            for of in sorted(self.pending, reverse=True):
+                if of > version:
+                    change = self.pending[of]
+                    for query in change.joining:
+                        found.pop(query.number, None)
+                    found |= {query.number: query for query in change.leaving}
+            return found
+
+    def take_changes(self, after: int, through: int) -> Sequence[VersionChange]:
+        """Return the changes of some versions, in their order; they are no longer pending."""
+        with self._lock:
+            found = [self.pending[each] for each in range(after + 1, through + 1)]
+            for each in [version for version in self.pending if version <= through]:
+                del self.pending[each]
+            return found

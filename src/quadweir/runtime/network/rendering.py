@@ -1,0 +1,171 @@
+"""The answers of a network as lines of text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from quadweir import rows
+from quadweir.algebra.query import TripleTemplate
+from quadweir.errors import UsageError
+from quadweir.sinks.answertext import Spelled, answer_text, json_term
+from quadweir.sinks.lines import LineFormat
+from quadweir.terms import BlankNode, Variable
+
+if TYPE_CHECKING:
+    from quadweir.algebra.query import ConstructForm, TemplateTerm
+    from quadweir.runtime.network.delivery import NetworkAnswer
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Solutions:
+    """Solutions of queries that select the same variables.
+
+    Attributes:
+        queries: the number of the query of each.
+        t: the report instant of each.
+        sign: the sign of each.
+        bound: the spellings of each variable, None where it is not bound.
+        names: names each solution, if blank nodes are made for it.
+        construct: the triples that are made of a solution; None if solutions are the answers.
+    """
+
+    queries: Sequence[int]
+    t: Sequence[int]
+    sign: Sequence[str]
+    bound: Mapping[str, Spelled]
+    names: Sequence[str | None]
+    construct: ConstructForm | None
+
+    def graphs(self) -> Iterator[list[str]]:
+        """Yield the statements that a CONSTRUCT makes of each solution, sorted; bad ones are left out."""
+        assert self.construct is not None
+        template = [triple.terms for triple in self.construct.template]
+        for place in range(len(self.t)):
+            found = {self._statement(terms, place) for terms in template}
+            yield sorted(each for each in found if each is not None)
+
+    def _statement(self, terms: Sequence[TemplateTerm | None], place: int) -> str | None:
+        named = terms[3] is not None
+        subject, predicate, end, graph = (self._term(term, place) for term in terms)
+        if subject is None or predicate is None or end is None or (named and graph is None):
+            return None
+        is_good = _is_resource(subject) and predicate.startswith("<") and predicate[1] != "<"
+        if not is_good or (graph is not None and not _is_resource(graph)):
+            return None
+        return " ".join(part for part in (subject, predicate, end, graph, ".") if part is not None)
+
+    def _term(self, term: TemplateTerm | None, place: int) -> str | None:
+        match term:
+            case None:
+                return None
+            case Variable():
+                column = self.bound.get(term.name)
+                return None if column is None else column[place]
+            case BlankNode():
+                return f"_:c{self.names[place]}-{term.label}"
+            case TripleTemplate():
+                parts = [
+                    self._term(each, place) for each in (term.subject, term.predicate, term.object)
+                ]
+                if any(each is None for each in parts):
+                    return None
+                return f"<<( {' '.join(map(str, parts))} )>>"
+            case _:
+                return str(term)
+
+    def answers(self, query: str) -> Iterator[NetworkAnswer]:
+        """Yield the answers of one query for a function; a CONSTRUCT without triples gives none."""
+        from quadweir.runtime.network.delivery import NetworkAnswer
+
+        graphs = self.graphs() if self.construct is not None else None
+        for place, (t, sign) in enumerate(zip(self.t, self.sign, strict=True)):
+            if graphs is not None:
+                graph = tuple(next(graphs))
+                if graph:
+                    yield NetworkAnswer(query, t, sign, {}, graph)
+                continue
+            bindings = {
+                name: column[place]
+                for name, column in self.bound.items()
+                if column[place] is not None
+            }
+            yield NetworkAnswer(query, t, sign, bindings)  # type: ignore[arg-type]
+
+
+def network_lines(found: Solutions, names: Mapping[int, str]) -> Iterator[str]:
+    r"""Yield answers as JSON lines that say which query each belongs to.
+
+    >>> one = Solutions([4], [5], ["+"], {"x": ["<urn:a>"]}, [None], None)
+    >>> list(network_lines(one, {4: "rooms"}))
+    ['{"query":"rooms","t":5,"sign":"+","bindings":{"x":{"type":"uri","value":"urn:a"}}}']
+    """
+    spelled = {each: json.dumps(names[each], ensure_ascii=False) for each in set(found.queries)}
+    heads = (
+        f'{{"query":{spelled[query]},"{rows.REPORT}":{t},"{rows.SIGN}":"{sign}","'
+        for query, t, sign in zip(found.queries, found.t, found.sign, strict=True)
+    )
+    if found.construct is not None:
+        for head, graph in zip(heads, found.graphs(), strict=True):
+            if graph:
+                lines = json.dumps(graph, ensure_ascii=False, separators=(",", ":"))
+                yield f'{head}{rows.TRIPLES}":{lines}}}'
+        return
+    variables = sorted(found.bound)
+    members = [
+        _members(f"{json.dumps(name, ensure_ascii=False)}:", found.bound[name])
+        for name in variables
+    ]
+    for head, *own in zip(heads, *members, strict=True):
+        inside = ",".join(each for each in own if each)
+        yield f'{head}{rows.BINDINGS}":{{{inside}}}}}'
+
+
+def _members(key: str, terms: Spelled) -> list[str]:
+    """Return each term as a member of a JSON object, each different one made once."""
+    made = {term: "" if term is None else key + json_term(term) for term in set(terms)}
+    return [made[term] for term in terms]
+
+
+def query_lines(found: Solutions, form: LineFormat) -> list[str]:
+    """Return the answers of one query as lines, as a query alone writes them.
+
+    Raises:
+        UsageError: the answers cannot be written in this format.
+    """
+    if found.construct is None:
+        lines = answer_text(form, found.t, found.sign, found.bound)
+        if lines is None:
+            raise UsageError(
+                f"solutions cannot be written as {form}",
+                hint="Write them as answers-jsonl, answers-csv or answers-tsv.",
+            )
+        return lines
+    graphs = zip(found.t, found.sign, found.graphs(), strict=True)
+    match form:
+        case LineFormat.NQUADS | LineFormat.NTRIPLES:
+            return [statement for _, _, graph in graphs for statement in graph]
+        case LineFormat.TIMED_LINES:
+            return [f"{t} {statement}" for t, _, graph in graphs for statement in graph]
+        case LineFormat.ANSWERS_JSONL | LineFormat.JSONL:
+            return [
+                json.dumps(
+                    {rows.REPORT: t, rows.SIGN: sign, rows.TRIPLES: graph},
+                    ensure_ascii=False,
+                    separators=(",", ":"),
+                )
+                for t, sign, graph in graphs
+                if graph
+            ]
+        case _:
+            raise UsageError(
+                f"the triples of a CONSTRUCT cannot be written as {form}",
+                hint="Write them as answers-jsonl, nquads or timed-lines.",
+            )
+
+
+def _is_resource(term: str) -> bool:
+    return term.startswith("_:") or (term.startswith("<") and not term.startswith("<<"))

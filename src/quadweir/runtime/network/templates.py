@@ -1,0 +1,186 @@
+"""The templates of a network: what its queries share, planned once for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, final
+
+import pyarrow as pa
+
+from quadweir.entailment.table import Table
+from quadweir.errors import NotImplementedYetError, UsageError
+from quadweir.kernel.xxhash import shard_numbers
+from quadweir.optimize.pipeline import optimize
+from quadweir.plan.matchtests import Matching, MatchTest
+from quadweir.runtime.network.spec import TemplateSpec
+from quadweir.runtime.planned import PlannedQuery
+from quadweir.sharing.shapes import Shapes
+from quadweir.sources.declare import undeclared
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from quadweir.algebra.query import ContinuousQuery
+    from quadweir.entailment.schema import Schema
+    from quadweir.runtime.match.feeds import Feed
+    from quadweir.runtime.static.data import StaticData
+    from quadweir.sharing.shapes import Shape, Shaped
+
+
+@final
+@dataclass(frozen=True)
+class NetworkInputs:
+    """What all queries of a network read.
+
+    Attributes:
+        spark: the session.
+        feeds: the streams, by IRI.
+        static: the static data.
+        schema: what else follows from the triples of streams and static data (N1).
+        shards: the number of shards.
+    """
+
+    spark: SparkSession
+    feeds: Mapping[str, Feed]
+    static: StaticData
+    schema: Schema | None
+    shards: int
+
+
+@final
+class Templates:
+    """Plans templates, each once.
+
+    Args:
+        inputs: what they read.
+    """
+
+    def __init__(self, inputs: NetworkInputs) -> None:
+        self._inputs = inputs
+        self._planned: dict[int, PlannedQuery] = {}
+        self._shapes = Shapes(tuple(sorted(inputs.feeds)))
+        schema = inputs.schema
+        # All consequences: a template that looks them up may need any of them.
+        self._table = Table.of(schema) if schema is not None else None
+
+    def shape_of(self, query: ContinuousQuery) -> Shaped:
+        """Return what a query, as it was parsed, has in common with others, and what is its own."""
+        return self._shapes.of(optimize(replace(query, name=None)).query)
+
+    def plan(
+        self, shape: Shape, number: int, *, allow_unbounded: Iterable[str] = ()
+    ) -> TemplateSpec:
+        """Plan a template.
+
+        Args:
+            shape: what its queries have in common.
+            number: its number.
+            allow_unbounded: windows and streams that may be kept whole.
+
+        Raises:
+            UsageError: it reads a stream that the network does not.
+            PlanError: it cannot be planned.
+        """
+        inputs, query = self._inputs, shape.query
+        for window in query.windows:
+            self._check_times(window.stream, window.event_time)
+        planned = PlannedQuery(
+            inputs.spark,
+            query,
+            inputs.feeds,
+            static=inputs.static,
+            shards=inputs.shards,
+            allow_unbounded=allow_unbounded,
+            schema=inputs.schema,
+        )
+        planned.keep_in_one_stage()
+        home = None
+        plan = planned.plan
+        if plan.shards(inputs.shards)[0] == 1:
+            home = number % inputs.shards
+            key = _home_key(home, inputs.shards)
+            plan = replace(plan, wanted=tuple(replace(each, key=key) for each in plan.wanted))
+        shards = () if home is not None else tuple(range(inputs.shards))
+        spec = replace(planned.spec, plan=plan, shards=shards)
+        # Static data exists as long as the planned query does.
+        self._planned[number] = planned
+        return TemplateSpec(number, spec, home, is_open=not shape.one_since)
+
+    def drop(self, number: int) -> None:
+        """Let the static data of a template go."""
+        self._planned.pop(number, None)
+
+    def _check_times(self, stream: object, event_time: object) -> None:
+        feed = self._inputs.feeds.get(getattr(stream, "value", ""))
+        if feed is None:
+            if hasattr(stream, "value"):
+                raise undeclared(stream.value, self._inputs.feeds)
+            raise NotImplementedYetError(
+                "a window over a stream variable cannot be in a network yet",
+                hint="Name the stream, or run the query alone.",
+            )
+        own = getattr(event_time, "value", None)
+        if own is not None and own != feed.timed_by:
+            raise UsageError(
+                f"a window takes the times of <{feed.iri}> from <{own}>, and the network reads the "
+                "stream with its own times",
+                hint="Declare the stream with this predicate as its time.",
+            )
+
+    def merged(
+        self, templates: Iterable[TemplateSpec]
+    ) -> tuple[Matching, dict[int, tuple[int, ...]]]:
+        """Return the tests of some templates, each once, and where the tests of each template are."""
+        found: dict[MatchTest, int] = {}
+        merged: list[MatchTest] = []
+        bits = {}
+        exact = False
+        for template in templates:
+            matching = template.shards.plan.matching
+            exact = exact or matching.exact_times
+            places = []
+            for test in matching.wanted:
+                bare = replace(
+                    test, leaves=(), conditions=(), elements=(0,) if test.elements else ()
+                )
+                place = found.setdefault(bare, len(merged))
+                if place == len(merged):
+                    merged.append(_alone(test))
+                else:
+                    merged[place] = _both(merged[place], _alone(test))
+                places.append(place)
+            bits[template.number] = tuple(places)
+        streams = tuple(sorted(self._inputs.feeds))
+        looks_up = any(each.follows for each in merged)
+        table = self._table if looks_up else None
+        return Matching(streams, tuple(merged), exact, table), bits
+
+
+def _alone(test: MatchTest) -> MatchTest:
+    """Return a test that names no leaf of a template, only the terms that leaves need."""
+    return replace(
+        test,
+        leaves=tuple((0, parts) for _, parts in test.leaves),
+        elements=(0,) if test.elements else (),
+    )
+
+
+def _both(one: MatchTest, other: MatchTest) -> MatchTest:
+    """Return a test for the leaves of two; without a condition, every match is needed."""
+    return replace(
+        one,
+        leaves=tuple(dict.fromkeys((*one.leaves, *other.leaves))),
+        conditions=(*one.conditions, *other.conditions)
+        if one.conditions and other.conditions
+        else (),
+    )
+
+
+@cache
+def _home_key(shard: int, shards: int) -> str:
+    """Return a key that sends rows to one shard; no term is equal to it."""
+    keys = [f"home {number}" for number in range(64 * shards)]
+    place: int = shard_numbers(pa.array(keys), shards).tolist().index(shard)
+    return keys[place]
