@@ -12,6 +12,7 @@ from quadweir.runtime.network.changes import NetworkChange
 from quadweir.runtime.network.spec import UNITS
 from quadweir.runtime.shard.base import BatchPlan, JobControl
 from quadweir.runtime.shard.journal import LONGEST_LOG
+from quadweir.runtime.spark.replacing import Replaced
 from quadweir.runtime.wire.pack import Packer
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class NetworkControl(JobControl):
         self._version = 0
         self._sent: set[int] = set()
         self._matching: Matching | None = None
+        self._rows: Replaced | None = None
         # Templates without queries, and the batch in which the last one left.
         self._unused: dict[int, int] = {}
 
@@ -94,7 +96,7 @@ class NetworkControl(JobControl):
         if self._matching is None or (+members).keys() != known.keys():
             used = [self._registry.specs[each] for each in sorted(+members)]
             self._matching, bits = self._templates.merged(used)
-            packer = self.packer
+            packer, self._rows = self.packer, Replaced(self._matched)
         grown = [*self._grown(), *self._forgotten(batch)]
         blob = b""
         if changes or bits is not None:
@@ -107,7 +109,8 @@ class NetworkControl(JobControl):
                 tuple(each for change in changes for each in change.resumed),
             ).to_bytes()
         self._compact(batch)
-        return BatchPlan(self._match, packer, blob, tuple(grown))
+        assert self._rows is not None, "the first batch has made them"
+        return BatchPlan(self._rows.over, packer, blob, tuple(grown))
 
     def end(self, batch: int, facts: Mapping[str, Any]) -> None:  # noqa: ARG002 - the last one
         reports = [json.loads(each) for each in facts[UNITS]]
@@ -122,7 +125,7 @@ class NetworkControl(JobControl):
         if reasons:
             self._registry.stop(reasons)
 
-    def _match(self, frame: DataFrame) -> DataFrame:
+    def _matched(self, frame: DataFrame) -> DataFrame:
         assert self._matching is not None, "a batch has begun"
         return matched_rows(frame, self._matching, len(self._spec.shards))
 
