@@ -63,11 +63,7 @@ def _in_set(name: str, spelled: Sequence[str]) -> Column:
 
     java = JavaCalls(SparkSession.active())
     jvm = java.jvm
-    # All texts go to Java in one call: one call for each text would take seconds.
-    texts = jvm.java.util.regex.Pattern.compile("\n").splitAsStream("\n".join(spelled)).toList()
-    listed = jvm.scala.jdk.javaapi.CollectionConverters.asScala(texts).toSeq()
-    held = jvm.org.apache.spark.sql.catalyst.CatalystTypeConverters.convertToCatalyst(listed)
-    values = jvm.java.util.HashSet(jvm.java.util.Arrays.asList(held.array()))
+    values = jvm.java.util.HashSet(java.texts(spelled))
     return java.call(java.broadcast(values, _SET), "contains", "boolean", F.col(name))
 
 

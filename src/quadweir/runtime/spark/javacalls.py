@@ -59,6 +59,39 @@ class JavaCalls:
         called = self._call(target, method, kind, given, is_pure=is_pure)
         return ClassicColumn(self._convert.column(called))
 
+    def texts(self, texts: Sequence[str]) -> Any:
+        """Return texts without line feeds as a Java list of Spark's strings.
+
+        They go to Java in one call: one for each text would take seconds.
+        """
+        jvm = self.jvm
+        listed = jvm.java.util.regex.Pattern.compile("\n").splitAsStream("\n".join(texts)).toList()
+        given = jvm.scala.jdk.javaapi.CollectionConverters.asScala(listed).toSeq()
+        held = self._catalyst.CatalystTypeConverters.convertToCatalyst(given)
+        return jvm.java.util.Arrays.asList(held.array())
+
+    def shared(self, name: str, kind: str) -> Any:
+        """Return a target for `call`: an object among the properties of this Java, by its name.
+
+        It is looked up for each row, so it is the present one. Tasks have to be in this Java.
+        """
+        objects = self._catalyst.expressions.objects
+        nothing = self.jvm.java.util.ArrayList()
+        empty = self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(nothing).toSeq()
+        properties = objects.StaticInvoke(
+            self.jvm.java.lang.Class.forName("java.lang.System"),
+            self._kind("java.util.Properties"),
+            "getProperties",
+            empty,
+            empty,
+            True,
+            False,
+            False,
+            self.jvm.scala.Option.empty(),
+        )
+        key = self.literal(name, "java.lang.String")
+        return self._call(properties, "get", self._kind(kind), (key,), is_pure=False)
+
     def _call(
         self, target: Any, method: str, kind: Any, given: Sequence[Any], *, is_pure: bool
     ) -> Any:
