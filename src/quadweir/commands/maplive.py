@@ -124,7 +124,7 @@ def check_options(options: LiveOptions) -> None:
     if options.realtime and options.strict:
         raise UsageError(
             "--strict cannot stop a real-time run, which has no batches to stop at",
-            hint="LiveMapping it with --live, or watch the topic of dead letters.",
+            hint="Run it with --live, or watch the topic of dead letters.",
         )
 
 
@@ -193,7 +193,7 @@ def begin(
 
 def _no_stream() -> UsageError:
     return UsageError(
-        "the mapping reads no stream", hint="LiveMapping it without --live, or name a stream."
+        "the mapping reads no stream", hint="Run it without --live, or name a stream."
     )
 
 

@@ -93,6 +93,7 @@ class LeftRows(Operator):
         self.left = left
         self.variables = left.variables
         self.always = left.always
+        self.tables = left.tables
         self._negated = negated
 
     def column(self, variable: Variable, rows: Ints) -> Ints:

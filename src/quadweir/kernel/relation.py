@@ -73,6 +73,7 @@ class Operator(ABC):
         fixed: Whether its rows are there from the start and stay; they then lie in a `table`.
         table: Where its rows lie, if others may read them there: when each comes and goes, then
             its values. None if the rows can only be read with `column`.
+        tables: In how many tables its rows lie. With several, the number of a row says which it is.
         digest: The name of the static rows in it, by their content; None if it has none.
     """
 
@@ -81,6 +82,7 @@ class Operator(ABC):
     timed: bool = False
     fixed: bool = False
     table: CircularTable | None = None
+    tables: int = 1
     digest: bytes | None = None
 
     # --- changes ---

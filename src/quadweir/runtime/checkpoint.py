@@ -20,7 +20,7 @@ from quadweir.plan.query import QueryPlan
 from quadweir.private import make_folder, replaced
 
 NAME: Final = "quadweir.json"
-VERSION: Final = 8
+VERSION: Final = 9
 """The version of stored state; it grows whenever older state can no longer be read."""
 _MOST_LINES: Final = 30
 

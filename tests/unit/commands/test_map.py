@@ -37,3 +37,21 @@ def test_rules_for_values_are_one_of_two(
         main(["map", str(path), "--validate", "--value-rules", "newest"])
     assert end.value.code == 2
     assert "older" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("--live",), "hint: Run it without --live, or name a stream."),
+        (("--realtime", "--strict"), "hint: Run it with --live, or watch the topic"),
+    ],
+)
+def test_hints_say_what_to_do_instead(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], hint: str
+) -> None:
+    path = tmp_path / "m.ttl"
+    path.write_text(MAPPING)
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    with pytest.raises(SystemExit):
+        main(["map", str(path), *words])
+    assert hint in capsys.readouterr().err

@@ -10,14 +10,17 @@ from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.work import VARIABLE
 from quadweir.errors import LimitError
+from quadweir.kernel.arrays import Ints
 from quadweir.kernel.expressions import Vectorized
 from quadweir.kernel.shard import Shard
+from quadweir.kernel.stateless import Union
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.program import program_of
 from quadweir.plan.pushdown import MOST_NODES, find_conditions
 from quadweir.plan.query import plan_query
 from quadweir.syntax import parse
-from quadweir.testing import Element
+from quadweir.terms import Variable
+from quadweir.testing import Element, Oracle, diff_answers
 from quadweir.testing.shards import ShardFeed, as_answers
 from streaming import stream
 
@@ -139,3 +142,32 @@ def test_a_short_chain_of_binds_is_still_pushed_down():
     query = optimize(parse(text, dialect="cqels")).query
     (conditions,) = find_conditions(program_of(query)).values()
     assert len(conditions[0].expressions) == 1
+
+
+@pytest.mark.parametrize("more", ["", ANEW], ids=["incremental", "anew"])
+def test_a_chain_of_optionals_takes_no_more_than_its_length(
+    monkeypatch: pytest.MonkeyPatch, more: str
+) -> None:
+    asked = 0
+    column = Union.column
+
+    def counting(self: Union, variable: Variable, rows: Ints) -> Ints:
+        nonlocal asked
+        asked += 1
+        return column(self, variable, rows)
+
+    monkeypatch.setattr(Union, "column", counting)
+    count = 12
+    parts = " ".join(f"OPTIONAL {{ {WINDOW} {{ ?a0 <urn:p> ?c{at} }} }}" for at in range(count))
+    body = f"{WINDOW} {{ ?a0 <urn:q> ?b }} {parts} {more}"
+    feed = stream((1, "n1 q n2"), (1, "n3 q n2"), (2, "n1 p n4"), (3, "n5 p n4"))
+    query = optimize(parse(f"SELECT * {{ {body} }}", dialect="cqels")).query
+    shard = Shard.of(query, static=Dataset.of([]))
+    fed = ShardFeed(shard)
+    found = as_answers(fed.push(feed), query) + as_answers(fed.finish(), query)
+    assert diff_answers(Oracle(query).answers(feed), found) == ""
+    # Each column of each union is asked for at most a few times for each union above it.
+    assert asked < 10 * count**3
+    # No more room than for all rows of all tables.
+    spans = [each.span() for each, _ in shard.network.operators if isinstance(each, Union)]
+    assert max(spans, default=0) <= 64 * 2 * count
