@@ -1,6 +1,6 @@
 """The one text form of a tree, for `explain`, golden files and fingerprints.
 
-It is complete: `quadweir.algebra.read` reads the same tree back. Equal trees have equal
+It is complete: the tests read the same tree back. Equal trees have equal
 texts, whatever query text they came from. Terms are spelt as in N-Triples, but numbers and booleans
 stand as they are; times are milliseconds.
 """

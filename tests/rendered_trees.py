@@ -1,4 +1,4 @@
-"""The text form of a tree, read back: the inverse of `quadweir.algebra.render`."""
+"""Reads the text form of a tree: the inverse of `quadweir.algebra.render`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ from quadweir.algebra.query import (
     TripleTemplate,
 )
 from quadweir.algebra.query import Form as QueryForm
-from quadweir.algebra.sexpr import Form, flat, parse_form
+from quadweir.algebra.sexpr import Form, flat
 from quadweir.algebra.streams import EVERY_INSTANT, OutputOperator, Report, ReportPolicy, Tick
 from quadweir.algebra.windows import (
     AllScope,
@@ -86,12 +86,17 @@ from quadweir.algebra.windows import (
     Window,
 )
 from quadweir.errors import DataError, InternalError, LimitError, QuerySyntaxError
+from quadweir.spans import Span
 from quadweir.terms import IRI, BlankNode, Ground, Literal, TripleTerm, Variable, unescape
 from quadweir.vocab import XSD
 
 _T = TypeVar("_T")
 AnyTerm: TypeAlias = TemplateTerm
 
+_ATOM: Final = re.compile(
+    r'\s+|(?P<bracket>[()])|(?P<atom><[^<>\s]*>|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^>]*>)?|[^\s()"]+)',
+    re.DOTALL,
+)
 _LITERAL: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]*\.[0-9]+")
@@ -124,6 +129,41 @@ def read_expression(text: str) -> Expression:
     Bound(variable=Variable(name='x'))
     """
     return _reading(text, _expression)
+
+
+def parse_form(text: str) -> Form:
+    """Read one form.
+
+    >>> parse_form('(extend ?x "a b"@en (bgp))')
+    ['extend', '?x', '"a b"@en', ['bgp']]
+    """
+    stack: list[list[Form]] = [[]]
+    place = 0
+    while place < len(text):
+        match = _ATOM.match(text, place)
+        if match is None:
+            raise _error(text, place, f"unexpected {text[place]!r} in a query tree")
+        place = match.end()
+        if match["atom"] is not None:
+            stack[-1].append(match["atom"])
+        elif match["bracket"] == "(":
+            stack.append([])
+        elif match["bracket"] == ")":
+            if len(stack) == 1:
+                raise _error(text, match.start(), "a bracket closes that was not opened")
+            done = stack.pop()
+            stack[-1].append(done)
+    if len(stack) > 1:
+        raise _error(text, len(text), "a bracket is not closed")
+    if len(stack[0]) != 1:
+        raise _error(text, 0, f"a query tree is one form, and here are {len(stack[0])}")
+    return stack[0][0]
+
+
+def _error(text: str, place: int, message: str) -> QuerySyntaxError:
+    line = text.count("\n", 0, place) + 1
+    column = place - (text.rfind("\n", 0, place) + 1) + 1
+    return QuerySyntaxError(message, span=Span(line, column))
 
 
 def _reading(text: str, read: Callable[[Form], _T]) -> _T:
