@@ -20,7 +20,7 @@ from quadweir.commands.maplive import LiveOptions, begin
 from quadweir.errors import MappingError
 from quadweir.kernel.streamjoin.windows import Dynamic, JoinTiming, Tumbling
 from quadweir.mapping.files import Folders
-from quadweir.mapping.joins import Host
+from quadweir.mapping.joins import JoinHost
 from quadweir.mapping.read import parse_mapping
 from quadweir.runtime.joins.frames import host_join
 from quadweir.runtime.mappings.bounded import MappingJob, run_bounded
@@ -167,7 +167,7 @@ def kafka_topics(kafka: KafkaBroker) -> Topics:
     ],
 )
 def test_what_cannot_be_joined(
-    spark: SparkSession, tmp_path: Path, join: str, host: Host | None, told: str
+    spark: SparkSession, tmp_path: Path, join: str, host: JoinHost | None, told: str
 ) -> None:
     for name in ("speed", "flow"):
         (tmp_path / name).mkdir()

@@ -126,7 +126,7 @@ class In(Node):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Node):
+class FunctionCall(Node):
     """A built-in function by its upper-case name, or a cast or extension function by its IRI.
 
     C-SPARQL's `timestamp()` is the built-in TIMESTAMP. Of one variable it is the event time of the
@@ -231,7 +231,7 @@ Expression: TypeAlias = (
     | Arithmetic
     | Negate
     | In
-    | Call
+    | FunctionCall
     | If
     | Coalesce
     | Bound

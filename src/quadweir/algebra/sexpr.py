@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, TypeAlias
 
-Form: TypeAlias = "str | list[Form]"
+Sexpr: TypeAlias = "str | list[Sexpr]"
 
 WIDTH: Final = 96
 
 
-def flat(form: Form) -> str:
+def flat(form: Sexpr) -> str:
     """Write a form in one line.
 
     >>> flat(["join", ["bgp"], ["bgp"]])
@@ -24,7 +24,7 @@ def flat(form: Form) -> str:
     return f"({' '.join(map(flat, form))})"
 
 
-def layout(form: Form, blocks: Collection[str], indent: int = 0) -> str:
+def layout(form: Sexpr, blocks: Collection[str], indent: int = 0) -> str:
     """Write a form for people: a form whose head is in `blocks` has a line of its own.
 
     >>> print(layout(["filter", ["=", "?x", "1"], ["bgp"]], blocks={"filter", "bgp"}))
@@ -52,7 +52,7 @@ def layout(form: Form, blocks: Collection[str], indent: int = 0) -> str:
     return f"{text})"
 
 
-def _is_block(form: Form, blocks: Collection[str]) -> bool:
+def _is_block(form: Sexpr, blocks: Collection[str]) -> bool:
     return isinstance(form, list) and (
         (bool(form) and isinstance(form[0], str) and form[0] in blocks)
         or any(_is_block(part, blocks) for part in form)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.algebra.windowing import Windowing
     from quadweir.commands.querymappings import Mappings
-    from quadweir.commands.queryoutput import Target
+    from quadweir.commands.queryoutput import OutputTarget
     from quadweir.commands.querystreams import Named
     from quadweir.commands.why import Reasons
     from quadweir.engine import Engine
@@ -216,7 +216,7 @@ def query(
     """
     from quadweir.algebra.analyze import analyze, refuse_unbounded
     from quadweir.algebra.warn import warnings_of
-    from quadweir.commands.queryoutput import Target
+    from quadweir.commands.queryoutput import OutputTarget
     from quadweir.commands.querystreams import parse_option, parse_streams
     from quadweir.terms import IRI
 
@@ -228,7 +228,7 @@ def query(
     analyze(read)
     tell_of(warnings_of(read))
     refuse_unbounded(read, allowed=frozenset(map(IRI, allow_unbounded or ())))
-    target = Target(output, output_format)
+    target = OutputTarget(output, output_format)
     target.check(read)
     named = tuple(parse_streams(stream or [], base))
     asked = _Asked(
@@ -352,7 +352,7 @@ class _Asked:
     mappings: Mappings
     static: tuple[str, ...]
     schema: tuple[str, ...]
-    target: Target
+    target: OutputTarget
     shards: int | None
     master: str | None
     delay: timedelta | None

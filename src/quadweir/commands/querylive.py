@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.algebra.windowing import Windowing
     from quadweir.commands.querymappings import Mappings
-    from quadweir.commands.queryoutput import Target
+    from quadweir.commands.queryoutput import OutputTarget
     from quadweir.commands.why import Reasons
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.sources.declare import StreamDeclaration
@@ -53,7 +53,7 @@ class LiveQueryOptions:
     mappings: Mappings
     static: tuple[str, ...]
     schema: tuple[str, ...]
-    target: Target
+    target: OutputTarget
     shards: int | None
     checkpoint: Path | None
     allow_unbounded: tuple[str, ...]

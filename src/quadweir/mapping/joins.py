@@ -81,7 +81,7 @@ class JoinInput:
     run: str = ""
 
 
-Host: TypeAlias = Callable[[JoinInput], "DataFrame"]
+JoinHost: TypeAlias = Callable[[JoinInput], "DataFrame"]
 """Joins; returns a row for each pair, with the columns of both sides and `rows.EVENT_TIME`."""
 
 

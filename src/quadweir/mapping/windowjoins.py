@@ -26,7 +26,7 @@ from quadweir.mapping.joinframes import (
     operands_of,
     time_of,
 )
-from quadweir.mapping.joins import Host, JoinInput, StreamTime, timing_of, window_of
+from quadweir.mapping.joins import JoinHost, JoinInput, StreamTime, timing_of, window_of
 from quadweir.mapping.model import (
     JoinWindowMap,
     PredicateObjectMap,
@@ -53,7 +53,7 @@ class Hosting:
     """The function that joins streams, and the known facts about them."""
 
     mapping: RmlMapping
-    host: Host | None
+    host: JoinHost | None
     stream_time: StreamTimes
     run: str
     _count: int = 0
