@@ -68,8 +68,8 @@ def spec_of(
     # Whoever runs over files looks values up beforehand.
     plan = plan.resolved(lambda relation, variable: values_in(source, relation, variable))
     held = source if folder is None else LaidOut.of(query, static, folder)
-    told = "".join(sorted(map(str, static)))
-    digest = hashlib.sha256(told.encode()).hexdigest() if static else ""
+    reported = "".join(sorted(map(str, static)))
+    digest = hashlib.sha256(reported.encode()).hexdigest() if static else ""
     return ShardSpec(plan, held, digest)
 
 
@@ -110,7 +110,7 @@ def matched(
     plan: QueryPlan,
     elements: Iterable[Element],
     shards: int,
-    told: Mapping[str, int] = MappingProxyType({}),
+    reported: Mapping[str, int] = MappingProxyType({}),
     *,
     fixed: bool = False,
 ) -> pa.RecordBatch:
@@ -156,7 +156,7 @@ def matched(
             )
     table += [
         (through, 0, *words([], {REPORTS_TIME: 1, STREAM: streams.index(each)}), *[None] * 4, 0)
-        for each, through in told.items()
+        for each, through in reported.items()
     ]
     names = [rows.EVENT_TIME, rows.POSITION, *bits.names, *VALUES, HASH]
     columns = list(zip(*table, strict=True)) if table else [()] * len(names)
@@ -175,7 +175,7 @@ def blobs_of(
     shards: int,
     *,
     tasks: int = 1,
-    told: Mapping[str, int] = MappingProxyType({}),
+    reported: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[int, pa.Table]:
     """What the tasks of one batch send to each shard."""
     packer = Packer.of(plan.matching, tuple(range(shards)))
@@ -183,7 +183,7 @@ def blobs_of(
         [
             batch
             for task in range(tasks)
-            for batch in packer([matched(plan, elements[task::tasks], shards, told)])
+            for batch in packer([matched(plan, elements[task::tasks], shards, reported)])
         ]
     )
     return {key: packed.filter(pc.equal(packed.column(SHARD_KEY), key)) for key in range(shards)}
@@ -310,12 +310,12 @@ class Host:
         delay_ms: int = 0,
         name: str = "one",
         direct: bool = False,
-        told: frozenset[str] = frozenset(),
+        reported: frozenset[str] = frozenset(),
         folder: Path | None = None,
     ) -> None:
         self._asked = asked
         self._streams, self._folder = streams, folder
-        self._timing = StreamTiming(dict.fromkeys(streams, delay_ms), {}, told)
+        self._timing = StreamTiming(dict.fromkeys(streams, delay_ms), {}, reported)
         self._name = None if direct else name
         self._most = shards
         self._turns = 0
@@ -348,7 +348,7 @@ class Host:
         """Go on with other static data; tells whether that can be."""
         plan, stages = self.spec.plan, self.stages
         if self._folder is not None:
-            self._folder = self._folder / "anew"
+            self._folder = self._folder / "again"
             self._folder.mkdir()
         self._start(static, like=plan.layout)
         if self.spec.plan.held != plan.held:
@@ -362,9 +362,9 @@ class Host:
         elements: Sequence[Element],
         *,
         tasks: int = 1,
-        told: Mapping[str, int] = MappingProxyType({}),
+        reported: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        tables = blobs_of(self.spec.plan, elements, self.shards, tasks=tasks, told=told)
+        tables = blobs_of(self.spec.plan, elements, self.shards, tasks=tasks, reported=reported)
         given = {key: table.column(BLOB).to_pylist() for key, table in tables.items()}
         for stage in self.stages[:-1]:
             sent: dict[int, list[bytes]] = {}
@@ -374,7 +374,7 @@ class Host:
                         self.count(row)
                     else:
                         sent.setdefault(int(row[SHARD_KEY]), []).append(row[BLOB])
-            # In which order they come is of no account.
+            # Their order does not matter.
             self._turns += 1
             given = {key: blobs[:: -1 if self._turns % 2 else 1] for key, blobs in sent.items()}
         for key, blobs in given.items():
@@ -382,7 +382,7 @@ class Host:
                 self.take(row)
 
     def restart(self) -> None:
-        """Start anew on the state that is there."""
+        """Start again from the state that is there."""
         for stage in self.stages:
             stage.restart()
 

@@ -157,8 +157,8 @@ class Differences(AnswerMaker):
         changes, report = changes[~waits], report[~waits]
         if not len(changes):
             return no_rows(width)
-        told_apart = changes[:, 1 + width :] if self.derivations else changes[:, 1:]
-        keys = np.column_stack((report, told_apart))
+        compared = changes[:, 1 + width :] if self.derivations else changes[:, 1:]
+        keys = np.column_stack((report, compared))
         index = OneWay(keys.shape[1], capacity=len(keys))
         entries = index.add(keys, changes[:, 0])
         net = index.cells[entries, COUNT]

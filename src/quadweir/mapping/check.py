@@ -87,10 +87,10 @@ def lint(
         dict.fromkeys(findings),
         key=lambda f: (f.span.line, f.span.column) if f.span else (1 << 30, 0),
     )
-    return list(_told_once(ordered))
+    return list(_each_once(ordered))
 
 
-def _told_once(findings: Sequence[Finding]) -> Iterator[Finding]:
+def _each_once(findings: Sequence[Finding]) -> Iterator[Finding]:
     """Report an error that several triples maps share once, at its first place."""
     groups: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):

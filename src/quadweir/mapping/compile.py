@@ -144,7 +144,7 @@ class Compiled:
     def tagged_alone(self) -> list[DataFrame]:
         """The frames of `tagged` that need no join in a window."""
         # A group that is only joined reports its dead letters as it goes into the join.
-        reported = {id(side) for join in self.joins for side in join.telling}
+        reported = {id(side) for join in self.joins for side in join.reporting}
         with_target = bool(self.targets)
         frames = [group.tagged(with_target) for group in self.groups if id(group) not in reported]
         joins = [join for join in self.joins if not isinstance(join, WindowJoin)]

@@ -1,4 +1,4 @@
-"""Blocks of timed lines as Arrow columns: times read, elements told apart, plain statements cut.
+"""Reads blocks of timed lines into Arrow columns: times, elements, and the terms of plain statements.
 
 A file is read here and not by Spark's own text source, which knows no line numbers; and which lines
 form one element depends on the line before. Most statements are cut into terms on the way

@@ -127,7 +127,7 @@ class Streams:
             reference = named or (None if is_lookup else self.times.get(""))
             return StreamTime(
                 reference,
-                is_told=not isinstance(source, MappedFile | FileStream),
+                has_own_time=not isinstance(source, MappedFile | FileStream),
                 ahead_ms=None if self.bounded else self.ahead_ms,
             )
         match declared.time:
