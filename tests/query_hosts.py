@@ -65,7 +65,7 @@ def spec_of(
     query = optimize(parsed).query
     facts, source = facts_over(query, static, streams)
     plan = plan_query(query, streams=tuple(streams), facts=facts, shards=shards, like=like)
-    # Whoever runs over files looks values up beforehand.
+    # As a run over files does: it looks values up before it plans.
     plan = plan.resolved(lambda relation, variable: values_in(source, relation, variable))
     held = source if folder is None else LaidOut.of(query, static, folder)
     reported = "".join(sorted(map(str, static)))
@@ -86,6 +86,16 @@ def values_in(source: Loaded, relation: StaticRelation, variable: Variable) -> t
     found = relation_of(relation, source)
     codes = np.unique(found.codes[found.variables.index(variable)])
     return tuple(found.terms.take(pa.array(codes[codes >= 0])).to_pylist())
+
+
+def passes(test: MatchTest, terms: Sequence[Term | None]) -> bool:
+    """Whether a quad of the test's stream passes it, without entailment."""
+    if test.is_named and terms[3] is None:
+        return False
+    return all(
+        constant is None or constant == term
+        for constant, term in zip(test.constants, terms, strict=True)
+    ) and all(terms[one] == terms[other] for one, other in test.equal)
 
 
 def is_of_use(test: MatchTest, terms: Sequence[Term | None], *, fixed: bool) -> bool:
@@ -136,7 +146,7 @@ def matched(
             terms = (quad.subject, quad.predicate, quad.object, quad.graph)
             passed = [
                 test.stream == element.stream
-                and test.passes(terms)
+                and passes(test, terms)
                 and is_of_use(test, terms, fixed=fixed)
                 for test in plan.wanted
             ]

@@ -184,7 +184,7 @@ class Bound(Node):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exists(Node):
-    """Whether the pattern has a solution with this solution's values put in; or none.
+    """Whether the pattern has a solution once this solution's values are put in; or, negated, has none.
 
     Spec: https://www.w3.org/TR/sparql11-query/#func-filter-exists
     """

@@ -126,7 +126,7 @@ class Vectorized:
             numbers = self._dictionary.numbers([str(each) for each in self._terms])
             self._dictionary.keep(numbers)
             self._numbers = dict(zip(self._terms, numbers.tolist(), strict=True))
-            # By truth, of which an error is -1 and so the last.
+            # Indexed by truth: 0, 1, and -1 for an error, which is the last place.
             self._booleans = np.array([numbers[1], numbers[0], 0])
             self._generation = self._dictionary.generation
         wanted = {

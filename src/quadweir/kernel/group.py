@@ -206,7 +206,7 @@ class Group:
         return write_frame(kind, self.fingerprint, arrays)
 
     def restore(self, snapshot: bytes | None, deltas: Sequence[bytes] = ()) -> None:
-        """Take up the state that a group of the same queries left; no answer comes again.
+        """Restore the state of a group of the same queries; it gives no answer twice.
 
         Args:
             snapshot: What `snapshot` returned; None to start with nothing.

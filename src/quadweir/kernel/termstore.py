@@ -111,7 +111,7 @@ class TermStore:
 
     @property
     def place(self) -> int:
-        """Where the spellings begin, until the next term comes."""
+        """The address of the spellings; a new term may change it."""
         return address(self.spellings)
 
     # --- terms that come ---

@@ -78,15 +78,6 @@ class MatchTest:
         # If one condition is always true, none is needed.
         return replace(self, conditions=known if all(each for _, each in known) else ())
 
-    def passes(self, terms: Sequence[Term | None]) -> bool:
-        """Whether a quad of the stream passes, without entailment."""
-        if self.is_named and terms[_GRAPH] is None:
-            return False
-        return all(
-            constant is None or constant == term
-            for constant, term in zip(self.constants, terms, strict=True)
-        ) and all(terms[one] == terms[other] for one, other in self.equal)
-
 
 @final
 @dataclass(frozen=True)

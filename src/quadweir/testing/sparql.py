@@ -538,7 +538,7 @@ class _Writer(OpaqueExpressions):
             limits += f" LIMIT {rest.limit}" if rest.limit is not None else ""
             rest = rest.input
         if isinstance(rest, Distinct | Reduced):
-            # REDUCED may keep what it likes; it keeps everything, for the same reason.
+            # REDUCED may drop duplicates or keep them; like Quadweir, this keeps them.
             distinct = isinstance(rest, Distinct)
             rest = rest.input
         if isinstance(rest, Project):

@@ -22,7 +22,7 @@ from quadweir.testing.shards import ShardFeed, as_answers
 from streaming import stream
 
 WINDOW = "STREAM <urn:s> [RANGE 10ms]"
-# Evaluated at every report, since EXISTS here is no join.
+# EXISTS inside of || has no incremental node, so the query is recomputed.
 RECOMPUTED = "FILTER(EXISTS { ?a0 <urn:none> ?z } || ?a0 = ?a0)"
 
 

@@ -64,13 +64,13 @@ class Arrivals:
 @final
 @dataclass(frozen=True, slots=True)
 class Met:
-    """The records of one side that met others: each once, however often.
+    """The records of one side that are in pairs. Each is listed once, in however many pairs it is.
 
     Attributes:
-        place: for each pair, where among them its record is.
-        number: what the records are called.
+        place: for each pair, the place of its record in this list.
+        number: the numbers of the records.
         time: their event times.
-        carried: what they bring into pairs.
+        carried: their columns that go into pairs.
     """
 
     place: Ints
