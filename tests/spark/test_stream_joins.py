@@ -180,6 +180,35 @@ def test_what_cannot_be_joined(
     assert refused.value.span is not None
 
 
+TIMED = 'qw:timestamp "timestamp"'
+KINDS = {
+    "tumbling": f"rmls:TumblingJoin ; {TIMED}",
+    "sliding": f"rmls:SlidingJoin ; {TIMED}",
+    "interval": f'qw:Interval ; {TIMED}; qw:distance "PT3S"',
+    "dynamic": f"rmls:DynamicJoin ; {TIMED}",
+}
+
+
+def test_plans_of_each_kind(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """`quadweir map --explain` of a join of each kind, in a file that a reviewer reads."""
+    for name in ("speed", "flow"):
+        (tmp_path / name).mkdir()
+    sources = [f'[ a rmls:FileStream ; rmls:path "{name}" ]' for name in ("speed", "flow")]
+    folders = Folders(mapping=tmp_path, working=tmp_path)
+    streams = Streams(spark=spark, folders=folders, spool=tmp_path / "spool")
+    plans = {
+        kind: compile_live(parse_mapping(mapping(*sources, join=join)), streams, host=host_join)
+        for kind, join in KINDS.items()
+    }
+    made = "\n".join(f"--- {kind}\n{plan.explain()}\n" for kind, plan in plans.items())
+    golden = Path(__file__).parents[1] / "golden/plans/mapping-joins.plan"
+    if request.config.getoption("--update-golden"):
+        golden.write_text(made, "utf-8")
+    assert made == golden.read_text("utf-8"), "see --update-golden"
+
+
 # --- kill -9 ----------------------------------------------------------------------------------
 
 PAIRS = 400
