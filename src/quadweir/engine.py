@@ -47,19 +47,17 @@ class Engine:
         shards: int | None = None,
     ) -> None:
         from quadweir.runtime.spark.session import adopt, build
+        from quadweir.syntax.parser import build_ahead
 
         if spark is not None and (master is not None or shards is not None):
             raise UsageError(
                 "your own session already has a master and shards",
                 hint="Pass a session, or a master and the number of shards.",
             )
+        build_ahead()
         self._own = spark is None
-        self.changes: SessionReport | None = None
-        if spark is None:
-            spark = build(master=master, shards=shards)
-        else:
-            self.changes = adopt(spark)
-        self.spark: SparkSession = spark
+        self.changes: SessionReport | None = adopt(spark) if spark is not None else None
+        self.spark: SparkSession = spark or build(master=master, shards=shards)
         self.streams: dict[str, StreamDeclaration] = {}
         self._queries: list[StreamingQuery | RegisteredQuery] = []
         self._claims: list[Claim] = []
