@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from quadweir.algebra.query import ContinuousQuery
     from quadweir.algebra.windowing import Windowing
     from quadweir.entailment.schema import Axiom, Schema, SchemaWarning
     from quadweir.mapping.model import Mapping
@@ -298,7 +299,7 @@ class Engine:
 
     def query(
         self,
-        text: str,
+        text: str | ContinuousQuery,
         *,
         dialect: str | None = None,
         content: str | None = None,
@@ -314,7 +315,7 @@ class Engine:
         A missing or bad file is an error then.
 
         Args:
-            text: the query.
+            text: the query; if it is parsed already, without `dialect`, `content` and `base`.
             dialect: its language; default: recognised from the text.
             content: what windows contain, `bag` or `graph`; default: as in the dialect.
             base: the base of relative IRIs in the text.
@@ -336,16 +337,12 @@ class Engine:
         from quadweir.runtime.static.data import StaticData
         from quadweir.syntax.read import parse
 
-        parsed = parse(
-            text,
-            dialect=dialect,
-            base=base,
-            content=Content(content) if content is not None else None,
-            allow=("FROM",),
-        )
+        if isinstance(text, str):
+            kind = Content(content) if content is not None else None
+            text = parse(text, dialect=dialect, base=base, content=kind, allow=("FROM",))
         registered = RegisteredQuery(
             self.spark,
-            with_windowing(parsed, windowing or AS_WRITTEN),
+            with_windowing(text, windowing or AS_WRITTEN),
             self._feeds(),
             static=StaticData.of(static),
             shards=shards,

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from quadweir.algebra.query import ContinuousQuery
-    from quadweir.algebra.windowing import Windowing
     from quadweir.commands.querymappings import Mappings
     from quadweir.commands.queryoutput import OutputTarget
     from quadweir.commands.querystreams import Named
@@ -232,11 +231,6 @@ def query(
     target.check(read)
     named = tuple(parse_streams(stream or [], base))
     asked = _Asked(
-        text=text,
-        dialect=dialect,
-        content=content,
-        base=base,
-        windowing=windowing,
         query=read,
         streams=named,
         streams_file=streams,
@@ -281,11 +275,6 @@ def query(
         querylive.run(
             querylive.LiveQueryOptions(
                 query=read,
-                text=text,
-                dialect=dialect,
-                content=content,
-                base=base,
-                windowing=windowing,
                 declarations=tuple(asked.declarations(live=True)),
                 streams_file=streams,
                 mappings=asked.mappings,
@@ -341,11 +330,6 @@ def query(
 class _Asked:
     """The options of the command line."""
 
-    text: str
-    dialect: str | None
-    content: str | None
-    base: str | None
-    windowing: Windowing
     query: ContinuousQuery
     streams: tuple[Named, ...]
     streams_file: Path | None
@@ -612,11 +596,7 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
         engine.schema(*asked.schema)
         tell_of(engine.schema_warnings)
         registered = engine.query(
-            asked.text,
-            dialect=asked.dialect,
-            content=asked.content,
-            base=asked.base,
-            windowing=asked.windowing,
+            asked.query,
             static=asked.static,
             shards=asked.shards,
             allow_unbounded=asked.allow_unbounded,
