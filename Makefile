@@ -27,7 +27,7 @@ format: $(INSTALLED) ## format the code and mend what the linter can mend
 	@$(BIN)/ruff check --fix src tests scripts
 	@$(BIN)/ruff format src tests scripts
 
-bench: $(INSTALLED) ## run the benchmarks, each beside its baseline
+bench: $(INSTALLED) ## run the benchmarks, each with its baseline
 	@$(BIN)/quadweir bench ntriples $(ARGS)
 
 doctor: $(INSTALLED) ## check this machine and say what to do

@@ -65,11 +65,11 @@ def spec_of(
     query = optimize(parsed).query
     facts, source = facts_over(query, static, streams)
     plan = plan_query(query, streams=tuple(streams), facts=facts, shards=shards, like=like)
-    # Whoever runs over files looks values up beforehand.
+    # As a run over files does: it looks values up before it plans.
     plan = plan.resolved(lambda relation, variable: values_in(source, relation, variable))
     held = source if folder is None else LaidOut.of(query, static, folder)
-    told = "".join(sorted(map(str, static)))
-    digest = hashlib.sha256(told.encode()).hexdigest() if static else ""
+    reported = "".join(sorted(map(str, static)))
+    digest = hashlib.sha256(reported.encode()).hexdigest() if static else ""
     return ShardSpec(plan, held, digest)
 
 
@@ -86,6 +86,16 @@ def values_in(source: Loaded, relation: StaticRelation, variable: Variable) -> t
     found = relation_of(relation, source)
     codes = np.unique(found.codes[found.variables.index(variable)])
     return tuple(found.terms.take(pa.array(codes[codes >= 0])).to_pylist())
+
+
+def passes(test: MatchTest, terms: Sequence[Term | None]) -> bool:
+    """Whether a quad of the test's stream passes it, without entailment."""
+    if test.is_named and terms[3] is None:
+        return False
+    return all(
+        constant is None or constant == term
+        for constant, term in zip(test.constants, terms, strict=True)
+    ) and all(terms[one] == terms[other] for one, other in test.equal)
 
 
 def is_of_use(test: MatchTest, terms: Sequence[Term | None], *, fixed: bool) -> bool:
@@ -110,7 +120,7 @@ def matched(
     plan: QueryPlan,
     elements: Iterable[Element],
     shards: int,
-    told: Mapping[str, int] = MappingProxyType({}),
+    reported: Mapping[str, int] = MappingProxyType({}),
     *,
     fixed: bool = False,
 ) -> pa.RecordBatch:
@@ -136,7 +146,7 @@ def matched(
             terms = (quad.subject, quad.predicate, quad.object, quad.graph)
             passed = [
                 test.stream == element.stream
-                and test.passes(terms)
+                and passes(test, terms)
                 and is_of_use(test, terms, fixed=fixed)
                 for test in plan.wanted
             ]
@@ -156,7 +166,7 @@ def matched(
             )
     table += [
         (through, 0, *words([], {REPORTS_TIME: 1, STREAM: streams.index(each)}), *[None] * 4, 0)
-        for each, through in told.items()
+        for each, through in reported.items()
     ]
     names = [rows.EVENT_TIME, rows.POSITION, *bits.names, *VALUES, HASH]
     columns = list(zip(*table, strict=True)) if table else [()] * len(names)
@@ -175,7 +185,7 @@ def blobs_of(
     shards: int,
     *,
     tasks: int = 1,
-    told: Mapping[str, int] = MappingProxyType({}),
+    reported: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[int, pa.Table]:
     """What the tasks of one batch send to each shard."""
     packer = Packer.of(plan.matching, tuple(range(shards)))
@@ -183,7 +193,7 @@ def blobs_of(
         [
             batch
             for task in range(tasks)
-            for batch in packer([matched(plan, elements[task::tasks], shards, told)])
+            for batch in packer([matched(plan, elements[task::tasks], shards, reported)])
         ]
     )
     return {key: packed.filter(pc.equal(packed.column(SHARD_KEY), key)) for key in range(shards)}
@@ -310,12 +320,12 @@ class Host:
         delay_ms: int = 0,
         name: str = "one",
         direct: bool = False,
-        told: frozenset[str] = frozenset(),
+        reported: frozenset[str] = frozenset(),
         folder: Path | None = None,
     ) -> None:
         self._asked = asked
         self._streams, self._folder = streams, folder
-        self._timing = StreamTiming(dict.fromkeys(streams, delay_ms), {}, told)
+        self._timing = StreamTiming(dict.fromkeys(streams, delay_ms), {}, reported)
         self._name = None if direct else name
         self._most = shards
         self._turns = 0
@@ -348,7 +358,7 @@ class Host:
         """Go on with other static data; tells whether that can be."""
         plan, stages = self.spec.plan, self.stages
         if self._folder is not None:
-            self._folder = self._folder / "anew"
+            self._folder = self._folder / "again"
             self._folder.mkdir()
         self._start(static, like=plan.layout)
         if self.spec.plan.held != plan.held:
@@ -362,9 +372,9 @@ class Host:
         elements: Sequence[Element],
         *,
         tasks: int = 1,
-        told: Mapping[str, int] = MappingProxyType({}),
+        reported: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        tables = blobs_of(self.spec.plan, elements, self.shards, tasks=tasks, told=told)
+        tables = blobs_of(self.spec.plan, elements, self.shards, tasks=tasks, reported=reported)
         given = {key: table.column(BLOB).to_pylist() for key, table in tables.items()}
         for stage in self.stages[:-1]:
             sent: dict[int, list[bytes]] = {}
@@ -374,7 +384,7 @@ class Host:
                         self.count(row)
                     else:
                         sent.setdefault(int(row[SHARD_KEY]), []).append(row[BLOB])
-            # In which order they come is of no account.
+            # Their order does not matter.
             self._turns += 1
             given = {key: blobs[:: -1 if self._turns % 2 else 1] for key, blobs in sent.items()}
         for key, blobs in given.items():
@@ -382,7 +392,7 @@ class Host:
                 self.take(row)
 
     def restart(self) -> None:
-        """Start anew on the state that is there."""
+        """Start again from the state that is there."""
         for stage in self.stages:
             stage.restart()
 

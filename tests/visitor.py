@@ -20,7 +20,7 @@ class Visitor(threading.Thread):
     def run(self) -> None:
         try:
             self.visit()
-        except BaseException as error:  # told by the test, in its own thread
+        except BaseException as error:  # the test reports it, in its own thread
             self.error = error
         finally:
             os.kill(os.getpid(), signal.SIGINT)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from quadweir.algebra.query import ContinuousQuery
     from quadweir.algebra.windowing import Windowing
     from quadweir.entailment.schema import Axiom, Schema, SchemaWarning
     from quadweir.mapping.model import Mapping
@@ -48,19 +49,17 @@ class Engine:
         shards: int | None = None,
     ) -> None:
         from quadweir.runtime.spark.session import adopt, build
+        from quadweir.syntax.parser import build_ahead
 
         if spark is not None and (master is not None or shards is not None):
             raise UsageError(
                 "your own session already has a master and shards",
                 hint="Pass a session, or a master and the number of shards.",
             )
+        build_ahead()
         self._own = spark is None
-        self.changes: SessionReport | None = None
-        if spark is None:
-            spark = build(master=master, shards=shards)
-        else:
-            self.changes = adopt(spark)
-        self.spark: SparkSession = spark
+        self.changes: SessionReport | None = adopt(spark) if spark is not None else None
+        self.spark: SparkSession = spark or build(master=master, shards=shards)
         self.streams: dict[str, StreamDeclaration] = {}
         self._queries: list[StreamingQuery | RegisteredQuery | Network] = []
         self._claims: list[Claim] = []
@@ -301,7 +300,7 @@ class Engine:
 
     def query(
         self,
-        text: str,
+        text: str | ContinuousQuery,
         *,
         dialect: str | None = None,
         content: str | None = None,
@@ -317,7 +316,7 @@ class Engine:
         A missing or bad file is an error then.
 
         Args:
-            text: the query.
+            text: the query; if it is parsed already, without `dialect`, `content` and `base`.
             dialect: its language; default: recognised from the text.
             content: what windows contain, `bag` or `graph`; default: as in the dialect.
             base: the base of relative IRIs in the text.
@@ -339,16 +338,12 @@ class Engine:
         from quadweir.runtime.static.data import StaticData
         from quadweir.syntax.read import parse
 
-        parsed = parse(
-            text,
-            dialect=dialect,
-            base=base,
-            content=Content(content) if content is not None else None,
-            allow=("FROM",),
-        )
+        if isinstance(text, str):
+            kind = Content(content) if content is not None else None
+            text = parse(text, dialect=dialect, base=base, content=kind, allow=("FROM",))
         registered = RegisteredQuery(
             self.spark,
-            with_windowing(parsed, windowing or AS_WRITTEN),
+            with_windowing(text, windowing or AS_WRITTEN),
             self._feeds(),
             static=StaticData.of(static),
             shards=shards,

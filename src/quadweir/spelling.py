@@ -46,7 +46,7 @@ def _without(characters: str, forbidden: str) -> str:
 _SCHEME: Final = (
     f"{character_class(ascii_letters)}{character_class(ascii_letters + digits + '+.-')}*:"
 )
-IRI: Final = f"<{_SCHEME}{character_class(_NOT_IN_IRIS, negated=True)}*>"
+ANY_IRI: Final = f"<{_SCHEME}{character_class(_NOT_IN_IRIS, negated=True)}*>"
 ASCII_IRI: Final = f"<{_SCHEME}{character_class(_without(_ASCII, _NOT_IN_IRIS))}*>"
 # Only the ASCII part of the grammar: other labels take the slow path.
 ASCII_LABEL: Final = (

@@ -15,7 +15,7 @@ from quadweir.errors import DataError
 # Fifteen digits reach beyond the year 30000 and leave room for adding window lengths in 64 bits.
 MOST_DIGITS: Final = 15
 MILLISECONDS: Final = f"-?[0-9]{{1,{MOST_DIGITS}}}"
-# Extended format only: the basic one (20240101T000000) cannot be told from a number at a glance.
+# Extended format only: the basic one (20240101T000000) looks like a number.
 # A zone that is left out is UTC; offsets go as far as XML Schema's, fourteen hours.
 INSTANT: Final = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,12})?"

@@ -52,7 +52,7 @@ class Token:
     end: int
 
 
-Key: TypeAlias = str | int | None
+PlaceKey: TypeAlias = str | int | None
 """A node of the scanner: an IRI, `_:label`, the number of a nameless blank node, or None for
 literals and lists."""
 
@@ -61,9 +61,9 @@ literals and lists."""
 class TriplePlace:
     """A triple's nodes, and the places of its three terms."""
 
-    subject: Key
+    subject: PlaceKey
     predicate: str
-    object: Key
+    object: PlaceKey
     subject_span: Span
     predicate_span: Span
     object_span: Span
@@ -87,17 +87,17 @@ def locate_triples(text: str, *, base: str = "", source: str | None = None) -> l
 
 def match_places(quads: Sequence[ox.Quad], places: Sequence[TriplePlace]) -> dict[int, TriplePlace]:
     """The place of each quad, by its index, where it is certain."""
-    ours: dict[Key, dict[str, list[TriplePlace]]] = defaultdict(lambda: defaultdict(list))
+    ours: dict[PlaceKey, dict[str, list[TriplePlace]]] = defaultdict(lambda: defaultdict(list))
     theirs: dict[object, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     for place in places:
         ours[place.subject][place.predicate].append(place)
     for index, quad in enumerate(quads):
         theirs[quad.subject][quad.predicate.value].append(index)
     # By spelling: the scanner may take another text for a name.
-    named: dict[Key, object] = {
+    named: dict[PlaceKey, object] = {
         node.value if isinstance(node, ox.NamedNode) else str(node): node for node in theirs
     }
-    waiting: list[tuple[Key, object]] = [
+    waiting: list[tuple[PlaceKey, object]] = [
         (key, named[key]) for key in ours if isinstance(key, str) and key in named
     ]
     inner = {place.object for place in places}
@@ -112,7 +112,7 @@ def match_places(quads: Sequence[ox.Quad], places: Sequence[TriplePlace]) -> dic
     if len(roots) == len(others):
         waiting.extend(zip(roots, others, strict=True))
     matched: dict[int, TriplePlace] = {}
-    seen: set[Key] = set()
+    seen: set[PlaceKey] = set()
     while waiting:
         key, node = waiting.pop()
         if key in seen:
@@ -182,7 +182,7 @@ class _Scanner:
             self._properties(subject, span)
         self._next(".")
 
-    def _properties(self, subject: Key, span: Span) -> None:
+    def _properties(self, subject: PlaceKey, span: Span) -> None:
         while True:
             token = self._next()
             predicate = RDF.type if token.text == "a" else self._iri(token)
@@ -212,10 +212,10 @@ class _Scanner:
                 return self._prefixes[prefix] + re.sub(r"\\(.)", r"\1", local)
         return None
 
-    def _term(self) -> tuple[Key, Span]:
+    def _term(self) -> tuple[PlaceKey, Span]:
         token = self._next()
         span = self._span(token)
-        key: Key = None
+        key: PlaceKey = None
         if token.text == "[":
             self._blanks += 1
             key = self._blanks

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyoxigraph as ox
 
 from quadweir.algebra.dataset import Dataset
-from quadweir.algebra.evaluate import Answer, Solutions
+from quadweir.algebra.evaluate import Evaluated, Solutions
 from quadweir.algebra.expressions import Expression
 from quadweir.algebra.moments import ExpressionError
 from quadweir.algebra.patterns import Distinct, OrderBy, OrderKey, Project, Reduced, Slice
@@ -147,7 +147,7 @@ def _to_ox(term: Term) -> object:
 # --- results ----------------------------------------------------------------------------------
 
 
-def read_result(path: Path, *, construct: bool = False) -> Answer:
+def read_result(path: Path, *, construct: bool = False) -> Evaluated:
     """Read a result file of any of the suites' formats."""
     match path.suffix:
         case ".srx":
@@ -164,7 +164,7 @@ def read_result(path: Path, *, construct: bool = False) -> Answer:
     raise ValueError(f"no reader for {path}")
 
 
-def _read_srx(text: str) -> Answer:
+def _read_srx(text: str) -> Evaluated:
     root = ElementTree.fromstring(text)
     truth = root.find(f"{SRX}boolean")
     if truth is not None:
@@ -195,7 +195,7 @@ def _srx_term(node: ElementTree.Element) -> Term:
     raise ValueError(node.tag)
 
 
-def _read_srj(text: str) -> Answer:
+def _read_srj(text: str) -> Evaluated:
     document = json.loads(text)
     if "boolean" in document:
         return bool(document["boolean"])
@@ -219,7 +219,7 @@ def _srj_term(term: dict[str, str]) -> Term:
             return Literal(term["value"], IRI(term.get("datatype", XSD.string)))
 
 
-def _read_tsv(text: str) -> Answer:
+def _read_tsv(text: str) -> Evaluated:
     header, *lines = text.splitlines()
     names = tuple(Variable(name.lstrip("?")) for name in header.split("\t"))
     rows = []
@@ -240,7 +240,7 @@ def _tsv_term(cell: str) -> Term:
     raise ValueError(cell)
 
 
-def _read_csv(text: str) -> Answer:
+def _read_csv(text: str) -> Evaluated:
     header, *lines = csv.reader(io.StringIO(text, newline=""))
     names = tuple(map(Variable, header))
     rows = [
@@ -250,7 +250,7 @@ def _read_csv(text: str) -> Answer:
     return Solutions(names, tuple(rows))
 
 
-def _read_result_set(quads: tuple[Quad, ...]) -> Answer:
+def _read_result_set(quads: tuple[Quad, ...]) -> Evaluated:
     """Read a result written down as RDF, in the vocabulary of the first SPARQL working group."""
 
     def objects(subject: Term, local: str) -> list[Term]:
@@ -277,7 +277,7 @@ def _read_result_set(quads: tuple[Quad, ...]) -> Answer:
     return Solutions(names, tuple(rows))
 
 
-def as_csv(answer: Answer) -> Answer:
+def as_csv(answer: Evaluated) -> Evaluated:
     """Drop what CSV cannot express: every term is its bare text, and all blank nodes are equal."""
     assert isinstance(answer, Solutions)
     return Solutions(
@@ -299,7 +299,7 @@ def _csv_text(term: Term) -> Term:
 # --- comparison -------------------------------------------------------------------------------
 
 
-def same_answer(left: Answer, right: Answer) -> bool:
+def same_answer(left: Evaluated, right: Evaluated) -> bool:
     """Whether two answers are the same up to blank nodes and the spelling of values."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
@@ -338,7 +338,7 @@ def _key(expression: Expression, row: dict[Variable, Term]) -> Term | None:
     return BlankNode("any") if isinstance(term, BlankNode) else normal(term)
 
 
-def describe(answer: Answer) -> list[str]:
+def describe(answer: Evaluated) -> list[str]:
     """A canonical text of an answer, for comparing and for reading when two differ."""
     if isinstance(answer, bool):
         return [str(answer).lower()]

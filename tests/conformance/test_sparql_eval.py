@@ -20,7 +20,7 @@ from conformance.results import (
     same_answer,
     same_order,
 )
-from quadweir.algebra.evaluate import Answer, Solutions, evaluate
+from quadweir.algebra.evaluate import Evaluated, Solutions, evaluate
 from quadweir.algebra.moments import from_epoch_ms
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.algebra.signatures import Context
@@ -80,12 +80,12 @@ def read_query(case: Case) -> ContinuousQuery:
     return parse(text, dialect="sparql", base=base, allow=names)
 
 
-def answer(query: ContinuousQuery, case: Case) -> Answer:
+def answer(query: ContinuousQuery, case: Case) -> Evaluated:
     context = Context(now=from_epoch_ms(1_700_000_000_000))
     return evaluate(query, read_dataset(case), context=context)
 
 
-def check(got: Answer, case: Case, query: ContinuousQuery) -> None:
+def check(got: Evaluated, case: Case, query: ContinuousQuery) -> None:
     construct = isinstance(query.form, ConstructForm)
     expected = read_result(case.folder / case.result, construct=construct)
     if case.kind == "CSVResultFormatTest":

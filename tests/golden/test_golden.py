@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.algebra.read import read_query
 from quadweir.algebra.render import render
 from quadweir.entailment.draw import network_text
 from quadweir.entailment.needs import needs_of
@@ -27,6 +26,7 @@ from quadweir.sources.schemafiles import read_schema
 from quadweir.spans import excerpt
 from quadweir.syntax import parse
 from query_sections import SECTIONS
+from rendered_trees import read_query
 
 FOLDER = Path(__file__).parent
 CASES = sorted(FOLDER.glob("*.case"))

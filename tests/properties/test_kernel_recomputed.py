@@ -1,4 +1,4 @@
-"""Queries that are evaluated anew at their reports, over bags: what is new and what is gone (A2)."""
+"""Queries that are recomputed at each report, over bags: what is new and what is gone (A2)."""
 
 from __future__ import annotations
 

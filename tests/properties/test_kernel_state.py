@@ -41,7 +41,7 @@ def run(
     def make() -> Shard:
         if laid_out is not None:
             return Shard.of(query, static=laid_out, streams=streams)
-        # The order in which static data is read is of no account.
+        # The order in which static data is read does not matter.
         quads = static if not restart_after else static[::-1]
         return Shard.of(query, static=Dataset.of(scoped_static(quads)), streams=streams)
 

@@ -22,11 +22,11 @@ from quadweir.sources.streamfiles import (
     DeadLetter,
     Element,
     ElementReader,
-    Form,
+    StreamForm,
     read_elements,
     write_elements,
 )
-from quadweir.sources.timedlines import Part, count_lines, read_part, read_texts
+from quadweir.sources.timedlines import FilePart, count_lines, read_part, read_texts
 from quadweir.terms import IRI, BlankNode, Literal, Quad
 from quadweir.times import parse_time
 
@@ -99,12 +99,12 @@ part_sizes = st.integers(4, 200)
 TOO_LONG = "a line of more than"
 
 
-def parts_of(path: Path, part_bytes: int) -> list[Part]:
+def parts_of(path: Path, part_bytes: int) -> list[FilePart]:
     starts = list(range(0, max(1, path.stat().st_size), part_bytes))
     ends = [*starts[1:], None]
     numbers = count_lines(path, starts)
     return [
-        Part(str(path), 3, start, end, number)
+        FilePart(str(path), 3, start, end, number)
         for start, end, number in zip(starts, ends, numbers, strict=True)
     ]
 
@@ -130,7 +130,7 @@ def statement_of(row: dict[str, Any]) -> str:
 
 
 def in_parts(
-    parts: list[Part], max_line_bytes: int
+    parts: list[FilePart], max_line_bytes: int
 ) -> tuple[list[Element], dict[int, tuple[str | None, str]]]:
     """The elements of parts, and the lines that cannot be used with their reasons and texts."""
     quads: dict[tuple[int, int], list[Quad]] = defaultdict(list)
@@ -161,11 +161,11 @@ def test_parts_do_not_matter(data: bytes, part_bytes: int, most: int) -> None:
         path = Path(folder) / "f.stream"
         path.write_bytes(data)
         letters: list[DeadLetter] = []
-        reader = ElementReader(Form.TIMED_LINES, "urn:s", 0, None, None, letters.append, most)
+        reader = ElementReader(StreamForm.TIMED_LINES, "urn:s", 0, None, None, letters.append, most)
         expected = list(reader.read(path, 3))
         found, bad = in_parts(parts_of(path, part_bytes), most)
         path.write_bytes(gzip.compress(data))
-        unpacked = in_parts([Part(str(path), 3)], most)
+        unpacked = in_parts([FilePart(str(path), 3)], most)
     assert found == expected
     assert {f"line {number}" for number in bad} == {letter.place for letter in letters}
     # How much of a line that is too long is shown depends on where it was cut.

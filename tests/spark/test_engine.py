@@ -11,12 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+import quadweir.syntax.read
 from quadweir import Engine, rows
 from quadweir.algebra.work import VARIABLE, most_work
 from quadweir.errors import UsageError
 from quadweir.runtime.spark.session import LOCAL_CHECKPOINTS, adopt
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
+from quadweir.syntax import parse
 from spark_queries import lines_of
 
 pytestmark = pytest.mark.spark
@@ -138,6 +140,17 @@ def test_a_watched_folder_goes_to_files_with_its_dead_letters(
     assert letter["place"].startswith("line 2")
     engine.stop()
     assert spark.range(1).count() == 1
+
+
+def test_a_query_may_be_parsed_already(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "SELECT ?x { STREAM <urn:s> [RANGE 1m] { ?x <urn:p> ?y } }"
+    parsed = parse(text)
+    engine = Engine(spark)
+    assert engine.query(text).query == parsed
+    monkeypatch.setattr(quadweir.syntax.read, "parse", None)
+    assert engine.query(parsed).query == parsed
 
 
 def test_an_unknown_stream_is_named(spark: SparkSession) -> None:

@@ -136,7 +136,7 @@ def test_a_class_with_many_below_it_is_looked_up_in_one_set(spark: SparkSession)
     plan = plan_query(query, streams=(STREAM,), table=table)
     frame = statements(spark, feed)
     matched = match_statements(frame.where(frame[rows.STREAM] == STREAM), plan.matching, 2)
-    # No batch has to spell, compare and send what every task can look up in the same place.
+    # The consequences are a table that tasks look up, and not constants in the plan of each batch.
     assert "urn:ü" not in matched._jdf.queryExecution().analyzed().toString()
     tests = (1 << len(plan.wanted)) - 1
     found = {row[rows.POSITION]: row[word_of(0)[0]] & tests != 0 for row in matched.collect()}

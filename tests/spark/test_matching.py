@@ -92,10 +92,10 @@ def test_dead_letters_leave_the_times_of_statements_alone(spark):
         rows.POSITION,
         *(F.lit(None).cast("string").alias(name) for name in rows.TERMS),
     )
-    told = [F.lit("x").alias(name) for name in (rows.SOURCE, rows.PLACE, rows.RECORD)]
+    reported = [F.lit("x").alias(name) for name in (rows.SOURCE, rows.PLACE, rows.RECORD)]
     unknown = F.lit(None).cast("string").alias(rows.REASON)
-    given = letter.select("*", *told, F.lit("bad").alias(rows.REASON)).union(
-        frame.select("*", *told, unknown)
+    given = letter.select("*", *reported, F.lit("bad").alias(rows.REASON)).union(
+        frame.select("*", *reported, unknown)
     )
     found = match_statements(given.coalesce(1), plan.matching, 1).toArrow()
     letters, rest = split_rows(found.combine_chunks().to_batches()[0])

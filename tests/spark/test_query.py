@@ -201,9 +201,9 @@ def test_the_triples_of_one_query_feed_another(spark):
 
 
 def test_a_query_says_how_it_is_run(engine):
-    told = engine.query(text(5, "cqels"), shards=2).explain(spark=True)
-    assert "because  ?photo occurs in every windowed pattern" in told
-    assert "MapInArrow" in told
+    reported = engine.query(text(5, "cqels"), shards=2).explain(spark=True)
+    assert "because  ?photo occurs in every windowed pattern" in reported
+    assert "MapInArrow" in reported
 
 
 def test_registered_functions_are_called_over_bounded_streams(spark):

@@ -14,10 +14,10 @@ from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from quadweir.sources.declare import (
     Burst,
+    DeclaredSource,
     FolderSource,
     Format,
     ReplaySource,
-    Source,
     StreamDeclaration,
 )
 from quadweir.sources.streamfiles import read_elements
@@ -42,7 +42,7 @@ def line(time: int) -> str:
 def run(
     spark: SparkSession,
     folder: Path,
-    source: Source,
+    source: DeclaredSource,
     shards_in: str,
     right: list[Answer],
 ) -> dict[str, int]:

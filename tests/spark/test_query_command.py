@@ -222,7 +222,7 @@ def test_strict_leaves_no_output(ask, tmp_path):
     assert not target.exists()
 
 
-def test_a_line_that_is_too_long_is_told_of_and_the_rest_is_answered(ask, tmp_path):
+def test_a_line_that_is_too_long_is_reported_and_the_rest_is_answered(ask, tmp_path):
     huge = "x" * 10_000_000
     lines = [
         '1000 <urn:a> <urn:p> "1" .',

@@ -78,7 +78,7 @@ def python_workers(session: int) -> list[int]:
 
 
 def shard_processes(driver: int) -> list[int]:
-    """The processes beside a driver that hold shards."""
+    """The worker processes of a driver."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -133,8 +133,8 @@ def test_workers_and_then_the_driver_are_killed(
         seen = answered(tmp_path)
         send(feed[third : 2 * third])
         until(lambda: goes_on(seen), "more answers")
-        # A local run does not repeat a task that fails: it ends, and a new one goes on. Processes
-        # beside the driver are replaced.
+        # A local run does not repeat a task that fails: it ends, and a new one goes on. Worker
+        # processes are replaced.
         if driver.poll() is not None and shards_in == "executors":
             driver = start("live")
             until(lambda: goes_on(seen), "answers after the workers' end")

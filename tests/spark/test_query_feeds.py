@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from brokers import KafkaBroker, MqttBroker, until
 from quadweir import Engine
-from quadweir.commands.queryoutput import Target
+from quadweir.commands.queryoutput import OutputTarget
 from quadweir.commands.querystreams import Named, declare
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
@@ -55,7 +55,7 @@ def test_streams_from_everywhere_and_what_is_wrong_in_them(
         ):
             engine.declare(declare(named, {}, live=True, delay=None, idle=None))
         registered = engine.query(QUERY)
-        sink = Target(f"kafka:{kafka.address}/{to}", "jsonl").sink("everywhere")
+        sink = OutputTarget(f"kafka:{kafka.address}/{to}", "jsonl").sink("everywhere")
         dead = FileSink(tmp_path / "dead", LineFormat.JSONL)
         registered.start(sink, checkpoint=tmp_path / "checkpoint", dead_letters=dead)
         try:

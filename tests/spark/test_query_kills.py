@@ -129,7 +129,7 @@ def test_a_query_that_is_killed_at_random_points_gives_every_answer_once(
     feed = make_feed(BATCHES * IN_BATCH)
     expected = run_bounded(QUERY, feed, tasks=1, shards=2)
     dice = random.Random(f"kills {shards_in} {number}")
-    told: list[str] = []
+    reported: list[str] = []
     given = 0
 
     def give(until_file: int) -> None:
@@ -141,11 +141,11 @@ def test_a_query_that_is_killed_at_random_points_gives_every_answer_once(
     def log() -> str:
         return (tmp_path / "log").read_text()[-5000:]
 
-    while len(told) < KILLS:
+    while len(reported) < KILLS:
         done = max(numbers_in(tmp_path / "checkpoint" / "commits"), default=-1)
         give(min(BATCHES, done + AT_ONCE))
         # In the suite, the first of the two kills is in the midst of batches.
-        names = list(MOMENTS) if KILLS > 2 or told else list(MOMENTS)[3:]
+        names = list(MOMENTS) if KILLS > 2 or reported else list(MOMENTS)[3:]
         moment, batch = dice.choice(names), done + dice.randrange(1, 4)
         victims = dice.choice(["all", "driver", "Java", "workers"])
         known: dict[int, bytes] = {}
@@ -160,7 +160,7 @@ def test_a_query_that_is_killed_at_random_points_gives_every_answer_once(
                 continue
             known = processes_of(run.pid)
             kill(chosen(victims, run.pid))
-            told.append(f"{victims} at {moment} {batch}")
+            reported.append(f"{victims} at {moment} {batch}")
             if victims == "workers":
                 # Others take their place, or the run ends; either way all of it is killed then.
                 ended = partial(MOMENTS["the end of a batch"], tmp_path, run.pid, batch)
@@ -176,7 +176,7 @@ def test_a_query_that_is_killed_at_random_points_gives_every_answer_once(
     write_batches(tmp_path / "in", [LAST], 1, first=given + 1)
     run = started(tmp_path, shards_in)
     assert run.wait(600) == 0, log()
-    print(f"{shards_in}: {len(expected)} answers; {len(told)} kills: {'; '.join(told)}")
+    print(f"{shards_in}: {len(expected)} answers; {len(reported)} kills: {'; '.join(reported)}")
     assert diff_answers(expected, written(tmp_path / "out")) == ""
 
 

@@ -342,12 +342,12 @@ def test_a_batch_that_is_repeated_is_of_the_time_when_it_was_first_begun(
         query.awaitTermination()
 
     once()
-    told = len(written(tmp_path / "out"))
+    reported = len(written(tmp_path / "out"))
     # As if it had been killed before Spark knew of the last batch.
     for name in ("1", ".1.crc"):
         (tmp_path / "checkpoint" / "commits" / name).unlink(missing_ok=True)
     once()
-    assert len(written(tmp_path / "out")) == told
+    assert len(written(tmp_path / "out")) == reported
     assert began[1] == began[2]
     assert began[0][1] < began[1][1] < time.time() * 1000
     write_batches(tmp_path / "in", [LAST], 1, first=following)

@@ -86,7 +86,7 @@ def free_port() -> int:
 def test_static_data_is_reloaded_and_prometheus_answered(live, tmp_path) -> None:
     port, out = free_port(), tmp_path / "out"
     note = tmp_path / "check" / NAME
-    told: list[str] = []
+    reported: list[str] = []
 
     def metrics() -> str:
         try:
@@ -107,7 +107,7 @@ def test_static_data_is_reloaded_and_prometheus_answered(live, tmp_path) -> None
         arrive(tmp_path / "in", 2)
         until(lambda: len(names(out)) == 6, "the answers after that")
         until(lambda: 'answers_total{query="query"} 6' in metrics(), "six answers in the metrics")
-        told.append(metrics())
+        reported.append(metrics())
 
     dead = tmp_path / "dead"
     code, err = live(
@@ -118,7 +118,7 @@ def test_static_data_is_reloaded_and_prometheus_answered(live, tmp_path) -> None
     assert [each["record"] for each in lines_of(dead)] == ["no statement"]
     assert names(out) == ["old"] * 3 + ["new"] * 3
     assert "the new static data is used from this batch on" in err
-    assert 'quadweir_input_statements_total{query="query"} 6' in told[0]
+    assert 'quadweir_input_statements_total{query="query"} 6' in reported[0]
     assert "6 answers" in err
 
 
@@ -151,7 +151,7 @@ def test_answers_are_explained_while_they_are_given(live, tmp_path) -> None:
     (tmp_path / "s.ttl").write_text(
         "<urn:p0> <http://www.w3.org/2000/01/rdf-schema#subPropertyOf> <urn:p> ."
     )
-    # The schema is named beside streams, of which the query reads none.
+    # The file of the schema also declares streams, and the query reads none of them.
     (tmp_path / "streams.toml").write_text(
         'schema = "s.ttl"\n[streams."urn:other"]\nformat = "timed-lines"\n'
         'source = { kind = "file", path = "other.stream" }\n'

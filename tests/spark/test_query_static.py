@@ -1,8 +1,8 @@
-"""Static data of queries: solved by Spark as in memory, in all formats, and read anew on request."""
+"""Static data of queries: solved by Spark as in memory, in all formats, and reloaded on request."""
 
 from __future__ import annotations
 
-import time
+import threading
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from quadweir.plan.program import program_of
 from quadweir.runtime.query import RegisteredQuery
 from quadweir.runtime.static.data import StaticData
 from quadweir.sinks.files import FileSink
+from quadweir.sinks.gate import Gate
 from quadweir.sinks.lines import LineFormat
 from quadweir.sinks.memory import MemorySink
 from quadweir.sinks.start import Call
@@ -148,7 +149,7 @@ def test_a_query_is_registered_before_its_static_data_is_there(spark, tmp_path: 
     assert "12,500 rows" in registered.explain()
 
 
-def test_static_data_is_read_anew_while_a_query_runs(spark, tmp_path: Path) -> None:
+def test_static_data_is_reloaded_while_a_query_runs(spark, tmp_path: Path) -> None:
     text = f"SELECT ?x ?z {{ {STREAM} ?y <urn:r> ?z }}"
     feed = stream(*((1000 + 3 * n, f"a{n % 5} p b{n % 3}") for n in range(40)))
     file = tmp_path / "data.nt"
@@ -187,18 +188,23 @@ def test_static_data_is_read_anew_while_a_query_runs(spark, tmp_path: Path) -> N
     engine.query(text, static=[file]).fingerprint.guard(tmp_path / "checkpoint")
 
 
-def test_data_is_read_anew_between_two_batches(spark, tmp_path: Path) -> None:
-    """Answers of one batch over the old data and the new could not be told apart in a topic."""
+def test_data_is_reloaded_between_two_batches(
+    spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a topic, nobody could tell which answers of one batch rest on old data, and which on new."""
     file = tmp_path / "data.nt"
     file.write_text("<urn:b> <urn:r> <urn:c> .\n")
     (tmp_path / "in").mkdir()
     begun, ended = [], []
+    stopping = threading.Event()
+    close = Gate.close
+    monkeypatch.setattr(Gate, "close", lambda *args: (stopping.set(), close(*args)))
 
     def write(frame: DataFrame, number: int) -> None:
         begun.append(number)
         found = {row.bindings.z for row in frame.collect()}
-        # Long enough for a stop to come in between.
-        time.sleep(0.5)
+        if len(begun) > 1:
+            assert stopping.wait(240), "the query is stopped while a batch is written"
         ended.append((number, found))
 
     engine = engine_over(spark, tmp_path / "in")
@@ -217,17 +223,17 @@ def test_data_is_read_anew_between_two_batches(spark, tmp_path: Path) -> None:
         registered.stop()
     numbers = [number for number, _ in ended]
     assert numbers == begun == sorted(set(numbers))
-    told = [found for _, found in ended if found]
-    assert {*told[0]} == {"<urn:c>"}
-    assert {*told[-1]} == {"<urn:d>"}
-    assert all(len(found) == 1 for found in told)
+    reported = [found for _, found in ended if found]
+    assert {*reported[0]} == {"<urn:c>"}
+    assert {*reported[-1]} == {"<urn:d>"}
+    assert all(len(found) == 1 for found in reported)
 
 
 @pytest.mark.parametrize("is_live", [True, False], ids=["while it runs", "from a checkpoint"])
-def test_two_stages_over_divided_data_read_it_anew_and_so_do_queries_that_feed_them(
+def test_two_stages_over_divided_data_reload_it_and_so_do_queries_that_feed_them(
     spark, tmp_path: Path, *, is_live: bool
 ) -> None:
-    """A count window is over what was there; what the feeding query told before stays told."""
+    """A count window is over what was there; earlier answers of the feeding query do not change."""
     made = """CONSTRUCT { ?y <urn:q> ?o } FROM NAMED WINDOW <urn:w> ON <urn:t> [RANGE PT0.02S]
         { WINDOW <urn:w> { ?y <urn:q> ?b } ?b <urn:s> ?o }"""
     text = """SELECT ?z (COUNT(*) AS ?n) (MAX(?o) AS ?m)
@@ -262,7 +268,7 @@ def test_two_stages_over_divided_data_read_it_anew_and_so_do_queries_that_feed_t
     try:
         registered.processAllAvailable()
         assert registered.reload_static() is False
-        told = written(out)
+        reported = written(out)
         file.write_text("".join(f"{quad}\n" for quad in after))
         if is_live:
             assert registered.reload_static() is True
@@ -289,16 +295,16 @@ def test_two_stages_over_divided_data_read_it_anew_and_so_do_queries_that_feed_t
 
     given = [*answers(made, before, old), *answers(made, after, new)]
     elements = [Element("urn:made", each.t, n, each.graph) for n, each in enumerate(given)]
-    assert diff_answers(answers(text, before, old, *elements), told) == ""
+    assert diff_answers(answers(text, before, old, *elements), reported) == ""
     later = answers(text, after, new, *elements)
     assert len({answer.t for answer in later}) > 10
-    assert diff_answers([*told, *later], written(out)) == ""
+    assert diff_answers([*reported, *later], written(out)) == ""
 
 
 def test_a_query_keeps_the_data_that_it_runs_over_when_another_reloads_it(
     spark, tmp_path: Path
 ) -> None:
-    """Both read the answers of a third, and only one reads its data anew."""
+    """Both read the answers of a third, and only one reloads its data."""
     made = f"CONSTRUCT {{ ?x <urn:to> ?z }} {{ {STREAM} ?y <urn:r> ?z }}"
     text = "SELECT ?x ?z { STREAM <urn:made> [RANGE 15ms] { ?x <urn:to> ?z } }"
     file, out = tmp_path / "data.nt", tmp_path / "out"
@@ -328,8 +334,10 @@ TRIANGLE = """FROM <urn:g> FROM STREAM <urn:s> [RANGE 20ms STEP 10ms]
 """Which of the variables it is sharded by depends on what static data has of it."""
 
 
-def started(query: RegisteredQuery, checkpoint: Path, *, anew: bool = False) -> RegisteredQuery:
-    return query.start(MemorySink(), checkpoint=checkpoint, reload_static=anew)
+def started(
+    query: RegisteredQuery, checkpoint: Path, *, reloading: bool = False
+) -> RegisteredQuery:
+    return query.start(MemorySink(), checkpoint=checkpoint, reload_static=reloading)
 
 
 @pytest.mark.parametrize("is_live", [True, False], ids=["while it runs", "from a checkpoint"])
@@ -353,13 +361,13 @@ def test_rows_of_queries_that_feed_it_stay_where_they_are(
     started(reader, checkpoint)
     try:
         file.write_text("<urn:a> <urn:p> <urn:b> <urn:g> .\n")
-        other, anew = registered()
+        other, reloading = registered()
         assert other.plan.layout != layout
         if is_live:
             assert reader.reload_static() is True
         else:
             reader.stop()
-            made, reader = other, started(anew, checkpoint, anew=True)
+            made, reader = other, started(reloading, checkpoint, reloading=True)
         assert made.plan.layout == layout
         assert reader.isActive
     finally:

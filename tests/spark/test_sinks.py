@@ -109,7 +109,7 @@ def test_terms_of_answers_are_written_as_json_and_csv_have_them(spark: SparkSess
     assert written[2]["l"]["xml:lang"] == "de-at"
     assert written[3]["l"]["datatype"] == XSD.integer
     assert [each["l"] for each in written] == [term_to_json(term) for term in TERMS]
-    # A lambda's variable has another name each time it is written, and Spark compiles it anew.
+    # A lambda's variable has another name each time it is written, and Spark compiles it again.
     classic: Any = lines
     assert "lambda" not in classic._jdf.queryExecution().analyzed().toString()
     table = [row[0] for row in to_lines(frame, LineFormat.ANSWERS_CSV).collect()]

@@ -20,7 +20,7 @@ from quadweir.commands.maplive import LiveOptions, begin
 from quadweir.errors import MappingError
 from quadweir.kernel.streamjoin.windows import Dynamic, JoinTiming, Tumbling
 from quadweir.mapping.files import Folders
-from quadweir.mapping.joins import Host
+from quadweir.mapping.joins import JoinHost
 from quadweir.mapping.read import parse_mapping
 from quadweir.runtime.joins.frames import host_join
 from quadweir.runtime.mappings.bounded import MappingJob, run_bounded
@@ -50,7 +50,7 @@ def bounded(spark: SparkSession, text: str, folder: Path) -> Counter[str]:
 
 
 def last_metrics(query: RunningQuery) -> Mapping[str, Any]:
-    """What the join told of its last batch; a trigger that finds nothing tells of none."""
+    """What the join reported about its last batch; a trigger that finds nothing reports nothing."""
     found = [each.observedMetrics.get("quadweir_join_1") for each in query.recentProgress]
     return [each for each in found if each is not None and each["held"] is not None][-1]
 
@@ -91,7 +91,7 @@ def test_the_published_mappings(spark: SparkSession, kafka_topics: Topics, tmp_p
     full = bounded(spark, mapping('"ndwspeed.json"', '"ndwflow.json"', iterator="$.*"), tmp_path)
     assert sum(full.values()) == 27
 
-    runs, told = {}, {}
+    runs, known = {}, {}
     for kind in ("Dynamic", "Tumbling"):
         text = mapping(
             kafka(topics.broker.address, topics.speed),
@@ -111,7 +111,7 @@ def test_the_published_mappings(spark: SparkSession, kafka_topics: Topics, tmp_p
             )
             begun = begin(spark, read, options, tmp_path / f"{kind}-checkpoint", {})
             begun.query.processAllAvailable()
-            told[kind] = last_metrics(begun.query)
+            known[kind] = last_metrics(begun.query)
             begun.query.stop()
     arrived = [
         each
@@ -123,12 +123,12 @@ def test_the_published_mappings(spark: SparkSession, kafka_topics: Topics, tmp_p
         model = Model(window, JoinTiming((1_000, 1_000), 60_000))
         expected = model.run(arrived)
         lines = written(tmp_path / kind)
-        assert len(lines) == len(expected) == told[kind]["pairs"] > 0
+        assert len(lines) == len(expected) == known[kind]["pairs"] > 0
         assert Counter(lines) <= full
-        assert told[kind]["late"] == model.late
+        assert known[kind]["late"] == model.late
         # One has no internalId, one is no record.
-        assert told[kind]["without_key"] == 2
-    # A record that is none is told of once, though it is read on the way into a join.
+        assert known[kind]["without_key"] == 2
+    # A bad record is reported once, though it is read on the way into a join.
     for kind in runs:
         found = [p.read_text() for p in (tmp_path / f"{kind}-dead").glob("*.jsonl")]
         assert "".join(found).count("not JSON at all") == 1
@@ -159,7 +159,7 @@ def kafka_topics(kafka: KafkaBroker) -> Topics:
 
 
 @pytest.mark.parametrize(
-    ("join", "host", "told"),
+    ("join", "host", "known"),
     [
         ("rmls:TumblingJoin", host_join, "have no time"),
         ("", host_join, "without a window"),
@@ -167,7 +167,7 @@ def kafka_topics(kafka: KafkaBroker) -> Topics:
     ],
 )
 def test_what_cannot_be_joined(
-    spark: SparkSession, tmp_path: Path, join: str, host: Host | None, told: str
+    spark: SparkSession, tmp_path: Path, join: str, host: JoinHost | None, known: str
 ) -> None:
     for name in ("speed", "flow"):
         (tmp_path / name).mkdir()
@@ -175,14 +175,43 @@ def test_what_cannot_be_joined(
     found = parse_mapping(mapping(*sources, join=join))
     folders = Folders(mapping=tmp_path, working=tmp_path)
     streams = Streams(spark=spark, folders=folders, spool=tmp_path / "spool")
-    with pytest.raises(MappingError, match=told) as refused:
+    with pytest.raises(MappingError, match=known) as refused:
         compile_live(found, streams, host=host)
     assert refused.value.span is not None
 
 
+TIMED = 'qw:timestamp "timestamp"'
+KINDS = {
+    "tumbling": f"rmls:TumblingJoin ; {TIMED}",
+    "sliding": f"rmls:SlidingJoin ; {TIMED}",
+    "interval": f'qw:Interval ; {TIMED}; qw:distance "PT3S"',
+    "dynamic": f"rmls:DynamicJoin ; {TIMED}",
+}
+
+
+def test_plans_of_each_kind(
+    spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """`quadweir map --explain` of a join of each kind, in a file that a reviewer reads."""
+    for name in ("speed", "flow"):
+        (tmp_path / name).mkdir()
+    sources = [f'[ a rmls:FileStream ; rmls:path "{name}" ]' for name in ("speed", "flow")]
+    folders = Folders(mapping=tmp_path, working=tmp_path)
+    streams = Streams(spark=spark, folders=folders, spool=tmp_path / "spool")
+    plans = {
+        kind: compile_live(parse_mapping(mapping(*sources, join=join)), streams, host=host_join)
+        for kind, join in KINDS.items()
+    }
+    made = "\n".join(f"--- {kind}\n{plan.explain()}\n" for kind, plan in plans.items())
+    golden = Path(__file__).parents[1] / "golden/plans/mapping-joins.plan"
+    if request.config.getoption("--update-golden"):
+        golden.write_text(made, "utf-8")
+    assert made == golden.read_text("utf-8"), "see --update-golden"
+
+
 # --- kill -9 ----------------------------------------------------------------------------------
 
-PAIRS = 400
+PAIRS = 200
 
 
 @pytest.mark.slow

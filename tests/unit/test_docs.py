@@ -1,5 +1,6 @@
 """Links between pages work, lines are short, and the commands on pages exist."""
 
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -104,3 +105,33 @@ def test_the_glossary_has_each_word_once_in_order():
     page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
     words = [word.lower() for word in re.findall(r"^\| \*\*(.+?)\*\* \|", page, re.MULTILINE)]
     assert words == sorted(set(words))
+
+
+STEP = re.compile(r"^\d+\. `([\w/]+\.py)`, `([\w.]+)`:", re.MULTILINE)
+WAYS = [
+    part
+    for part in (ROOT / "docs/architecture.md").read_text(encoding="utf-8").split("\n## ")
+    if STEP.search(part)
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.splitlines()[0])
+def test_a_way_through_the_code_is_short_and_exists(way: str) -> None:
+    steps = STEP.findall(way)
+    assert len(steps) == len(re.findall(r"^\d+\. ", way, re.MULTILINE)) <= 12
+    modules = [module for module, _ in steps]
+    assert len(set(modules)) == len(modules), "no module is visited twice"
+    for module, function in steps:
+        (file,) = (
+            each
+            for each in (ROOT / "src/quadweir").rglob("*.py")
+            if str(each.relative_to(ROOT / "src/quadweir")) in (module, f"runtime/{module}")
+        )
+        body = ast.parse(file.read_text(encoding="utf-8")).body
+        for name in function.split("."):
+            (found,) = (
+                each
+                for each in body
+                if isinstance(each, ast.ClassDef | ast.FunctionDef) and each.name == name
+            )
+            body = found.body

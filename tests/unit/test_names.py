@@ -1,6 +1,7 @@
-"""Two classes never share a name, so that a name in a docstring or an error means one thing."""
+"""Two types never share a name, so that a name in a docstring or an error means one thing."""
 
 import ast
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -22,41 +23,41 @@ SHARED = {
     "Project": (_LAYERS, _OPERATOR),
     "Union": (_LAYERS, _OPERATOR),
     "Window": (_LAYERS, "one window: what the query says of it, and the plan node that fills it"),
-    "Report": (
-        _LAYERS | {"sources"},
-        "one report: when the query gives it, and the plan node that gives it; "
-        "`sources.streamfiles.Report` still needs a name of its own",
-    ),
-    "Call": (
-        frozenset({"algebra", "sinks"}),
-        "a call in an expression; `sinks.start.Call` is a name that users import",
-    ),
+    "Report": (_LAYERS, "one report: when the query gives it, and the plan node that gives it"),
 }
-# Clashes that are still to be resolved, with the module whose class is to get another name.
-OPEN = {
-    "Kind": "kernel/codec.py",
-    "Output": "kernel/answers.py; `functions.Output` is public",
-    "Received": "kernel/received.py",
-    "Registry": "sources/watch.py",
-}
+# Types of arrays, which modules of different layers each write down.
+SAME = {"Bytes", "Ints"}
 
 
-def public_classes() -> dict[str, set[str]]:
-    """The modules that define a public class of each name."""
+def public_types() -> dict[str, set[str]]:
+    """The modules that define a public class or type alias of each name."""
     found = defaultdict(set)
     for file in SOURCES.rglob("*.py"):
         for node in ast.parse(file.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found[node.name].add(file.relative_to(SOURCES).as_posix())
+            for name in defined(node):
+                if re.fullmatch("[A-Z]+[a-z]\\w*|IRI", name):
+                    found[name].add(file.relative_to(SOURCES).as_posix())
     return found
 
 
-def test_no_two_public_classes_share_a_name():
+def defined(node: ast.stmt) -> list[str]:
+    match node:
+        case ast.ClassDef(name=name):
+            return [name]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case ast.Assign(targets=targets):
+            return [each.id for each in targets if isinstance(each, ast.Name)]
+        case _:
+            return []
+
+
+def test_no_two_public_types_share_a_name():
     clashes = {
         name: sorted(modules)
-        for name, modules in public_classes().items()
+        for name, modules in public_types().items()
         if len(modules) > 1
-        and name not in OPEN
+        and name not in SAME
         and not {module.split("/")[0] for module in modules} <= SHARED.get(name, (set(), ""))[0]
     }
     assert clashes == {}
@@ -64,9 +65,9 @@ def test_no_two_public_classes_share_a_name():
 
 def test_a_layer_has_a_shared_name_once():
     for name in SHARED:
-        folders = [module.split("/")[0] for module in public_classes()[name]]
+        folders = [module.split("/")[0] for module in public_types()[name]]
         assert len(folders) == len(set(folders)), name
 
 
 def test_every_shared_name_is_shared():
-    assert [name for name in SHARED if len(public_classes()[name]) < 2] == []
+    assert [name for name in SHARED if len(public_types()[name]) < 2] == []

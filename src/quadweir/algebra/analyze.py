@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import assert_never, cast, final
 
 from quadweir.algebra.emptiness import is_closure, needs_triple
-from quadweir.algebra.expressions import AggregateCall, Call, Exists
+from quadweir.algebra.expressions import AggregateCall, Exists, FunctionCall
 from quadweir.algebra.functions import is_volatile
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import (
@@ -58,7 +58,7 @@ def subpatterns(node: Node) -> Iterator[Pattern]:
 
 def called_by_iri(query: ContinuousQuery) -> tuple[IRI, ...]:
     """The functions that a query calls by IRI, including casts, each once."""
-    calls = (each.function for each in walk(query) if isinstance(each, Call))
+    calls = (each.function for each in walk(query) if isinstance(each, FunctionCall))
     return tuple(dict.fromkeys(name for name in calls if isinstance(name, IRI)))
 
 
@@ -201,7 +201,9 @@ def asks_for_triple_times(node: Node) -> bool:
 
 
 def _is_triple_time(node: Node) -> bool:
-    return isinstance(node, Call) and node.function == "TIMESTAMP" and len(node.arguments) == 3
+    return (
+        isinstance(node, FunctionCall) and node.function == "TIMESTAMP" and len(node.arguments) == 3
+    )
 
 
 def _at_pattern_asks_for_triple_times(pattern: Pattern) -> bool:
@@ -216,7 +218,7 @@ def _asks_outside_patterns(node: Node) -> bool:
 
 
 def _is_volatile(node: Node) -> bool:
-    return any(isinstance(each, Call) and is_volatile(each.function) for each in walk(node))
+    return any(isinstance(each, FunctionCall) and is_volatile(each.function) for each in walk(node))
 
 
 # --- what is compared (A2) ---------------------------------------------------------------------

@@ -24,7 +24,7 @@ from quadweir.algebra.dataset import (
     window_graphs,
     window_source,
 )
-from quadweir.algebra.expressions import Call, Expression, VariableExpression
+from quadweir.algebra.expressions import Expression, FunctionCall, VariableExpression
 from quadweir.algebra.forms import construct, describe
 from quadweir.algebra.moments import ExpressionError
 from quadweir.algebra.paths import connected
@@ -94,7 +94,7 @@ class Solutions:
     rows: tuple[Solution, ...]
 
 
-Answer: TypeAlias = Solutions | bool | frozenset[Quad]
+Evaluated: TypeAlias = Solutions | bool | frozenset[Quad]
 
 
 def evaluate(
@@ -103,7 +103,7 @@ def evaluate(
     *,
     windows: WindowContents | None = None,
     context: Context | None = None,
-) -> Answer:
+) -> Evaluated:
     """Answer a query at one instant.
 
     Args:
@@ -222,7 +222,7 @@ def _timed_variables(query: ContinuousQuery) -> frozenset[Variable]:
     """The variables whose times the query asks for."""
     found: set[Variable] = set()
     for node in walk(query.pattern):
-        if isinstance(node, Call) and node.function == "TIMESTAMP":
+        if isinstance(node, FunctionCall) and node.function == "TIMESTAMP":
             match node.arguments:
                 case (VariableExpression(variable=variable),):
                     found.add(variable)

@@ -126,7 +126,7 @@ class In(Node):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Node):
+class FunctionCall(Node):
     """A built-in function by its upper-case name, or a cast or extension function by its IRI.
 
     C-SPARQL's `timestamp()` is the built-in TIMESTAMP. Of one variable it is the event time of the
@@ -184,7 +184,7 @@ class Bound(Node):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exists(Node):
-    """Whether the pattern has a solution with this solution's values put in; or none.
+    """Whether the pattern has a solution once this solution's values are put in; or, negated, has none.
 
     Spec: https://www.w3.org/TR/sparql11-query/#func-filter-exists
     """
@@ -231,7 +231,7 @@ Expression: TypeAlias = (
     | Arithmetic
     | Negate
     | In
-    | Call
+    | FunctionCall
     | If
     | Coalesce
     | Bound

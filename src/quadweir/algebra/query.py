@@ -110,7 +110,7 @@ class DescribeForm(Node):
     targets: tuple[IRI | Variable, ...]
 
 
-Form: TypeAlias = SelectForm | ConstructForm | AskForm | DescribeForm
+QueryForm: TypeAlias = SelectForm | ConstructForm | AskForm | DescribeForm
 
 
 @final
@@ -125,7 +125,7 @@ class ContinuousQuery(Node):
     plain name; None if the query is not registered under one.
     """
 
-    form: Form
+    form: QueryForm
     pattern: Pattern
     name: str | None = None
     windows: tuple[Window, ...] = ()

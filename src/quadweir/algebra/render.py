@@ -1,6 +1,6 @@
 """The one text form of a tree, for `explain`, golden files and fingerprints.
 
-It is complete: `quadweir.algebra.read` reads the same tree back. Equal trees have equal
+It is complete: the tests read the same tree back. Equal trees have equal
 texts, whatever query text they came from. Terms are spelt as in N-Triples, but numbers and booleans
 stand as they are; times are milliseconds.
 """
@@ -15,12 +15,12 @@ from quadweir.algebra.expressions import (
     And,
     Arithmetic,
     Bound,
-    Call,
     Coalesce,
     Compare,
     Constant,
     Exists,
     Expression,
+    FunctionCall,
     If,
     In,
     Negate,
@@ -64,12 +64,12 @@ from quadweir.algebra.query import (
     ConstructForm,
     ContinuousQuery,
     DescribeForm,
+    QueryForm,
     SelectForm,
     TemplateTerm,
     TripleTemplate,
 )
-from quadweir.algebra.query import Form as QueryForm
-from quadweir.algebra.sexpr import Form, layout
+from quadweir.algebra.sexpr import Sexpr, layout
 from quadweir.algebra.windows import (
     AllScope,
     CountScope,
@@ -155,7 +155,7 @@ def render_path(path: Path) -> str:
     return layout(path_form(path), BLOCKS)
 
 
-def term(value: TemplateTerm) -> Form:
+def term(value: TemplateTerm) -> Sexpr:
     """Spell a term; a plain number or boolean stands without quotes, a triple term is a form.
 
     >>> term(Literal("5", datatype=IRI(XSD.integer))), term(Literal("a b"))
@@ -177,8 +177,8 @@ def _ms(value: int) -> str:
 # --- query and windows --------------------------------------------------------------------------
 
 
-def _query(query: ContinuousQuery) -> Form:
-    parts: list[Form] = ["query"]
+def _query(query: ContinuousQuery) -> Sexpr:
+    parts: list[Sexpr] = ["query"]
     if query.name is not None:
         parts.append(["name", f'"{escape(query.name)}"'])
     parts.append(_form(query.form))
@@ -190,7 +190,7 @@ def _query(query: ContinuousQuery) -> Form:
         parts.append(["windows", *map(window_form, query.windows)])
     if query.default_graph_windows:
         parts.append(["default-graph", *map(term, query.default_graph_windows)])
-    report: list[Form] = ["report", query.report.policy.value]
+    report: list[Sexpr] = ["report", query.report.policy.value]
     if query.report.non_empty_only:
         report.append("non-empty")
     parts.append(report)
@@ -201,12 +201,12 @@ def _query(query: ContinuousQuery) -> Form:
     return parts
 
 
-def _form(form: QueryForm) -> Form:
+def _form(form: QueryForm) -> Sexpr:
     match form:
         case SelectForm(variables=variables):
             return ["select", *map(term, variables)]
         case ConstructForm(template=template):
-            triples: list[Form] = [
+            triples: list[Sexpr] = [
                 ["make", *(term(part) for part in each.terms if part is not None)]
                 for each in template
             ]
@@ -219,9 +219,9 @@ def _form(form: QueryForm) -> Form:
             assert_never(form)
 
 
-def window_form(window: Window) -> Form:
+def window_form(window: Window) -> Sexpr:
     """A window's declaration as a form."""
-    parts: list[Form] = [
+    parts: list[Sexpr] = [
         "declare",
         term(window.name),
         term(window.stream),
@@ -233,7 +233,7 @@ def window_form(window: Window) -> Form:
     return parts
 
 
-def _scope(scope: Scope) -> Form:
+def _scope(scope: Scope) -> Sexpr:
     match scope:
         case TimeScope():
             flags = [
@@ -254,29 +254,29 @@ def _scope(scope: Scope) -> Form:
             assert_never(scope)
 
 
-def _step(scope: TimeScope | PastScope) -> list[Form]:
-    step: list[Form] = [] if scope.step_ms is None else ["step", _ms(scope.step_ms)]
-    origin: list[Form] = [] if scope.origin_ms == 0 else ["origin", _ms(scope.origin_ms)]
+def _step(scope: TimeScope | PastScope) -> list[Sexpr]:
+    step: list[Sexpr] = [] if scope.step_ms is None else ["step", _ms(scope.step_ms)]
+    origin: list[Sexpr] = [] if scope.origin_ms == 0 else ["origin", _ms(scope.origin_ms)]
     return step + origin
 
 
 # --- patterns ---------------------------------------------------------------------------------
 
 
-def pattern_form(pattern: Pattern) -> Form:
+def pattern_form(pattern: Pattern) -> Sexpr:
     """A pattern as a form."""
     match pattern:
         case BasicPattern(patterns=parts):
             return ["bgp", *map(_triple, parts)]
         case Values(variables=variables, rows=rows):
-            cells: list[Form] = [
+            cells: list[Sexpr] = [
                 ["undef" if cell is None else term(cell) for cell in row] for row in rows
             ]
             return ["values", [*map(term, variables)], *cells]
         case Join(inputs=inputs):
             return ["join", *map(pattern_form, inputs)]
         case LeftJoin(left=left, right=right, condition=condition):
-            on: list[Form] = [] if condition is None else [expression_form(condition)]
+            on: list[Sexpr] = [] if condition is None else [expression_form(condition)]
             return ["leftjoin", *on, pattern_form(left), pattern_form(right)]
         case Union(inputs=inputs):
             return ["union", *map(pattern_form, inputs)]
@@ -294,7 +294,7 @@ def pattern_form(pattern: Pattern) -> Form:
             head = "service-silent" if silent else "service"
             return [head, term(endpoint), pattern_form(source)]
         case Group(input=source, keys=keys, aggregates=aggregates):
-            calls: list[Form] = [
+            calls: list[Sexpr] = [
                 [term(each.variable), aggregate_form(each.call)] for each in aggregates
             ]
             return ["group", [*map(term, keys)], calls, pattern_form(source)]
@@ -305,7 +305,7 @@ def pattern_form(pattern: Pattern) -> Form:
         case Reduced(input=source):
             return ["reduced", pattern_form(source)]
         case OrderBy(input=source, keys=order):
-            by: list[Form] = [
+            by: list[Sexpr] = [
                 ["desc" if key.descending else "asc", expression_form(key.expression)]
                 for key in order
             ]
@@ -317,7 +317,7 @@ def pattern_form(pattern: Pattern) -> Form:
             assert_never(pattern)
 
 
-def _triple(part: TriplePattern | PathPattern) -> Form:
+def _triple(part: TriplePattern | PathPattern) -> Sexpr:
     match part:
         case TriplePattern(subject=subject, predicate=predicate, object=object_):
             return ["triple", term(subject), term(predicate), term(object_)]
@@ -327,7 +327,7 @@ def _triple(part: TriplePattern | PathPattern) -> Form:
             assert_never(part)
 
 
-def path_form(path: Path) -> Form:
+def path_form(path: Path) -> Sexpr:
     """A property path as a form."""
     match path:
         case Link(predicate=predicate):
@@ -345,7 +345,7 @@ def path_form(path: Path) -> Form:
         case ZeroOrOne(path=inner):
             return ["zero-or-one", path_form(inner)]
         case NegatedSet(forward=forward, backward=backward):
-            behind: list[Form] = [["inverse", term(each)] for each in backward]
+            behind: list[Sexpr] = [["inverse", term(each)] for each in backward]
             return ["none-of", *map(term, forward), *behind]
         case _:
             assert_never(path)
@@ -354,7 +354,7 @@ def path_form(path: Path) -> Form:
 # --- expressions ------------------------------------------------------------------------------
 
 
-def expression_form(expression: Expression) -> Form:
+def expression_form(expression: Expression) -> Sexpr:
     """An expression as a form."""
     match expression:
         case VariableExpression(variable=variable):
@@ -377,7 +377,7 @@ def expression_form(expression: Expression) -> Form:
         case In(operand=operand, choices=choices, negated=negated):
             head = "not-in" if negated else "in"
             return [head, expression_form(operand), *map(expression_form, choices)]
-        case Call(function=function, arguments=arguments):
+        case FunctionCall(function=function, arguments=arguments):
             name = term(function) if isinstance(function, IRI) else function
             return [name, *map(expression_form, arguments)]
         case If(condition=condition, then=then, otherwise=otherwise):
@@ -392,9 +392,9 @@ def expression_form(expression: Expression) -> Form:
             assert_never(expression)
 
 
-def aggregate_form(call: AggregateCall) -> Form:
+def aggregate_form(call: AggregateCall) -> Sexpr:
     """An aggregate as a form."""
-    parts: list[Form] = [call.function]
+    parts: list[Sexpr] = [call.function]
     if call.distinct:
         parts.append("distinct")
     parts.append("*" if call.argument is None else expression_form(call.argument))

@@ -12,12 +12,12 @@ from quadweir.algebra.expressions import (
     And,
     Arithmetic,
     Bound,
-    Call,
     Coalesce,
     Compare,
     Constant,
     Exists,
     Expression,
+    FunctionCall,
     If,
     In,
     Negate,
@@ -45,7 +45,7 @@ def evaluate_expression(
         ExpressionError: the expression has no value.
 
     >>> from quadweir.terms import Literal
-    >>> concat = Call(function="CONCAT", arguments=(Constant(term=Literal("a")),) * 2)
+    >>> concat = FunctionCall(function="CONCAT", arguments=(Constant(term=Literal("a")),) * 2)
     >>> evaluate_expression(concat, {}, Context(), lambda pattern, solution: False).lexical
     'aa'
     """
@@ -79,12 +79,12 @@ def evaluate_expression(
             wanted = value(operand)
             found = not _all_true(choices, lambda part: not equal(wanted, value(part)))
             return literal_of(found != negated)
-        case Call(function="TIMESTAMP", arguments=arguments):
+        case FunctionCall(function="TIMESTAMP", arguments=arguments):
             if len(arguments) == 3:
                 subject, predicate, object_ = map(value, arguments)
                 return _triple_time((subject, predicate, object_), context)
             return _timestamp(arguments, solution)
-        case Call(function=function, arguments=arguments):
+        case FunctionCall(function=function, arguments=arguments):
             return call(function, tuple(value(part) for part in arguments), context)
         case If(condition=condition, then=then, otherwise=otherwise):
             return value(then if truth(condition) else otherwise)

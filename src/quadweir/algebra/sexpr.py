@@ -1,27 +1,19 @@
-"""Brackets and atoms: the layout and the reading of the text form, without any meaning.
+"""Brackets and atoms: the layout of the text form, without any meaning.
 
 A form is a list of atoms (strings without blanks, or quoted) and forms.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import Final, TypeAlias
 
-from quadweir.errors import QuerySyntaxError
-from quadweir.spans import Span
-
-Form: TypeAlias = "str | list[Form]"
+Sexpr: TypeAlias = "str | list[Sexpr]"
 
 WIDTH: Final = 96
-_ATOM: Final = re.compile(
-    r'\s+|(?P<bracket>[()])|(?P<atom><[^<>\s]*>|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^>]*>)?|[^\s()"]+)',
-    re.DOTALL,
-)
 
 
-def flat(form: Form) -> str:
+def flat(form: Sexpr) -> str:
     """Write a form in one line.
 
     >>> flat(["join", ["bgp"], ["bgp"]])
@@ -32,7 +24,7 @@ def flat(form: Form) -> str:
     return f"({' '.join(map(flat, form))})"
 
 
-def layout(form: Form, blocks: Collection[str], indent: int = 0) -> str:
+def layout(form: Sexpr, blocks: Collection[str], indent: int = 0) -> str:
     """Write a form for people: a form whose head is in `blocks` has a line of its own.
 
     >>> print(layout(["filter", ["=", "?x", "1"], ["bgp"]], blocks={"filter", "bgp"}))
@@ -60,43 +52,8 @@ def layout(form: Form, blocks: Collection[str], indent: int = 0) -> str:
     return f"{text})"
 
 
-def _is_block(form: Form, blocks: Collection[str]) -> bool:
+def _is_block(form: Sexpr, blocks: Collection[str]) -> bool:
     return isinstance(form, list) and (
         (bool(form) and isinstance(form[0], str) and form[0] in blocks)
         or any(_is_block(part, blocks) for part in form)
     )
-
-
-def parse_form(text: str) -> Form:
-    """Read one form.
-
-    >>> parse_form('(extend ?x "a b"@en (bgp))')
-    ['extend', '?x', '"a b"@en', ['bgp']]
-    """
-    stack: list[list[Form]] = [[]]
-    place = 0
-    while place < len(text):
-        match = _ATOM.match(text, place)
-        if match is None:
-            raise _error(text, place, f"unexpected {text[place]!r} in a query tree")
-        place = match.end()
-        if match["atom"] is not None:
-            stack[-1].append(match["atom"])
-        elif match["bracket"] == "(":
-            stack.append([])
-        elif match["bracket"] == ")":
-            if len(stack) == 1:
-                raise _error(text, match.start(), "a bracket closes that was not opened")
-            done = stack.pop()
-            stack[-1].append(done)
-    if len(stack) > 1:
-        raise _error(text, len(text), "a bracket is not closed")
-    if len(stack[0]) != 1:
-        raise _error(text, 0, f"a query tree is one form, and here are {len(stack[0])}")
-    return stack[0][0]
-
-
-def _error(text: str, place: int, message: str) -> QuerySyntaxError:
-    line = text.count("\n", 0, place) + 1
-    column = place - (text.rfind("\n", 0, place) + 1) + 1
-    return QuerySyntaxError(message, span=Span(line, column))

@@ -15,7 +15,7 @@ from quadweir.algebra.expressions import Expression
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import Path, Pattern
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 AnyNode = TypeVar("AnyNode", bound=Node)
 
 PATTERN_CLASSES: tuple[type, ...] = get_args(Pattern)
@@ -82,7 +82,7 @@ def depth(node: Node) -> int:
     return deepest
 
 
-def fold(node: Node, combine: Callable[[Node, tuple[Result, ...]], Result]) -> Result:
+def fold(node: Node, combine: Callable[[Node, tuple[_Result, ...]], _Result]) -> _Result:
     """Compute a value bottom-up from each node and its children's values.
 
     >>> from quadweir.algebra.patterns import BasicPattern, Distinct

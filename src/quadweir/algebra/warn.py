@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Final, final
 
 from quadweir.algebra.analyze import inputs, subpatterns
-from quadweir.algebra.expressions import Bound, Call, Exists, VariableExpression
+from quadweir.algebra.expressions import Bound, Exists, FunctionCall, VariableExpression
 from quadweir.algebra.functions import FUNCTIONS, lookup
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import (
@@ -72,7 +72,7 @@ def is_known(function: IRI) -> bool:
 
 def _unknown_functions(query: ContinuousQuery) -> Iterator[QueryWarning]:
     for each in walk(query):
-        if isinstance(each, Call) and isinstance(each.function, IRI):
+        if isinstance(each, FunctionCall) and isinstance(each.function, IRI):
             iri = each.function
             if is_known(iri):
                 continue

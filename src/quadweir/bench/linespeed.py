@@ -91,8 +91,8 @@ def write_forms(folder: Path, *, users: int, days: int) -> Forms:
     """Write the streams of a network, without its static data, in every form."""
     network = folder / "network"
     folder.mkdir()
-    told = generate(Parameters(users=users, days=days, seed=5), network)
-    count = sum(told["triples"].values()) - told["triples"]["static"]
+    counted = generate(Parameters(users=users, days=days, seed=5), network)
+    count = sum(counted["triples"].values()) - counted["triples"]["static"]
     found = Forms(count, *(folder / name for name in ("timed", "nt", "quads", "gzip", "records")))
     for each in (found.timed, found.triples, found.quads, found.packed, found.records):
         each.mkdir()

@@ -14,8 +14,8 @@ from quadweir.bench.page import (
     Cell,
     Figure,
     Note,
+    PagePart,
     PageTable,
-    Part,
     Published,
     ReportPage,
     TargetResult,
@@ -56,7 +56,7 @@ def write_markdown(report: ReportPage, page: Path) -> list[Path]:
     return written
 
 
-def _part(part: Part) -> list[str]:
+def _part(part: PagePart) -> list[str]:
     match part:
         case Note():
             return wrapped(part.text)

@@ -76,7 +76,7 @@ class Note:
     text: str
 
 
-Part = PageTable | Figure | Note
+PagePart = PageTable | Figure | Note
 
 
 @final
@@ -85,7 +85,7 @@ class Section:
     """A heading and its content."""
 
     title: str
-    parts: Sequence[Part]
+    parts: Sequence[PagePart]
 
 
 @final

@@ -14,8 +14,8 @@ from quadweir.bench.page import (
     Cell,
     Figure,
     Note,
+    PagePart,
     PageTable,
-    Part,
     Published,
     ReportPage,
     Section,
@@ -31,7 +31,7 @@ SECTIONS: Final = (
     "functionality", "correctness", "performance", "latency", "static data", "queries",
     "window size", "cores", "peers",
 )  # fmt: skip
-Found = Mapping[str, Sequence[Mapping[str, Any]]]
+PieceResults = Mapping[str, Sequence[Mapping[str, Any]]]
 """The results of pieces by section."""
 
 
@@ -103,7 +103,7 @@ def measure(
 
 def wrong(result: Mapping[str, Any]) -> list[str]:
     """The names of the pieces that failed or whose answers differ from the oracle's."""
-    found: Found = result["sections"]
+    found: PieceResults = result["sections"]
     names = [name for name, _ in _of(found, FAILED)]
     names += [name for name, each in _of(found, "functionality") if each["mismatch"] > 0]
     for name, rows in _of(found, "correctness"):
@@ -114,8 +114,8 @@ def wrong(result: Mapping[str, Any]) -> list[str]:
 
 def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = ()) -> ReportPage:
     """Put a result into words, tables and charts."""
-    found: Found = result["sections"]
-    makers: dict[str, Callable[[Found], list[Part]]] = {
+    found: PieceResults = result["sections"]
+    makers: dict[str, Callable[[PieceResults], list[PagePart]]] = {
         "What failed": _failed,
         "Which queries run": _functionality,
         "Are the answers right": _correctness,
@@ -143,7 +143,7 @@ def make_report(result: Mapping[str, Any], commands: Sequence[Sequence[str]] = (
     )
 
 
-def _failed(found: Found) -> list[Part]:
+def _failed(found: PieceResults) -> list[PagePart]:
     failed = _of(found, FAILED)
     if not failed:
         return []
@@ -155,11 +155,11 @@ def _described(given: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in given.items())
 
 
-def _of(found: Found, section: str) -> list[tuple[str, Any]]:
+def _of(found: PieceResults, section: str) -> list[tuple[str, Any]]:
     return [(piece["name"], piece["result"]) for piece in found.get(section, ())]
 
 
-def _summary(found: Found) -> str:
+def _summary(found: PieceResults) -> str:
     words = []
     if failed := _of(found, FAILED):
         words.append(f"Could not be measured: {len(failed)}.")
@@ -195,7 +195,7 @@ def _worst(row: Mapping[str, Any]) -> float:
 # --- which, and whether right -----------------------------------------------------------------
 
 
-def _functionality(found: Found) -> list[Part]:
+def _functionality(found: PieceResults) -> list[PagePart]:
     pieces = _of(found, "functionality")
     if not pieces:
         return []
@@ -232,7 +232,7 @@ _ELSEWHERE: Final = {
 }
 
 
-def _correctness(found: Found) -> list[Part]:
+def _correctness(found: PieceResults) -> list[PagePart]:
     pieces = _of(found, "correctness")
     if not pieces:
         return []
@@ -291,7 +291,9 @@ def _correctness(found: Found) -> list[Part]:
 # --- speed ------------------------------------------------------------------------------------
 
 
-def _speeds(found: Found) -> Iterator[tuple[str, str, Mapping[str, Any], workloads.Question]]:
+def _speeds(
+    found: PieceResults,
+) -> Iterator[tuple[str, str, Mapping[str, Any], workloads.Question]]:
     """The measurements by query: workload, name, result, and the query."""
     asked = {"LSBench": workloads.lsbench(), "SRBench": workloads.srbench()}
     for name, result in _of(found, "performance"):
@@ -300,8 +302,8 @@ def _speeds(found: Found) -> Iterator[tuple[str, str, Mapping[str, Any], workloa
         yield workload, query or workload, result, question
 
 
-def _throughput(found: Found) -> list[Part]:
-    parts: list[Part] = []
+def _throughput(found: PieceResults) -> list[PagePart]:
+    parts: list[PagePart] = []
     for workload, others in (
         ("LSBench", (CQELS_2016, CQELS_2012, JTALIS, C_SPARQL)),
         ("SRBench", (CQELS_2016,)),
@@ -372,7 +374,7 @@ def _speed_chart(
     )
 
 
-def _time_split(found: Found) -> list[Part]:
+def _time_split(found: PieceResults) -> list[PagePart]:
     here = [each for each in _speeds(found) if "split_ms" in each[2]]
     if not here:
         return []
@@ -412,7 +414,7 @@ def _time_split(found: Found) -> list[Part]:
     ]  # fmt: skip
 
 
-def _memory(found: Found) -> list[Part]:
+def _memory(found: PieceResults) -> list[PagePart]:
     here = [each for each in _speeds(found) if each[0] == "LSBench"]
     if not here:
         return []
@@ -433,7 +435,7 @@ def _memory(found: Found) -> list[Part]:
     return [Figure(chart=chart, caption=caption)]
 
 
-def _latency(found: Found) -> list[Part]:
+def _latency(found: PieceResults) -> list[PagePart]:
     pieces = _of(found, "latency")
     if not pieces or not all(waits for _, result in pieces for waits in result.values()):
         return []
@@ -470,7 +472,7 @@ def _lines(pieces: Sequence[tuple[str, Any]]) -> dict[str, list[tuple[float, Map
     return {query: sorted(points, key=lambda point: point[0]) for query, points in found.items()}
 
 
-def _curve(title: str, x: str, pieces: Sequence[tuple[str, Any]], caption: str) -> list[Part]:
+def _curve(title: str, x: str, pieces: Sequence[tuple[str, Any]], caption: str) -> list[PagePart]:
     if not pieces:
         return []
     series = []
@@ -487,7 +489,7 @@ def _curve(title: str, x: str, pieces: Sequence[tuple[str, Any]], caption: str) 
     return [Figure(chart=chart, caption=caption)]
 
 
-def _static_data(found: Found) -> list[Part]:
+def _static_data(found: PieceResults) -> list[PagePart]:
     return _curve(
         "Throughput by the size of the static data",
         "users, of about 92 static triples each",
@@ -497,7 +499,7 @@ def _static_data(found: Found) -> list[Part]:
     )
 
 
-def _windows(found: Found) -> list[Part]:
+def _windows(found: PieceResults) -> list[PagePart]:
     return _curve(
         "Throughput by the length of the windows",
         "seconds",
@@ -506,7 +508,7 @@ def _windows(found: Found) -> list[Part]:
     )
 
 
-def _cores(found: Found) -> list[Part]:
+def _cores(found: PieceResults) -> list[PagePart]:
     return _curve(
         "Throughput by cores",
         "cores",
@@ -515,7 +517,7 @@ def _cores(found: Found) -> list[Part]:
     )
 
 
-def _queries(found: Found) -> list[Part]:
+def _queries(found: PieceResults) -> list[PagePart]:
     pieces = _of(found, "queries")
     if not pieces:
         return []
@@ -562,7 +564,7 @@ def _queries(found: Found) -> list[Part]:
     ]  # fmt: skip
 
 
-def _peers(found: Found) -> list[Part]:
+def _peers(found: PieceResults) -> list[PagePart]:
     pieces = _of(found, "peers")
     if not pieces:
         return []

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from quadweir.bench.charts import BarChart, Bars, LineChart, Mark, Series
-from quadweir.bench.page import Figure, Note, PageTable, Part, ReportPage, Section, TargetResult
+from quadweir.bench.page import Figure, Note, PagePart, PageTable, ReportPage, Section, TargetResult
 from quadweir.bench.sparkwave import ENTAILED, IN_PLACE, WAYS
 
 _TARGET: Final = Mark(name="target", value=200_000)
@@ -122,7 +122,7 @@ def _schemas(points: Sequence[Mapping[str, Any]]) -> Section:
 
 
 def _static(points: Sequence[Mapping[str, Any]]) -> Section:
-    parts: list[Part] = []
+    parts: list[PagePart] = []
     series = [
         Series(
             name=f"pattern {number}, {way}",

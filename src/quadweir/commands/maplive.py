@@ -84,7 +84,7 @@ def run(mapping: RmlMapping, options: LiveOptions) -> None:
         own, letters = _sink(options), letter_sink(options.dead_letters, name="map")
         if options.realtime:
             check_realtime_sources(mapping, declarations)
-            _topics(own, options)
+            _topics(options)
         for sink in (own, letters):
             if sink is not None:
                 sink.prepare()
@@ -124,7 +124,7 @@ def check_options(options: LiveOptions) -> None:
     if options.realtime and options.strict:
         raise UsageError(
             "--strict cannot stop a real-time run, which has no batches to stop at",
-            hint="Run it with --live, or watch the topic of dead letters.",
+            hint="Map it with --live, or watch the topic of dead letters.",
         )
 
 
@@ -167,11 +167,10 @@ def begin(
         board.say(compiled.explain())
     if not compiled.is_streaming:
         raise _no_stream()
-    own = _sink(options, board.output())
     if options.realtime:
         check_realtime(mapping, compiled, declarations)
         _check_slots(spark, mapping, declarations)
-        quads, dead = _topics(own, options)
+        quads, dead = _topics(options)
         if options.dead_letters is None:
             board.say(f"records that cannot be used go to the topic {dead}")
         return LiveMapping(start_realtime(compiled, quads, dead, checkpoint))
@@ -182,7 +181,7 @@ def begin(
     letters = Letters(letter_sink(options.dead_letters, name="map"), options.strict, report_bad)
     return start_batches(
         compiled,
-        own,
+        _sink(options, board.output()),
         checkpoint,
         folders=options.folders,
         letters=letters,
@@ -193,7 +192,7 @@ def begin(
 
 def _no_stream() -> UsageError:
     return UsageError(
-        "the mapping reads no stream", hint="Run it without --live, or name a stream."
+        "the mapping reads no stream", hint="Map it without --live, or name a stream."
     )
 
 
@@ -214,16 +213,17 @@ def _sink(options: LiveOptions, out: TextIO | None = None) -> Sink:
     return FileSink(Path(target), form, compress=False)
 
 
-def _topics(own: Sink, options: LiveOptions) -> tuple[KafkaSink, str]:
+def _topics(options: LiveOptions) -> tuple[KafkaSink, str]:
     """The outputs of a real-time run: the sink of its quads, and the topic of its dead letters."""
-    from quadweir.sinks.kafka import KafkaSink
-
-    if not isinstance(own, KafkaSink):
+    target = options.output or "-"
+    if not target.startswith(KAFKA):
         raise UsageError("real-time mode writes to Kafka only", hint="Add -o kafka:BROKERS/TOPIC.")
+    own = kafka_sink(target, options.form, name="map")
     if options.dead_letters is None:
         return own, own.topic + _DEAD
-    dead = letter_sink(options.dead_letters, name="map")
-    if not isinstance(dead, KafkaSink) or dead.servers != own.servers:
+    is_kafka = options.dead_letters.startswith(KAFKA)
+    dead = kafka_sink(options.dead_letters, "jsonl", name="map") if is_kafka else None
+    if dead is None or dead.servers != own.servers:
         raise UsageError(
             "real-time mode writes to one Kafka only, dead letters included",
             hint=f"Write --dead-letters kafka:{own.servers}/TOPIC.",

@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from quadweir.algebra.query import ContinuousQuery
-    from quadweir.algebra.windowing import Windowing
     from quadweir.commands.querymappings import Mappings
-    from quadweir.commands.queryoutput import Target
+    from quadweir.commands.queryoutput import OutputTarget
     from quadweir.commands.querystreams import Named
     from quadweir.commands.why import Reasons
     from quadweir.engine import Engine
@@ -216,7 +215,7 @@ def query(
     """
     from quadweir.algebra.analyze import analyze, refuse_unbounded
     from quadweir.algebra.warn import warnings_of
-    from quadweir.commands.queryoutput import Target
+    from quadweir.commands.queryoutput import OutputTarget
     from quadweir.commands.querystreams import parse_option, parse_streams
     from quadweir.terms import IRI
 
@@ -228,15 +227,10 @@ def query(
     analyze(read)
     tell_of(warnings_of(read))
     refuse_unbounded(read, allowed=frozenset(map(IRI, allow_unbounded or ())))
-    target = Target(output, output_format)
+    target = OutputTarget(output, output_format)
     target.check(read)
     named = tuple(parse_streams(stream or [], base))
     asked = _Asked(
-        text=text,
-        dialect=dialect,
-        content=content,
-        base=base,
-        windowing=windowing,
         query=read,
         streams=named,
         streams_file=streams,
@@ -281,11 +275,6 @@ def query(
         querylive.run(
             querylive.LiveQueryOptions(
                 query=read,
-                text=text,
-                dialect=dialect,
-                content=content,
-                base=base,
-                windowing=windowing,
                 declarations=tuple(asked.declarations(live=True)),
                 streams_file=streams,
                 mappings=asked.mappings,
@@ -341,18 +330,13 @@ def query(
 class _Asked:
     """The options of the command line."""
 
-    text: str
-    dialect: str | None
-    content: str | None
-    base: str | None
-    windowing: Windowing
     query: ContinuousQuery
     streams: tuple[Named, ...]
     streams_file: Path | None
     mappings: Mappings
     static: tuple[str, ...]
     schema: tuple[str, ...]
-    target: Target
+    target: OutputTarget
     shards: int | None
     master: str | None
     delay: timedelta | None
@@ -612,11 +596,7 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
         engine.schema(*asked.schema)
         tell_of(engine.schema_warnings)
         registered = engine.query(
-            asked.text,
-            dialect=asked.dialect,
-            content=asked.content,
-            base=asked.base,
-            windowing=asked.windowing,
+            asked.query,
             static=asked.static,
             shards=asked.shards,
             allow_unbounded=asked.allow_unbounded,

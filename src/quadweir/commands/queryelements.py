@@ -41,13 +41,13 @@ def read_declared(
 ) -> Iterator[Element]:
     """Read the elements of a declared stream file (`is_plain`)."""
     from quadweir.sources.declare import FileSource, FolderSource, FromPredicate
-    from quadweir.sources.streamfiles import Form, read_elements
+    from quadweir.sources.streamfiles import StreamForm, read_elements
 
     source, time = declaration.source, declaration.time
     assert isinstance(source, FileSource | FolderSource)
     own = time.predicate if isinstance(time, FromPredicate) else None
-    form = Form(str(declaration.format))
-    inside = predicate if form is not Form.TIMED_LINES else None
+    form = StreamForm(str(declaration.format))
+    inside = predicate if form is not StreamForm.TIMED_LINES else None
     folder = source if isinstance(source, FolderSource) else FolderSource(path=Path())
     return read_elements(
         source.path,

@@ -25,9 +25,8 @@ from quadweir.errors import DataError, PlanError, SourceError, UnsupportedError,
 
 if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
-    from quadweir.algebra.windowing import Windowing
     from quadweir.commands.querymappings import Mappings
-    from quadweir.commands.queryoutput import Target
+    from quadweir.commands.queryoutput import OutputTarget
     from quadweir.commands.why import Reasons
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.sources.declare import StreamDeclaration
@@ -43,17 +42,12 @@ class LiveQueryOptions:
     """The options of the command line."""
 
     query: ContinuousQuery
-    text: str
-    dialect: str | None
-    content: str | None
-    base: str | None
-    windowing: Windowing
     declarations: tuple[StreamDeclaration, ...]
     streams_file: Path | None
     mappings: Mappings
     static: tuple[str, ...]
     schema: tuple[str, ...]
-    target: Target
+    target: OutputTarget
     shards: int | None
     checkpoint: Path | None
     allow_unbounded: tuple[str, ...]
@@ -103,11 +97,7 @@ def run(asked: LiveQueryOptions) -> None:
         engine.schema(*asked.schema)
         tell_of(engine.schema_warnings)
         registered = engine.query(
-            asked.text,
-            dialect=asked.dialect,
-            content=asked.content,
-            base=asked.base,
-            windowing=asked.windowing,
+            asked.query,
             static=asked.static,
             shards=asked.shards,
             allow_unbounded=asked.allow_unbounded,

@@ -33,7 +33,7 @@ _CHUNK: Final = 1 << 20
 
 @final
 @dataclass(frozen=True, slots=True)
-class Target:
+class OutputTarget:
     """The options of the command line about the output."""
 
     output: str
@@ -137,7 +137,7 @@ class Target:
 
 
 def write_bounded(
-    target: Target, registered: RegisteredQuery, *, answers: DataFrame
+    target: OutputTarget, registered: RegisteredQuery, *, answers: DataFrame
 ) -> PendingAnswers:
     """Compute the answers of a bounded run and write them to a scratch folder.
 
@@ -178,7 +178,7 @@ def write_bounded(
 class PendingAnswers:
     """Computed answers in a scratch folder, not yet in the output."""
 
-    target: Target
+    target: OutputTarget
     scratch: Path | None
     header: str | None
 

@@ -12,7 +12,7 @@ from quadweir.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
-    from quadweir.sources.declare import Format, Source, StreamDeclaration
+    from quadweir.sources.declare import DeclaredSource, Format, StreamDeclaration
 
 _LIVE = ("kafka:", "tcp:", "mqtt:")
 
@@ -114,7 +114,7 @@ def _guess(path: Path) -> Format:
     return Format(guess_form(path).value)
 
 
-def _source(named: Named, *, live: bool) -> Source:
+def _source(named: Named, *, live: bool) -> DeclaredSource:
     from quadweir.sources.declare import (
         FileSource,
         FolderSource,

@@ -211,7 +211,7 @@ def _run(play: Play, to: str, as_json: bool) -> None:
 
 
 def _check(recording: Recording, as_json: bool) -> None:
-    from quadweir.sources.streamfiles import Form, validate
+    from quadweir.sources.streamfiles import StreamForm, validate
     from quadweir.times import format_time
 
     if not recording.format.is_stream_file:
@@ -219,7 +219,7 @@ def _check(recording: Recording, as_json: bool) -> None:
         return
     report = validate(
         recording.path,
-        form=Form(recording.format),
+        form=StreamForm(recording.format),
         pattern=recording.pattern,
         start=recording.start,
         step=None if recording.step_ms is None else timedelta(milliseconds=recording.step_ms),

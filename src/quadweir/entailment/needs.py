@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, final
 
-from quadweir.algebra.expressions import Call, Constant
+from quadweir.algebra.expressions import Constant, FunctionCall
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import (
     BasicPattern,
@@ -93,7 +93,7 @@ def _matched(node: Node, *, windows: bool, here: bool, is_block: bool = False) -
             if here:
                 yield from walk(node)
             return
-        case Call():
+        case FunctionCall():
             yield node
         case _:
             pass
@@ -115,7 +115,7 @@ def _gathered(nodes: Iterable[Node]) -> SchemaNeeds:
                 asked = (None, None)
             case BasicPattern(patterns=patterns) if _asks_for_nodes(patterns):
                 asked = (None, None)
-            case Call(function="TIMESTAMP", arguments=(_, predicate_of, end_of)):
+            case FunctionCall(function="TIMESTAMP", arguments=(_, predicate_of, end_of)):
                 asked = tuple(  # type: ignore[assignment]
                     each.term if isinstance(each, Constant) else None
                     for each in (predicate_of, end_of)

@@ -67,7 +67,7 @@ def read_axioms(triples: Iterable[tuple[Quad, Span | None]]) -> tuple[Schema, li
 class _Reader:
     def __init__(self, annotations: frozenset[IRI]) -> None:
         self._annotations = annotations
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self.axioms: list[Axiom] = []
         self.warnings: list[SchemaWarning] = []
 
@@ -138,8 +138,8 @@ class _Reader:
         self.warnings.append(SchemaWarning(message, span))
 
     def _once(self, message: str, span: Span | None, *, key: str | None = None) -> None:
-        if (key or message) not in self._told:
-            self._told.add(key or message)
+        if (key or message) not in self._warned:
+            self._warned.add(key or message)
             self._tell(message, span)
 
 

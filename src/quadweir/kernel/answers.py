@@ -70,7 +70,7 @@ def no_rows(width: int) -> Rows:
     return Rows(ints(0), ints(0), np.zeros((0, width), dtype=np.int64))
 
 
-class Output(ABC):
+class AnswerMaker(ABC):
     """What makes answers of the changes of a query's solutions.
 
     In: the changes of the solutions, and the instants of reports.
@@ -96,7 +96,7 @@ class Output(ABC):
 
 
 @final
-class Eager(Output):
+class Eager(AnswerMaker):
     """Every solution goes out as it comes (E1)."""
 
     def __init__(self, root: Operator, variables: tuple[Variable, ...]) -> None:
@@ -111,7 +111,7 @@ class Eager(Output):
 
 
 @final
-class Differences(Output):
+class Differences(AnswerMaker):
     """ISTREAM and DSTREAM: what the changes since the report before add up to.
 
     Linear: yes.
@@ -157,8 +157,8 @@ class Differences(Output):
         changes, report = changes[~waits], report[~waits]
         if not len(changes):
             return no_rows(width)
-        told_apart = changes[:, 1 + width :] if self.derivations else changes[:, 1:]
-        keys = np.column_stack((report, told_apart))
+        compared = changes[:, 1 + width :] if self.derivations else changes[:, 1:]
+        keys = np.column_stack((report, compared))
         index = OneWay(keys.shape[1], capacity=len(keys))
         entries = index.add(keys, changes[:, 0])
         net = index.cells[entries, COUNT]
@@ -186,7 +186,7 @@ class Differences(Output):
 
 
 @final
-class Passed(Output):
+class Passed(AnswerMaker):
     """All changes, for a second stage; what comes and goes between two reports is left out.
 
     Linear: yes.
@@ -244,7 +244,7 @@ class _Kept:
 
 
 @final
-class Everything(Output):
+class Everything(AnswerMaker):
     """RSTREAM: all solutions at every report.
 
     Linear: no, what is there is reported again and again.
@@ -287,7 +287,7 @@ class Everything(Output):
 
 
 @final
-class Whole(Output):
+class Whole(AnswerMaker):
     """Reports that are made as a whole and then compared with the one before (A4).
 
     Linear: no.

@@ -24,7 +24,7 @@ from quadweir.kernel.arrays import Ints
 from quadweir.kernel.clocks import CountClock, TimeClock
 from quadweir.kernel.countwindow import CountedLeaf
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.exchange import Received
+from quadweir.kernel.exchange import ReceivedChanges
 from quadweir.kernel.layout import Arrays
 from quadweir.kernel.network import Network, part
 from quadweir.kernel.relation import Operator
@@ -76,7 +76,7 @@ class Builder:
         share: ShardShare | None,
     ) -> None:
         self.network = Network()
-        self.received: Received | None = None
+        self.received: ReceivedChanges | None = None
         """What takes the changes of the stage before, if there is one."""
         self._program = program
         self._static = static
@@ -113,7 +113,7 @@ class Builder:
             case StaticRelation():
                 return self._relation(node)
             case Exchange():
-                self.received = add(Received(node.variables, node.always, dictionary), ())
+                self.received = add(ReceivedChanges(node.variables, node.always, dictionary), ())
                 return self.received
             case Filter(condition=condition):
                 return self._filtered(below[0], condition)

@@ -141,7 +141,7 @@ class CountClock:
         return self._places[np.searchsorted(self._positions, position)]
 
     def look_at(self, count: Ints) -> Ints:
-        """Find the first look of this step that counts so many; FOREVER if there is none yet."""
+        """Return the instant of the first look that finds so many elements; FOREVER without one."""
         found = np.searchsorted(self.counts, count)
         looks = np.append(self.looks, FOREVER)
         return looks[found]

@@ -41,7 +41,7 @@ _MOST_BYTES: Final = 2**40
 
 
 @final
-class Kind(IntEnum):
+class StateKind(IntEnum):
     """What a frame holds."""
 
     SNAPSHOT = 1
@@ -65,7 +65,7 @@ def fingerprint(*parts: str | bytes) -> bytes:
 # --- frames -----------------------------------------------------------------------------------
 
 
-def write_frame(kind: Kind, query: bytes, arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def write_frame(kind: StateKind, query: bytes, arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Write named arrays as a snapshot or a delta of a query."""
     plain = _pack(arrays)
     body: bytes = _codec().compress(plain, asbytes=True)
@@ -78,7 +78,7 @@ def written_for(data: bytes) -> bytes:
     return data[_HEAD.size - 48 : _HEAD.size - 16]
 
 
-def read_frame(kind: Kind, query: bytes, data: bytes) -> dict[str, NDArray[Any]]:
+def read_frame(kind: StateKind, query: bytes, data: bytes) -> dict[str, NDArray[Any]]:
     """Read what `write_frame` wrote.
 
     Raises:

@@ -21,7 +21,7 @@ from quadweir.algebra.values import Value, single_precision, value_of
 from quadweir.errors import InternalError
 from quadweir.kernel import numerals, typed
 from quadweir.kernel.arrays import Ints, ints
-from quadweir.kernel.interning import Terms
+from quadweir.kernel.interning import TermRecords
 from quadweir.kernel.layout import Arrays
 from quadweir.kernel.memory import address
 from quadweir.kernel.spellings import INLINE_LIMIT, INTEGER_SUFFIX, ZERO
@@ -183,7 +183,7 @@ class Dictionary:
         return found
 
     @property
-    def entries(self) -> tuple[Terms, Ints, NDArray[np.float64]]:
+    def entries(self) -> tuple[TermRecords, Ints, NDArray[np.float64]]:
         """Entries, kinds and floats as compiled functions read them, until the next term comes."""
         return self._store.terms, self._store.kinds, self._store.floats
 

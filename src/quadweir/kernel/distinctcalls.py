@@ -15,7 +15,7 @@ from quadweir.terms import IRI, Term
 # How many results an expression remembers, and how many letters the terms of one may have.
 _MOST_REMEMBERED: Final = 16_384
 _SHORT: Final = 1_000
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 
 
 class DistinctCalls:
@@ -67,11 +67,11 @@ class DistinctCalls:
         self,
         name: str | IRI | int,
         numbers: tuple[Ints, ...],
-        one: Callable[[list[Term]], Result],
-        error: Result,
+        one: Callable[[list[Term]], _Result],
+        error: _Result,
         *,
         unbound: bool = False,
-    ) -> tuple[Ints, list[Result]]:
+    ) -> tuple[Ints, list[_Result]]:
         """Return which result each row has, and a result for each distinct combination."""
         codes, combinations = _distinct_rows(numbers)
         spelled = [self._dictionary.spellings(each) for each in combinations]
@@ -82,7 +82,7 @@ class DistinctCalls:
                 continue
             key = (name, *row)
             if key in self.memory:
-                results.append(cast(Result, self.memory[key]))
+                results.append(cast(_Result, self.memory[key]))
                 continue
             try:
                 found = one([parsed(each) for each in row if each])

@@ -14,7 +14,7 @@ from quadweir.terms import Variable
 
 
 @final
-class Received(Operator):
+class ReceivedChanges(Operator):
     """The changes that the stage before sent, as if its operator were here.
 
     Only operators that read the values of changes may follow it: a row exists for one step, and

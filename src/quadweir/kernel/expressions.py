@@ -17,12 +17,12 @@ from quadweir.algebra.expressions import (
     And,
     Arithmetic,
     Bound,
-    Call,
     Coalesce,
     Compare,
     Constant,
     Exists,
     Expression,
+    FunctionCall,
     If,
     In,
     Negate,
@@ -94,7 +94,7 @@ class Vectorized:
 
     def __init__(self, expression: Expression, dictionary: Dictionary) -> None:
         for each in walk(expression):
-            volatile = isinstance(each, Call) and is_volatile(each.function)
+            volatile = isinstance(each, FunctionCall) and is_volatile(each.function)
             if volatile or isinstance(each, Exists):
                 raise InternalError(
                     "an expression that changes by itself was handed over for whole columns"
@@ -126,7 +126,7 @@ class Vectorized:
             numbers = self._dictionary.numbers([str(each) for each in self._terms])
             self._dictionary.keep(numbers)
             self._numbers = dict(zip(self._terms, numbers.tolist(), strict=True))
-            # By truth, of which an error is -1 and so the last.
+            # Indexed by truth: 0, 1, and -1 for an error, which is the last place.
             self._booleans = np.array([numbers[1], numbers[0], 0])
             self._generation = self._dictionary.generation
         wanted = {
@@ -161,10 +161,10 @@ class Vectorized:
                 chosen = self._truth(condition, batch)
                 rest = np.where(chosen == FALSE, self._truth(otherwise, batch), NEITHER)
                 return np.where(chosen == TRUE, self._truth(then, batch), rest)
-            case Call(function="SAMETERM", arguments=(left, right)):
+            case FunctionCall(function="SAMETERM", arguments=(left, right)):
                 a, b = self._values(left, batch), self._values(right, batch)
                 return np.where((a == 0) | (b == 0), NEITHER, a == b)
-            case Call(function=str(name), arguments=(operand,)) if name in _KIND_TESTS:
+            case FunctionCall(function=str(name), arguments=(operand,)) if name in _KIND_TESTS:
                 return self._test_kind(name, self._values(operand, batch))
             case _:
                 return self._truth_of(self._values(node, batch))
@@ -286,13 +286,13 @@ class Vectorized:
                 for part in arguments:
                     found = np.where(found == 0, self._values(part, batch), found)
                 return found
-            case Call(function="TIMESTAMP", arguments=arguments):
+            case FunctionCall(function="TIMESTAMP", arguments=arguments):
                 return _times(arguments, batch)
-            case Call(function="SAMETERM", arguments=(_, _)):
+            case FunctionCall(function="SAMETERM", arguments=(_, _)):
                 return self._booleans[self._truth(node, batch)]
-            case Call(function=str(name), arguments=(_,)) if name in _KIND_TESTS:
+            case FunctionCall(function=str(name), arguments=(_,)) if name in _KIND_TESTS:
                 return self._booleans[self._truth(node, batch)]
-            case Call() | Negate():
+            case FunctionCall() | Negate():
                 return self._call(node, batch)
             case Exists():
                 raise InternalError("EXISTS was handed over for whole columns")
@@ -314,7 +314,7 @@ class Vectorized:
             )
         return found
 
-    def _call(self, node: Call | Negate, batch: _Batch) -> Ints:
+    def _call(self, node: FunctionCall | Negate, batch: _Batch) -> Ints:
         variables = read_variables(node)
         if len(variables) <= 1:
             # One look at each term does for all that is nested here.
@@ -325,8 +325,8 @@ class Vectorized:
                 return evaluate_expression(node, solution, self._context, _no_exists)
 
             return self._calls.terms(id(node), numbers, whole, unbound=True)
-        name: str | IRI = node.function if isinstance(node, Call) else "NEGATE"
-        parts = node.arguments if isinstance(node, Call) else (node.operand,)
+        name: str | IRI = node.function if isinstance(node, FunctionCall) else "NEGATE"
+        parts = node.arguments if isinstance(node, FunctionCall) else (node.operand,)
         arguments = tuple(self._values(each, batch) for each in parts)
         return self._calls.terms(
             name, arguments, lambda terms: call(name, tuple(terms), self._context)
@@ -357,7 +357,7 @@ def read_variables(expression: Expression) -> tuple[Variable, ...]:
 
 def _reads(node: Node) -> Iterator[Variable]:
     match node:
-        case Call(function="TIMESTAMP", arguments=(VariableExpression(variable=variable),)):
+        case FunctionCall(function="TIMESTAMP", arguments=(VariableExpression(variable=variable),)):
             yield time_variable(variable)
         case VariableExpression(variable=variable) | Bound(variable=variable):
             yield variable

@@ -21,7 +21,7 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.errors import InternalError, PlanError, StateError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ints
-from quadweir.kernel.codec import Kind, fingerprint, read_frame, write_frame
+from quadweir.kernel.codec import StateKind, fingerprint, read_frame, write_frame
 from quadweir.kernel.events import Events
 from quadweir.kernel.shard import Shard
 from quadweir.plan.nodes import Match, Source
@@ -193,20 +193,20 @@ class Group:
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes; they grow with what is held."""
-        return self._together(Kind.SNAPSHOT, [part.shard.snapshot() for part in self._parts])
+        return self._together(StateKind.SNAPSHOT, [part.shard.snapshot() for part in self._parts])
 
     def delta(self) -> bytes:
         """Return what the last step changed as bytes; they grow with what it let in."""
-        return self._together(Kind.DELTA, [part.shard.delta() for part in self._parts])
+        return self._together(StateKind.DELTA, [part.shard.delta() for part in self._parts])
 
-    def _together(self, kind: Kind, parts: list[bytes]) -> bytes:
+    def _together(self, kind: StateKind, parts: list[bytes]) -> bytes:
         if len(parts) == 1:
             return parts[0]
         arrays = {str(n): np.frombuffer(each, dtype=np.uint8) for n, each in enumerate(parts)}
         return write_frame(kind, self.fingerprint, arrays)
 
     def restore(self, snapshot: bytes | None, deltas: Sequence[bytes] = ()) -> None:
-        """Take up the state that a group of the same queries left; no answer comes again.
+        """Restore the state of a group of the same queries; it gives no answer twice.
 
         Args:
             snapshot: What `snapshot` returned; None to start with nothing.
@@ -217,13 +217,13 @@ class Group:
         """
         if self._steps:
             raise InternalError("state can only be restored before the first step")
-        parts = [self._apart(Kind.SNAPSHOT, snapshot)] if snapshot is not None else []
-        changes = [self._apart(Kind.DELTA, each) for each in deltas]
+        parts = [self._apart(StateKind.SNAPSHOT, snapshot)] if snapshot is not None else []
+        changes = [self._apart(StateKind.DELTA, each) for each in deltas]
         for number, part in enumerate(self._parts):
             own = parts[0][number] if parts else None
             part.shard.restore(own, [each[number] for each in changes])
 
-    def _apart(self, kind: Kind, data: bytes) -> list[bytes]:
+    def _apart(self, kind: StateKind, data: bytes) -> list[bytes]:
         if len(self._parts) == 1:
             return [data]
         arrays = read_frame(kind, self.fingerprint, data)

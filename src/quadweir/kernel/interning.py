@@ -45,7 +45,7 @@ COUNTERS: Final = np.dtype(
 )
 """The numbers of a dictionary that compiled functions change."""
 
-Terms: TypeAlias = NDArray[np.void]
+TermRecords: TypeAlias = NDArray[np.void]
 """An array of type `TERM`; the number of a term is its place."""
 Counters: TypeAlias = NDArray[np.void]
 """An array of type `COUNTERS` and of length 1."""
@@ -75,7 +75,7 @@ def _look_ahead(
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _look_nearer(i: int, tags: Ints, terms: Terms, table: Ints, store: int) -> None:
+def _look_nearer(i: int, tags: Ints, terms: TermRecords, table: Ints, store: int) -> None:
     """Request the entry that a spelling probably has, and the bytes of one half as far ahead."""
     tag = tags[i & (_TAGS - 1)]
     found = table[tag & (len(table) - 1)]
@@ -94,7 +94,7 @@ def intern(
     lengths: Ints,
     begin: int,
     numbers: Ints,
-    terms: Terms,
+    terms: TermRecords,
     kinds: Ints,
     table: Ints,
     free: Ints,
@@ -171,7 +171,7 @@ def intern(
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def count(
-    numbers: Ints, sign: int, granted: int, terms: Terms, pending: Ints, counters: Counters
+    numbers: Ints, sign: int, granted: int, terms: TermRecords, pending: Ints, counters: Counters
 ) -> bool:
     """Add holders to entries or take them away; false where there was no entry or no holder.
 
@@ -206,7 +206,7 @@ def count(
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def forget(terms: Terms, table: Ints, free: Ints, pending: Ints, counters: Counters) -> None:
+def forget(terms: TermRecords, table: Ints, free: Ints, pending: Ints, counters: Counters) -> None:
     """Free the entries that wait and that have no holder."""
     mask = len(table) - 1
     for i in range(counters[0].pending):
@@ -239,7 +239,7 @@ def forget(terms: Terms, table: Ints, free: Ints, pending: Ints, counters: Count
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def fill_table(terms: Terms, fresh: int, table: Ints) -> None:
+def fill_table(terms: TermRecords, fresh: int, table: Ints) -> None:
     """Put all entries into an empty table."""
     mask = len(table) - 1
     for slot in range(1, fresh):
@@ -258,7 +258,7 @@ def adopt(
     slots: Ints,
     lengths: Ints,
     counts: Ints,
-    terms: Terms,
+    terms: TermRecords,
     kinds: Ints,
     table: Ints,
     counters: Counters,
@@ -294,7 +294,7 @@ def adopt(
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def gather(slots: Ints, terms: Terms, store: int, ends: Ints, target: int) -> None:
+def gather(slots: Ints, terms: TermRecords, store: int, ends: Ints, target: int) -> None:
     """Copy spellings to one place, one after the other; write to `ends` where each ends."""
     at = ends[0]
     is_far = len(terms) > _NEAR

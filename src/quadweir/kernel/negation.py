@@ -66,7 +66,7 @@ def _pass_pairs(
         for each in range(count):
             entry = touched[each]
             cells[entry, _MARK] = 0
-            # What keeps the entry; both parts are counts again at the end of an instant.
+            # An entry is kept while its count is not 0. At the end of an instant neither part is below 0.
             cells[entry, COUNT] = cells[entry, _HERE] + cells[entry, _PAIRS]
             is_free = cells[entry, _PAIRS] == 0
             show = 1 if cells[entry, _HERE] > 0 and is_free == (negated == 1) else 0

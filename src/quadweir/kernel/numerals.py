@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from quadweir.algebra.values import DERIVED_INTEGERS
 from quadweir.kernel.arrays import Ints
-from quadweir.kernel.interning import Terms
+from quadweir.kernel.interning import TermRecords
 from quadweir.kernel.memory import NUMBER, address, load_byte
 from quadweir.kernel.spellings import same_bytes
 from quadweir.kernel.typed import DECIMAL, DOUBLE, FLOAT, INTEGER, OTHER, Floats, multiplied
@@ -126,7 +126,7 @@ def _type_at(place: int, length: int, tail_place: int, tails: NDArray[np.void]) 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def read_numbers(
     slots: Ints,
-    terms: Terms,
+    terms: TermRecords,
     kinds: Ints,
     floats: Floats,
     store: int,

@@ -277,48 +277,6 @@ class OneWay:
         place_entries(self.entries)
 
 
-class RowMap:
-    """From the rows of an input to numbers of one's own.
-
-    >>> slots = RowMap()
-    >>> slots.put(np.array([5, 9]), np.array([0, 1]))
-    >>> slots.get(np.array([9, 4])).tolist()
-    [1, -1]
-    """
-
-    def __init__(self) -> None:
-        self._index = OneWay(1, extra=1)
-
-    def put(self, rows: Ints, values: Ints) -> None:
-        """Remember a number for each row, each row once."""
-        self._index.reserve(len(rows))
-        entries = self._index.add(rows.reshape(-1, 1), np.ones(len(rows), dtype=np.int64))
-        self._index.cells[entries, COUNT] = 1
-        self._index.cells[entries, self._index.first_extra] = values
-
-    def get(self, rows: Ints) -> Ints:
-        """Return the numbers of rows; -1 for a row that is not there."""
-        entries = self._index.find(rows.reshape(-1, 1))
-        values = self._index.cells[entries, self._index.first_extra]
-        return np.where(entries >= 0, values, -1)
-
-    def remove(self, rows: Ints) -> Ints:
-        """Forget rows and give the numbers that they had; -1 for a row that is not there."""
-        entries = self._index.find(rows.reshape(-1, 1))
-        values = self._index.cells[entries, self._index.first_extra]
-        self._index.cells[entries[entries >= 0], COUNT] = 0
-        return np.where(entries >= 0, values, -1)
-
-    def __len__(self) -> int:
-        return len(self._index.live())
-
-    def arrays(self) -> dict[str, Ints]:
-        return self._index.arrays()
-
-    def restore(self, arrays: Mapping[str, Ints]) -> None:
-        self._index.restore(arrays)
-
-
 def prefixed(prefix: str, arrays: Mapping[str, Ints]) -> dict[str, Ints]:
     """Name the arrays of a part as those of its whole."""
     return {f"{prefix}.{name}": array for name, array in arrays.items()}

@@ -15,7 +15,7 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.solutions import Bag
 from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.values import FALSE, TRUE
-from quadweir.kernel.answers import Differences, Eager, Everything, Output, Passed, Whole
+from quadweir.kernel.answers import AnswerMaker, Differences, Eager, Everything, Passed, Whole
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Operator
@@ -25,7 +25,7 @@ from quadweir.plan.shapes import alone
 from quadweir.terms import Variable
 
 
-def output_of(program: Program, root: Operator, dictionary: Dictionary) -> Output:
+def output_of(program: Program, root: Operator, dictionary: Dictionary) -> AnswerMaker:
     """Make what turns the changes of a stage's rows into its output.
 
     Args:
@@ -72,7 +72,7 @@ def recomputed_of(
     dataset: Dataset,
     operator: Callable[[PlanNode], Operator],
     dictionary: Dictionary,
-) -> tuple[Recomputed, Output]:
+) -> tuple[Recomputed, AnswerMaker]:
     """Make what evaluates a query from scratch at its reports, and what makes answers of that.
 
     Args:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from quadweir.algebra.analyze import compares_derivations
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import solve
-from quadweir.algebra.expressions import Call
+from quadweir.algebra.expressions import FunctionCall
 from quadweir.algebra.moments import from_epoch_ms
 from quadweir.algebra.query import AskForm, ContinuousQuery
 from quadweir.algebra.signatures import Context
@@ -76,7 +76,8 @@ class Recomputed:
     def is_silent_when_empty(self) -> bool:
         """Return whether empty windows give no solutions, at any instant."""
         if any(
-            isinstance(each, Call) and each.function == "NOW" for each in walk(self.query.pattern)
+            isinstance(each, FunctionCall) and each.function == "NOW"
+            for each in walk(self.query.pattern)
         ):
             return False
         return not len(self._evaluated(0, [{} for _ in self.leaves]))

@@ -32,8 +32,8 @@ from quadweir.kernel.ringentries import (
     ENTRY,
     HASHES_AHEAD,
     INDEX,
-    Entries,
     Index,
+    RingEntries,
     find_one,
     insert_all,
     rebuild,
@@ -71,7 +71,7 @@ class RingIndex:
         self.ring = ring
         self.pointers = range(ring, ring + 1 + linked)
         self.description = np.zeros(1, INDEX) if description is None else description
-        self.entries: Entries = np.zeros(0, ENTRY)
+        self.entries: RingEntries = np.zeros(0, ENTRY)
         self.cells: Ints = np.zeros((0, ring + 1 + linked), dtype=np.int64)
         self._key = ints(max(1, len(columns)))
         self._hashes = ints(HASHES_AHEAD)
@@ -82,7 +82,7 @@ class RingIndex:
         self.description["back"] = ring + 1 if linked else 0
         self.description["seed"] = random_seed()
 
-    def _set_entries(self, entries: Entries, used: int) -> None:
+    def _set_entries(self, entries: RingEntries, used: int) -> None:
         self.entries = entries
         self.description["entries"] = address(entries)
         self.description["mask"] = len(entries) - 1
@@ -131,7 +131,7 @@ class RingIndex:
 
     def grow(self) -> None:
         """Rebuild the entries: without those that have no mapping, and with room for more."""
-        fresh: Entries = np.zeros(power_of_two(max(16, self.keys * 2 + 2)), ENTRY)
+        fresh: RingEntries = np.zeros(power_of_two(max(16, self.keys * 2 + 2)), ENTRY)
         self._set_entries(fresh, rebuild(self.entries, fresh))
 
     def clear(self) -> None:

@@ -52,7 +52,7 @@ INDEX: Final = np.dtype(
 )
 """Where the parts of an index lie."""
 
-Entries: TypeAlias = NDArray[np.void]
+RingEntries: TypeAlias = NDArray[np.void]
 """An array of type `ENTRY`."""
 Index: TypeAlias = NDArray[np.void]
 """An array of type `INDEX` and of length 1."""
@@ -176,7 +176,7 @@ def remove(index: Record, place: int, key: Words) -> None:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def rebuild(old: Entries, new: Entries) -> int:
+def rebuild(old: RingEntries, new: RingEntries) -> int:
     """Copy the entries in use to empty ones and count them: the end of lazy deletion."""
     used = 0
     mask = len(new) - 1

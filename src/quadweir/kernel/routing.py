@@ -29,7 +29,7 @@ from quadweir.plan.program import Program
 
 @final
 class Router:
-    """Lets in what some member asks for, and hands out to each what is its own.
+    """Lets in the matches that some member needs, and gives each member its own answers.
 
     Args:
         program: What the shard runs, for a template.

@@ -19,7 +19,7 @@ from quadweir.kernel.answers import Answers, Rows, no_rows
 from quadweir.kernel.arrays import ALWAYS, FOREVER, ints
 from quadweir.kernel.arrivals import cuts_of, matches_of, spelled_out
 from quadweir.kernel.build import Builder, facts_of, has_layout
-from quadweir.kernel.codec import Kind, read_frame, write_frame, written_for
+from quadweir.kernel.codec import StateKind, read_frame, write_frame, written_for
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
@@ -316,7 +316,7 @@ class Shard:
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes; they grow with what is held."""
-        return write_frame(Kind.SNAPSHOT, self.fingerprint, self.arrays())
+        return write_frame(StateKind.SNAPSHOT, self.fingerprint, self.arrays())
 
     def delta(self) -> bytes:
         """Return what the last step changed as bytes; they grow with what arrived in it.
@@ -340,7 +340,7 @@ class Shard:
         """
         self._check_new()
         if snapshot is not None:
-            self.restore_arrays(read_frame(Kind.SNAPSHOT, self.fingerprint, snapshot))
+            self.restore_arrays(read_frame(StateKind.SNAPSHOT, self.fingerprint, snapshot))
         for each in deltas:
             step = state.read_delta(self.fingerprint, each)
             if step.number != self._steps:
@@ -363,7 +363,7 @@ class Shard:
                 something else over the new static data.
         """
         self._check_new()
-        arrays = read_frame(Kind.SNAPSHOT, written_for(snapshot), snapshot)
+        arrays = read_frame(StateKind.SNAPSHOT, written_for(snapshot), snapshot)
         if arrays["windows"].tobytes() != self._windows:
             raise StateError(
                 "a snapshot of another query, or of one that its static data changed",

@@ -14,7 +14,7 @@ from quadweir.errors import StateError
 from quadweir.kernel.clocks import Elements
 from quadweir.kernel.codec import (
     FORMAT_VERSION,
-    Kind,
+    StateKind,
     fingerprint,
     read_columns,
     read_frame,
@@ -74,12 +74,12 @@ def write_delta(query: bytes, step: Recorded) -> bytes:
     for place, elements in events.elements.items():
         for name, column in elements._asdict().items():
             arrays[f"element.{place}.{name}"] = column
-    return write_frame(Kind.DELTA, query, arrays)
+    return write_frame(StateKind.DELTA, query, arrays)
 
 
 def read_delta(query: bytes, data: bytes) -> Recorded:
     """Read a step; raises `StateError` where it does not fit."""
-    arrays = read_frame(Kind.DELTA, query, data)
+    arrays = read_frame(StateKind.DELTA, query, data)
     try:
         number, through = (int(each) for each in arrays["step"])
         matches = {}

@@ -63,7 +63,7 @@ class Filter(_OnRows):
         (delta,) = inputs
         if not len(delta.t):
             return delta
-        # A row that goes was let in if it is let out: the condition sees the same values.
+        # A row that is retracted has the values that it had when it was added, and passes as then.
         columns = {
             variable: self.source.column(variable, delta.row)
             for variable in self._condition.variables

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from quadweir.errors import InternalError
 from quadweir.kernel import interning
 from quadweir.kernel.arrays import Ints, ints, power_of_two
-from quadweir.kernel.interning import COUNTERS, KEPT, TERM, Terms
+from quadweir.kernel.interning import COUNTERS, KEPT, TERM, TermRecords
 from quadweir.kernel.layout import Arrays
 from quadweir.kernel.memory import address
 
@@ -41,7 +41,7 @@ class TermStore:
         # An attacker who knew the seed could choose terms that all fall on one place of the
         # table. Numbers do not depend on it.
         self._seed = secrets.randbits(62)
-        self.terms: Terms = np.zeros(_FIRST_SLOTS, TERM)
+        self.terms: TermRecords = np.zeros(_FIRST_SLOTS, TERM)
         self.kinds = ints(_FIRST_SLOTS)
         self.floats: NDArray[np.float64] = np.zeros(_FIRST_SLOTS)
         self.spellings: NDArray[np.uint8] = np.zeros(_FIRST_BYTES, dtype=np.uint8)
@@ -111,7 +111,7 @@ class TermStore:
 
     @property
     def place(self) -> int:
-        """Where the spellings begin, until the next term comes."""
+        """The address of the spellings; a new term may change it."""
         return address(self.spellings)
 
     # --- terms that come ---

@@ -75,7 +75,7 @@ class TimedLeaf(Leaf):
         self._runs.append(run if self.eager else _by_instants(run))
 
     def advance(self, through: int, admitted: int = FOREVER) -> Delta:
-        # At the end of all streams too, what stays for ever stays (E3).
+        # Rows that never leave stay even at the end of all streams (E3).
         through = min(through, FOREVER - 1)
         if self.eager:
             return self._advance_eagerly(through, admitted)

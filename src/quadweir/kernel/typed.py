@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from quadweir.algebra.moments import Moment, MomentKind
 from quadweir.algebra.values import Duration, Number, NumberKind, Value
 from quadweir.kernel.arrays import Ints
-from quadweir.kernel.interning import Terms
+from quadweir.kernel.interning import TermRecords
 from quadweir.kernel.spellings import (
     INLINE_LIMIT,
     IS_BLANK,
@@ -185,7 +185,7 @@ def unknown(numbers: Ints, kinds: Ints, found: Ints) -> int:
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def read_typed(
     numbers: Ints,
-    terms: Terms,
+    terms: TermRecords,
     kinds: Ints,
     floats: Floats,
     kind: Ints,
@@ -228,7 +228,9 @@ def _three_way(left: int, right: int) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _order_numbers(a: int, kind_a: int, b: int, kind_b: int, terms: Terms, floats: Floats) -> Any:
+def _order_numbers(
+    a: int, kind_a: int, b: int, kind_b: int, terms: TermRecords, floats: Floats
+) -> Any:
     """Compare two numbers, at least one of which has an entry, in the wider of their kinds."""
     if kind_a == INTEGER and kind_b == INTEGER:
         left = a - ZERO if a >= INLINE_LIMIT else terms[a].low
@@ -269,7 +271,7 @@ def _order_halves(high_a: int, low_a: int, high_b: int, low_b: int) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _order_literals(a: int, kind_a: int, b: int, kind_b: int, terms: Terms) -> Any:
+def _order_literals(a: int, kind_a: int, b: int, kind_b: int, terms: TermRecords) -> Any:
     """Compare two literals that are not both numbers."""
     if a == b:
         return ALIKE if kind_a == OTHER else SAME
@@ -290,7 +292,9 @@ def _order_literals(a: int, kind_a: int, b: int, kind_b: int, terms: Terms) -> A
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def order(left: Ints, right: Ints, terms: Terms, kinds: Ints, floats: Floats, found: Ints) -> bool:
+def order(
+    left: Ints, right: Ints, terms: TermRecords, kinds: Ints, floats: Floats, found: Ints
+) -> bool:
     """Compare terms pairwise; false, with nothing to go by, where a kind is not known yet."""
     for i in range(len(left)):
         a, b = left[i], right[i]
@@ -316,7 +320,7 @@ def order(left: Ints, right: Ints, terms: Terms, kinds: Ints, floats: Floats, fo
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def truths(numbers: Ints, terms: Terms, kinds: Ints, floats: Floats, found: Ints) -> bool:
+def truths(numbers: Ints, terms: TermRecords, kinds: Ints, floats: Floats, found: Ints) -> bool:
     """Return the effective boolean values; false where a kind is not known yet."""
     for i in range(len(numbers)):
         number = numbers[i]

@@ -87,7 +87,7 @@ def warm_up(processes: int = 1) -> None:
         _run(text)
     _touch_the_rest()
     if helper is not None:
-        # Should it have failed, what it was to compile is compiled here.
+        # What it failed to compile is compiled here.
         helper.wait()
     for text in _AGGREGATES:
         _run(text)
@@ -138,7 +138,7 @@ def _touch_the_rest() -> None:
 
 @final
 class _AskedPolicy(CarryPolicy):
-    """One that is not ours, and so asked in Python."""
+    """A policy that is not ours, so that the Python way of asking it is compiled, too."""
 
 
 def _join(window: JoinWindow) -> None:

@@ -13,7 +13,7 @@ from quadweir.mapping.compile import Compiled, compile_mapping
 from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.frames import from_frame
 from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
-from quadweir.mapping.joins import Host, StreamTime
+from quadweir.mapping.joins import JoinHost, StreamTime
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.records import Records, describe
 from quadweir.mapping.sources import LogicalSource
@@ -29,7 +29,7 @@ def apply(
     base: str | None = None,
     time: str | Mapping[str, str] | None = None,
     registry: MappingFunctions = FUNCTIONS,
-    host: Host | None = None,
+    host: JoinHost | None = None,
 ) -> DataFrame:
     """Map records to quads (`rows.QUAD_SCHEMA`); records that cannot be mapped are left out.
 
@@ -78,7 +78,7 @@ def compile_frames(
     *,
     base: str | None = None,
     registry: MappingFunctions = FUNCTIONS,
-    host: Host | None = None,
+    host: JoinHost | None = None,
     timed: bool = False,
     time: str | Mapping[str, str] | None = None,
 ) -> Compiled:

@@ -23,9 +23,9 @@ from quadweir.mapping.joins import time_reference, window_of
 from quadweir.mapping.jsonpath import check_path
 from quadweir.mapping.model import (
     ConstantTerm,
-    Expression,
     FunctionExecution,
     JoinWindowMap,
+    MapExpression,
     Mapping,
     Reference,
     RefObjectMap,
@@ -41,7 +41,7 @@ from quadweir.mapping.vocabulary import suggest
 from quadweir.spans import Span
 from quadweir.terms import IRI, BlankNode, Literal
 
-Matches = Callable[[LogicalSource, str], bool]
+MatchCheck = Callable[[LogicalSource, str], bool]
 """Says whether a reference of a source matched in at least one sample record."""
 
 _WITH_GRAPHS: Final = ("N-Quads", "TriG", "JSON-LD")
@@ -59,7 +59,7 @@ def check_mapping(mapping: Mapping, registry: MappingFunctions = FUNCTIONS) -> N
 
 def lint(
     mapping: Mapping,
-    samples: Samples[LogicalSource, Sequence[str]] | Matches | None = None,
+    samples: Samples[LogicalSource, Sequence[str]] | MatchCheck | None = None,
     registry: MappingFunctions = FUNCTIONS,
 ) -> list[Finding]:
     """List everything that is wrong or doubtful in a mapping, in the order of the text.
@@ -87,10 +87,10 @@ def lint(
         dict.fromkeys(findings),
         key=lambda f: (f.span.line, f.span.column) if f.span else (1 << 30, 0),
     )
-    return list(_told_once(ordered))
+    return list(_each_once(ordered))
 
 
-def _told_once(findings: Sequence[Finding]) -> Iterator[Finding]:
+def _each_once(findings: Sequence[Finding]) -> Iterator[Finding]:
     """Report an error that several triples maps share once, at its first place."""
     groups: dict[object, list[Finding]] = {}
     for number, finding in enumerate(findings):
@@ -400,7 +400,7 @@ def _chance(triples_map: TriplesMap, registry: MappingFunctions) -> Iterator[Fin
 def _unmatched(
     triples_map: TriplesMap,
     mapping: Mapping,
-    samples: Samples[LogicalSource, Sequence[str]] | Matches,
+    samples: Samples[LogicalSource, Sequence[str]] | MatchCheck,
 ) -> Iterator[Finding]:
     for source, expression, holder in _read(triples_map, mapping):
         for reference in sorted(expression_references(expression)):
@@ -426,7 +426,7 @@ def _unmatched(
 
 def _read(
     triples_map: TriplesMap, mapping: Mapping
-) -> Iterator[tuple[LogicalSource, Expression, TermMap | RefObjectMap]]:
+) -> Iterator[tuple[LogicalSource, MapExpression, TermMap | RefObjectMap]]:
     """Every expression that reads a source, with the source it reads."""
     for term in triples_map.term_maps():
         if not isinstance(term.expression, FunctionExecution):

@@ -25,7 +25,7 @@ from quadweir.mapping.elements import (
 from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.generate import needs_type
 from quadweir.mapping.groups import BAD, GOOD, SourceGroup, nothing, prepared, tagged_element
-from quadweir.mapping.joins import Host, StreamTime, time_reference
+from quadweir.mapping.joins import JoinHost, StreamTime, time_reference
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.model import (
     Reference,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 Explode: TypeAlias = Callable[["DataFrame", Sequence[Entry], bool, Sequence[str]], "DataFrame"]
 """Turns rows of terms into rows of quads."""
-Open: TypeAlias = Callable[[LogicalSource, Mapping[str, bool]], Records]
+OpenRecords: TypeAlias = Callable[[LogicalSource, Mapping[str, bool]], Records]
 """Opens a source for some references, each with whether the type of its value matters."""
 
 
@@ -144,7 +144,7 @@ class Compiled:
     def tagged_alone(self) -> list[DataFrame]:
         """The frames of `tagged` that need no join in a window."""
         # A group that is only joined reports its dead letters as it goes into the join.
-        reported = {id(side) for join in self.joins for side in join.telling}
+        reported = {id(side) for join in self.joins for side in join.reporting}
         with_target = bool(self.targets)
         frames = [group.tagged(with_target) for group in self.groups if id(group) not in reported]
         joins = [join for join in self.joins if not isinstance(join, WindowJoin)]
@@ -207,11 +207,11 @@ class Compiled:
 
 def compile_mapping(
     mapping: RmlMapping,
-    open_source: Open,
+    open_source: OpenRecords,
     *,
     base: str | None = None,
     registry: MappingFunctions = FUNCTIONS,
-    host: Host | None = None,
+    host: JoinHost | None = None,
     stream_time: StreamTimes = lambda _: StreamTime(),
     elements: ElementRule | None = None,
     run: str = "",

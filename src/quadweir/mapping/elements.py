@@ -61,7 +61,7 @@ def record_time(
     if reference is None:
         names = (rows.ARRIVAL,) if known.is_arrival else (rows.EVENT_TIME, rows.ARRIVAL)
         columns = [name for name in names if name in records.frame.columns]
-        return (F.coalesce(*columns), None) if columns and known.is_told else None
+        return (F.coalesce(*columns), None) if columns and known.has_own_time else None
     terms = records.values[reference].text()
     text = F.get(terms.column, 0) if terms.many else terms.column
     found = event_time(text)

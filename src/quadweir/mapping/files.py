@@ -159,11 +159,6 @@ def is_broken(text: str) -> bool:
     return False
 
 
-def mend(text: str) -> str:
-    """Replace what could not be decoded by U+FFFD, for showing."""
-    return text.encode("utf-8", "replace").decode("utf-8") if is_broken(text) else text
-
-
 def missing(path: Path, shown: str, span: Span | None) -> SourceError:
     """The error for a file that is not there or cannot be opened."""
     kind = "is a folder" if path.is_dir() else "does not exist or cannot be read"

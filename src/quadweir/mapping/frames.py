@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 
 from quadweir import rows
 from quadweir.errors import LimitError, MappingError
-from quadweir.mapping.formats.batches import Row
+from quadweir.mapping.formats.batches import RecordRow
 from quadweir.mapping.records import (
     Records,
     check_references,
@@ -39,7 +39,7 @@ from quadweir.mapping.records import (
     with_position,
 )
 from quadweir.mapping.sources import FormulationKind, LogicalSource
-from quadweir.mapping.values import TYPED, ColumnForm, Value
+from quadweir.mapping.values import TYPED, ColumnForm, ReferenceValues
 from quadweir.vocab import XSD
 
 if TYPE_CHECKING:
@@ -143,17 +143,17 @@ def _columns(frame: DataFrame, logical: LogicalSource, references: Mapping[str, 
     )
 
 
-def _column_value(column: Column, kind: DataType, nulls: tuple[str, ...]) -> Value:
+def _column_value(column: Column, kind: DataType, nulls: tuple[str, ...]) -> ReferenceValues:
     if isinstance(kind, ArrayType):
-        return Value(column.cast("array<string>"), ColumnForm.TEXTS, nulls)
+        return ReferenceValues(column.cast("array<string>"), ColumnForm.TEXTS, nulls)
     if isinstance(kind, TimestampType | TimestampNTZType):
         text = F.date_format(column, "yyyy-MM-dd'T'HH:mm:ss.SSSSSS")
         # The canonical form drops zeros at the end of the fraction, and an empty one.
         text = F.regexp_replace(text, "\\.?0+$", "")
         if isinstance(kind, TimestampType):
             text = F.concat(text, F.date_format(column, "XXX"))
-        return Value(text, ColumnForm.TEXT, nulls, datatype=XSD.dateTime)
-    return Value(column.cast("string"), ColumnForm.TEXT, nulls, datatype=_natural(kind))
+        return ReferenceValues(text, ColumnForm.TEXT, nulls, datatype=XSD.dateTime)
+    return ReferenceValues(column.cast("string"), ColumnForm.TEXT, nulls, datatype=_natural(kind))
 
 
 def _natural(kind: DataType) -> str | None:
@@ -225,7 +225,7 @@ def _in_python(
     return Records(
         frame=mapped,
         values={
-            path: Value(F.col(name), _FORMS[kind], nulls)
+            path: ReferenceValues(F.col(name), _FORMS[kind], nulls)
             for path, name in zip(paths, names, strict=True)
         },
         shown=describe(logical),
@@ -273,12 +273,12 @@ class _Evaluate:
             texts = batch.column(self._text)
             reasons = batch.column(rows.REASON) if rows.REASON in batch.schema.names else None
             taken: list[int] = []
-            made: list[Row] = []
+            made: list[RecordRow] = []
             for number, text in enumerate(texts):
                 value = text.as_py()
                 if reasons is not None and reasons[number].is_valid:
                     taken.append(number)
-                    made.append(Row("", None, None, value))
+                    made.append(RecordRow("", None, None, value))
                 elif value is not None and value.strip():
                     for row in self._rows(value):
                         taken.append(number)
@@ -299,7 +299,7 @@ class _Evaluate:
                 names=[*self._kept, "_place", "_reason", "_record", *names],
             )
 
-    def _rows(self, text: str) -> Iterator[Row]:
+    def _rows(self, text: str) -> Iterator[RecordRow]:
         match self._kind:
             case _Texts.XML:
                 from quadweir.mapping.formats.xmlfile import XmlPlan, read_elements
@@ -319,7 +319,7 @@ class _Evaluate:
             case _Texts.JSON:
                 return self._json(text)
 
-    def _json(self, text: str) -> Iterator[Row]:
+    def _json(self, text: str) -> Iterator[RecordRow]:
         from quadweir.mapping.formats.batches import bad_row
         from quadweir.mapping.formats.jsonfile import MalformedJson, evaluate, parse_record
         from quadweir.mapping.jsonpath import select

@@ -29,8 +29,8 @@ from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
 from quadweir.mapping.literals import after, double_inside, escape_text, literal
 from quadweir.mapping.model import (
     ConstantTerm,
-    Expression,
     FunctionExecution,
+    MapExpression,
     PerRecord,
     Reference,
     ReferencePart,
@@ -40,7 +40,7 @@ from quadweir.mapping.model import (
     TextPart,
     expression_references,
 )
-from quadweir.mapping.values import ColumnForm, Terms, Value, has_several, put_together
+from quadweir.mapping.values import ColumnForm, ReferenceValues, Terms, has_several, put_together
 from quadweir.terms import IRI, IRI_FORBIDDEN, BlankNode, Literal, Term, TripleTerm
 from quadweir.vocab import XSD
 
@@ -96,7 +96,7 @@ class Made:
 class Generator:
     """Makes terms from the values of one source's records."""
 
-    values: Mapping[str, Value]
+    values: Mapping[str, ReferenceValues]
     base: str | None
     label: Column
     """A blank node label that is unique for each record of the source."""
@@ -131,7 +131,7 @@ class Generator:
             _either(is_several, many.problems, one.problems),
         )
 
-    def texts(self, expression: Expression) -> Made:
+    def texts(self, expression: MapExpression) -> Made:
         """The values of an expression as plain text, as join conditions compare them."""
         return self._texts(expression, None)
 
@@ -202,7 +202,7 @@ class Generator:
         texts = self._texts(expression, None)
         return Made(texts.terms.map(lambda text: literal(text)), texts.problems)
 
-    def _tagged(self, expression: Expression, language: TermMap) -> Made:
+    def _tagged(self, expression: MapExpression, language: TermMap) -> Made:
         texts = self._texts(expression, None)
         if isinstance(language.expression, ConstantTerm):
             tag = _text_of(language.expression.term).lower()
@@ -215,7 +215,7 @@ class Generator:
             (*texts.problems, *tags.problems, problem),
         )
 
-    def _datatyped(self, expression: Expression, datatype: TermMap) -> Made:
+    def _datatyped(self, expression: MapExpression, datatype: TermMap) -> Made:
         texts = self._texts(expression, None)
         if isinstance(datatype.expression, ConstantTerm):
             iri = _text_of(datatype.expression.term)
@@ -242,7 +242,7 @@ class Generator:
     def _plain_literal(
         self,
         terms: Terms,
-        expression: Expression,
+        expression: MapExpression,
         datatype: str | None = None,
         language: str | None = None,
     ) -> Terms:
@@ -262,7 +262,7 @@ class Generator:
 
     # -- texts -----------------------------------------------------------------------------------
 
-    def _texts(self, expression: Expression, encoding: Encoding | None) -> Made:
+    def _texts(self, expression: MapExpression, encoding: Encoding | None) -> Made:
         match expression:
             case ConstantTerm(term=term):
                 return Made(Terms(F.lit(_text_of(term))))
@@ -453,7 +453,7 @@ def _beyond_ascii(text: str) -> str:
     return "".join(one if one.isascii() else urllib.parse.quote(one) for one in text)
 
 
-def _nested(value: Value, reference: str) -> tuple[Column, ...]:
+def _nested(value: ReferenceValues, reference: str) -> tuple[Column, ...]:
     fault = value.fault()
     if fault is None:
         return ()

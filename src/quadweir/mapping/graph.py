@@ -36,8 +36,8 @@ _SYNTAXES: Final = {
     ".json": ox.RdfFormat.JSON_LD,
 }
 
-Node: TypeAlias = ox.NamedNode | ox.BlankNode
-Value: TypeAlias = ox.NamedNode | ox.BlankNode | ox.Literal
+GraphNode: TypeAlias = ox.NamedNode | ox.BlankNode
+GraphTerm: TypeAlias = ox.NamedNode | ox.BlankNode | ox.Literal
 
 
 @final
@@ -46,7 +46,7 @@ class Statement:
     """One property of a node, under the property's short name."""
 
     name: str
-    value: Value
+    value: GraphTerm
     property_span: Span | None
     value_span: Span | None
     iri: str = ""
@@ -68,12 +68,12 @@ class MappingGraph:
 
     def __init__(
         self,
-        statements: Iterable[tuple[Node, Statement, Span | None]],
+        statements: Iterable[tuple[GraphNode, Statement, Span | None]],
         base_iri: str | None = None,
     ) -> None:
         self.base_iri = base_iri
-        self._about: dict[Node, list[Statement]] = {}
-        self._spans: dict[Node, Span | None] = {}
+        self._about: dict[GraphNode, list[Statement]] = {}
+        self._spans: dict[GraphNode, Span | None] = {}
         self._labels: dict[ox.BlankNode, str] = {}
         for subject, statement, span in statements:
             self._about.setdefault(subject, []).append(statement)
@@ -136,19 +136,19 @@ class MappingGraph:
             places = match_places(quads, scanned)
         return cls(_statements(quads, places), base)
 
-    def subjects(self) -> Iterator[Node]:
+    def subjects(self) -> Iterator[GraphNode]:
         """Every subject, in the order of first mention."""
         return iter(self._about)
 
-    def about(self, node: Value) -> list[Statement]:
+    def about(self, node: GraphTerm) -> list[Statement]:
         """The statements about a node; literals have none."""
         return [] if isinstance(node, ox.Literal) else self._about.get(node, [])
 
-    def values(self, node: Value, *names: str) -> list[Statement]:
+    def values(self, node: GraphTerm, *names: str) -> list[Statement]:
         """A node's statements under any of these short names."""
         return [statement for statement in self.about(node) if statement.name in names]
 
-    def one(self, node: Value, *names: str) -> Statement | None:
+    def one(self, node: GraphTerm, *names: str) -> Statement | None:
         """A node's only statement under these names; two different ones are an error."""
         found = self.values(node, *names)
         if len({statement.value for statement in found}) > 1:
@@ -160,7 +160,7 @@ class MappingGraph:
             )
         return found[0] if found else None
 
-    def types(self, node: Value) -> set[str]:
+    def types(self, node: GraphTerm) -> set[str]:
         """The short names of a node's classes."""
         return {
             short_name(statement.value.value)
@@ -168,11 +168,11 @@ class MappingGraph:
             if isinstance(statement.value, ox.NamedNode)
         }
 
-    def span(self, node: Value) -> Span | None:
+    def span(self, node: GraphTerm) -> Span | None:
         """The place where a node is first the subject of a statement."""
         return None if isinstance(node, ox.Literal) else self._spans.get(node)
 
-    def name(self, node: Value) -> str:
+    def name(self, node: GraphTerm) -> str:
         """The name of a node for messages and references; blank nodes are numbered in order."""
         if isinstance(node, ox.BlankNode):
             return self._labels.setdefault(node, f"_:b{len(self._labels) + 1}")
@@ -202,7 +202,7 @@ def read_text(path: Path) -> str:
         ) from None
 
 
-def to_term(value: Value) -> Term:
+def to_term(value: GraphTerm) -> Term:
     """Turn a parsed term into ours."""
     match value:
         case ox.NamedNode():
@@ -217,7 +217,7 @@ def to_term(value: Value) -> Term:
 
 def _statements(
     quads: list[ox.Quad], places: dict[int, TriplePlace]
-) -> Iterator[tuple[Node, Statement, Span | None]]:
+) -> Iterator[tuple[GraphNode, Statement, Span | None]]:
     for index, quad in enumerate(quads):
         place = places.get(index)
         if not isinstance(quad.subject, (ox.NamedNode, ox.BlankNode)) or not isinstance(

@@ -394,12 +394,12 @@ class SourceGroup:
         """The columns that identify a quad's element."""
         return rows.ELEMENT if self.is_timed else ()
 
-    def with_letters(self, *, is_told: bool) -> DataFrame:
+    def with_letters(self, *, reports_bad: bool) -> DataFrame:
         """The records, each with its place, its text, and the reasons why it cannot be used
         completely.
 
         Args:
-            is_told: whether to report the reasons here; a record can still turn out to be late.
+            reports_bad: whether to report the reasons here; a record can still turn out to be late.
         """
         records = self.records
         names = [f"_quadweir_problem{number}" for number in range(len(self._problems))]
@@ -407,7 +407,7 @@ class SourceGroup:
         problems = dict(zip(names, self._problems, strict=True))
         frame = self.frame.withColumns({**problems, _REASON: reason.cast("string")})
         reasons = all_reasons(_REASON, names)
-        is_bad = (F.size(reasons) > 0) & F.lit(is_told)
+        is_bad = (F.size(reasons) > 0) & F.lit(reports_bad)
         return frame.withColumns(
             {
                 REASONS: F.when(is_bad, reasons),

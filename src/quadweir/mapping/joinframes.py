@@ -15,10 +15,10 @@ from quadweir.mapping.elements import record_time
 from quadweir.mapping.generate import Generator
 from quadweir.mapping.joins import KEY, SIDE, StreamTime, time_reference
 from quadweir.mapping.model import (
-    Expression,
     FunctionExecution,
     JoinCondition,
     JoinWindowMap,
+    MapExpression,
     Reference,
     RefObjectMap,
 )
@@ -80,12 +80,12 @@ def join_keys(
     return left_texts, right_texts
 
 
-def operands_of(item: RefObjectMap) -> tuple[list[Expression], list[Expression]]:
+def operands_of(item: RefObjectMap) -> tuple[list[MapExpression], list[MapExpression]]:
     """The operands of a join's conditions: the child's side and the parent's."""
     return [one.child for one in item.conditions], [one.parent for one in item.conditions]
 
 
-def call_problems(maker: Generator, operands: Iterable[Expression]) -> Iterator[Column]:
+def call_problems(maker: Generator, operands: Iterable[MapExpression]) -> Iterator[Column]:
     """The reasons why functions among the operands of a join cannot be computed."""
     for operand in operands:
         if isinstance(operand, FunctionExecution):

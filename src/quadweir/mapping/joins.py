@@ -81,7 +81,7 @@ class JoinInput:
     run: str = ""
 
 
-Host: TypeAlias = Callable[[JoinInput], "DataFrame"]
+JoinHost: TypeAlias = Callable[[JoinInput], "DataFrame"]
 """Joins; returns a row for each pair, with the columns of both sides and `rows.EVENT_TIME`."""
 
 
@@ -94,7 +94,7 @@ class StreamTime:
         reference: the reference that holds the time; None if the source itself has it.
         delay_ms: how late they may be; None if unknown.
         idle_ms: after how long without records the stream counts as idle; None if unknown.
-        is_told: whether the source itself has a time if no reference does; files have none.
+        has_own_time: whether the source itself has a time if no reference does; files have none.
         is_arrival: whether that time is the arrival time, although the source knows another.
         ahead_ms: how far ahead of the clock records may be where they are joined (S4); None for any time.
     """
@@ -102,7 +102,7 @@ class StreamTime:
     reference: str | None = None
     delay_ms: int | None = None
     idle_ms: int | None = None
-    is_told: bool = True
+    has_own_time: bool = True
     is_arrival: bool = False
     ahead_ms: int | None = None
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType, VariantType
 
-from quadweir.mapping.jsonpath import Every, ObjectMember, Position, Step, simple_steps
-from quadweir.mapping.values import ColumnForm, Value
+from quadweir.mapping.jsonpath import Every, ObjectMember, PathStep, Position, simple_steps
+from quadweir.mapping.values import ColumnForm, ReferenceValues
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -34,7 +34,7 @@ _MOST_BYTES: Final = 16 * 2**20
 _TOO_LONG: Final = f"longer than {_MOST_BYTES} bytes, more than Spark parses as one JSON record"
 
 
-def spells(steps: Sequence[Step]) -> bool:
+def spells(steps: Sequence[PathStep]) -> bool:
     """Whether Spark's own path language can name every member."""
     return not any(
         isinstance(step, ObjectMember) and "'" in step.name and '"' in step.name for step in steps
@@ -63,7 +63,7 @@ def flat_schema(references: Mapping[str, bool]) -> StructType | None:
 
 def read_flat(
     frame: DataFrame, references: Mapping[str, bool], nulls: tuple[str, ...], is_clean: bool
-) -> tuple[dict[str, Value], Column, Column]:
+) -> tuple[dict[str, ReferenceValues], Column, Column]:
     """The values in rows that Spark's own reader made from flat objects.
 
     Returns:
@@ -76,7 +76,7 @@ def read_flat(
         (head,) = simple_steps(reference) or ()
         assert isinstance(head, ObjectMember)
         form = ColumnForm.VARIANT if isinstance(kinds[head.name], VariantType) else ColumnForm.TEXT
-        values[reference] = Value(
+        values[reference] = ReferenceValues(
             _quoted(head.name), form, nulls, is_clean=is_clean, is_scalar=True
         )
     broken = F.col(BROKEN)
@@ -98,7 +98,7 @@ def read_json(
     iterator: str | None,
     references: Mapping[str, bool],
     nulls: tuple[str, ...],
-) -> tuple[DataFrame, dict[str, Value], Column]:
+) -> tuple[DataFrame, dict[str, ReferenceValues], Column]:
     """Parse a column of JSON texts.
 
     Args:
@@ -138,17 +138,17 @@ def read_json(
     values = {}
     for reference, path in paths.items():
         column, form = _follow(F.col(_ITEM), ColumnForm.VARIANT, path)
-        values[reference] = Value(column, form, nulls)
+        values[reference] = ReferenceValues(column, form, nulls)
     return frame, values, reason
 
 
 def _by_fields(
     frame: DataFrame,
     raw: Column,
-    paths: Mapping[str, tuple[Step, ...]],
+    paths: Mapping[str, tuple[PathStep, ...]],
     references: Mapping[str, bool],
     nulls: tuple[str, ...],
-) -> tuple[DataFrame, dict[str, Value], Column]:
+) -> tuple[DataFrame, dict[str, ReferenceValues], Column]:
     variants: dict[str, bool] = {}
     for reference, path in paths.items():
         head = path[0]
@@ -171,7 +171,7 @@ def _by_fields(
         column = parts.getField(head.name)
         if variants[head.name]:
             column, form = _follow(column, ColumnForm.VARIANT, path[1:])
-            values[reference] = Value(column, form, nulls)
+            values[reference] = ReferenceValues(column, form, nulls)
         else:
             # Only the text of an array or object can begin so, or a string that happens to.
             # A CASE, not an AND: Spark computes what several ANDs share before it needs it, and
@@ -187,7 +187,9 @@ def _by_fields(
                 column.startswith("["),
                 F.try_variant_get(F.try_parse_json(raw), _spell([head]), "array<variant>"),
             )
-            values[reference] = Value(plain, ColumnForm.TEXT, nulls, nested, elements=elements)
+            values[reference] = ReferenceValues(
+                plain, ColumnForm.TEXT, nulls, nested, elements=elements
+            )
     reason = F.when(
         parts.getField(BROKEN).isNotNull(), F.when(F.try_parse_json(raw).isNull(), _fault(raw))
     ).when(
@@ -228,9 +230,11 @@ def _fault(raw: Column) -> Column:
     return F.when(F.octet_length(raw) > _MOST_BYTES, F.lit(_TOO_LONG)).otherwise(F.lit(NOT_JSON))
 
 
-def _follow(column: Column, form: ColumnForm, steps: Sequence[Step]) -> tuple[Column, ColumnForm]:
+def _follow(
+    column: Column, form: ColumnForm, steps: Sequence[PathStep]
+) -> tuple[Column, ColumnForm]:
     """Follow steps from a variant, or from an array of variants."""
-    run: list[Step] = []
+    run: list[PathStep] = []
     for step in steps:
         if not isinstance(step, Every):
             run.append(step)
@@ -245,7 +249,9 @@ def _follow(column: Column, form: ColumnForm, steps: Sequence[Step]) -> tuple[Co
     return F.try_variant_get(column, path, "variant"), form
 
 
-def _children(column: Column, form: ColumnForm, run: Sequence[Step]) -> tuple[Column, ColumnForm]:
+def _children(
+    column: Column, form: ColumnForm, run: Sequence[PathStep]
+) -> tuple[Column, ColumnForm]:
     path = _spell(run)
     if form is ColumnForm.VARIANTS:
         return (
@@ -262,7 +268,7 @@ def _every(column: Column, path: str) -> Column:
     )
 
 
-def _spell(steps: Sequence[Step]) -> str:
+def _spell(steps: Sequence[PathStep]) -> str:
     path = "$"
     for step in steps:
         match step:

@@ -60,7 +60,7 @@ class Every:
     """All elements of an array or all members of an object."""
 
 
-Step: TypeAlias = ObjectMember | Position | Every
+PathStep: TypeAlias = ObjectMember | Position | Every
 
 
 @lru_cache(maxsize=4096)
@@ -102,7 +102,7 @@ def normal_path(path: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def simple_steps(path: str) -> tuple[Step, ...] | None:
+def simple_steps(path: str) -> tuple[PathStep, ...] | None:
     """The steps of a simple path; None if the path is not simple.
 
     >>> simple_steps("$.a[0]['b c'][*]")
@@ -111,7 +111,7 @@ def simple_steps(path: str) -> tuple[Step, ...] | None:
     True
     """
     text = normal_path(path)
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     position = 1
     while position < len(text):
         match = _STEP.match(text, position)

@@ -134,7 +134,7 @@ class FunctionExecution:
     span: Span | None = field(default=None, compare=False)
 
 
-Expression: TypeAlias = ConstantTerm | Reference | Template | FunctionExecution | PerRecord
+MapExpression: TypeAlias = ConstantTerm | Reference | Template | FunctionExecution | PerRecord
 
 
 @final
@@ -147,7 +147,7 @@ class TermMap:
     its value. With a `condition` (a boolean function), no term is made for records that fail it.
     """
 
-    expression: Expression
+    expression: MapExpression
     term_type: TermType
     language: TermMap | None = None
     datatype: TermMap | None = None
@@ -223,8 +223,8 @@ def constant(term: Term, *, span: Span | None = None) -> TermMap:
 class JoinCondition:
     """The child's and the parent's value are equal as strings; all conditions have to hold."""
 
-    child: Expression
-    parent: Expression
+    child: MapExpression
+    parent: MapExpression
     span: Span | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -423,14 +423,14 @@ def walk_term(term: TermMap) -> Iterator[TermMap]:
         yield from walk_expression(term.condition)
 
 
-def walk_expression(expression: Expression) -> Iterator[TermMap]:
+def walk_expression(expression: MapExpression) -> Iterator[TermMap]:
     """The term maps in an expression: the inputs of its functions."""
     if isinstance(expression, FunctionExecution):
         for item in expression.inputs:
             yield from walk_term(item.value)
 
 
-def expression_references(expression: Expression) -> frozenset[str]:
+def expression_references(expression: MapExpression) -> frozenset[str]:
     """The references that an expression reads, including those of nested functions.
 
     >>> sorted(expression_references(Template.parse("{a}-{b}")))
@@ -543,7 +543,7 @@ class Mapping:
 __all__ = [
     "DEFAULT_GRAPH",
     "ConstantTerm",
-    "Expression",
+    "MapExpression",
     "FunctionExecution",
     "FunctionInput",
     "JoinCondition",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 Parts: TypeAlias = tuple[Terms, Terms, Terms, Terms | None]
-Piece: TypeAlias = "str | Column"
+LinePiece: TypeAlias = "str | Column"
 """A piece of a line: a fixed text or a column."""
 TARGET: Final = "target"
 """The column that numbers a quad's logical target; NULL for the run's own output."""
@@ -155,17 +155,17 @@ def made_once(column: Column) -> Column:
     return F.when(F.spark_partition_id() < 0, F.lit(None)).otherwise(column)
 
 
-def _pieces(entry: Entry) -> tuple[list[Piece], list[Piece]]:
+def _pieces(entry: Entry) -> tuple[list[LinePiece], list[LinePiece]]:
     """The pieces of a quad's line: its subject, and the rest."""
-    rest: list[Piece] = []
+    rest: list[LinePiece] = []
     for part in entry.terms[1:]:
         rest += [" ", *part.pieces]
     return list(entry.subject.pieces), [*rest, " ."]
 
 
 def _share_ends(
-    lines: Sequence[tuple[list[Piece], list[Piece]]],
-) -> tuple[list[list[Piece]], dict[str, Column]]:
+    lines: Sequence[tuple[list[LinePiece], list[LinePiece]]],
+) -> tuple[list[list[LinePiece]], dict[str, Column]]:
     """Build the common ends of lines once; return the shorter lines, and those ends.
 
     Triples maps over one source often differ only in the start of their subjects. In a long
@@ -174,8 +174,8 @@ def _share_ends(
     found: Counter[tuple[object, ...]] = Counter()
     for subject, rest in lines:
         found.update({_key(end) for _, end in _cuts(subject, rest)})
-    ends: dict[tuple[object, ...], tuple[str, list[Piece], Column]] = {}
-    short: list[list[Piece]] = []
+    ends: dict[tuple[object, ...], tuple[str, list[LinePiece], Column]] = {}
+    short: list[list[LinePiece]] = []
     for subject, rest in lines:
         line = _merged([*subject, *rest])
         for start, end in _cuts(subject, rest):
@@ -188,7 +188,9 @@ def _share_ends(
     return short, {name: _concat(end) for name, end, _ in ends.values()}
 
 
-def _cuts(subject: list[Piece], rest: list[Piece]) -> Iterator[tuple[list[Piece], list[Piece]]]:
+def _cuts(
+    subject: list[LinePiece], rest: list[LinePiece]
+) -> Iterator[tuple[list[LinePiece], list[LinePiece]]]:
     """The two ways to split a line: before its first column, and after its subject."""
     line = _merged([*subject, *rest])
     first = 0 if line and not isinstance(line[0], str) else 1
@@ -196,17 +198,17 @@ def _cuts(subject: list[Piece], rest: list[Piece]) -> Iterator[tuple[list[Piece]
     yield _merged(subject), _merged(rest)
 
 
-def _key(pieces: Sequence[Piece]) -> tuple[object, ...]:
+def _key(pieces: Sequence[LinePiece]) -> tuple[object, ...]:
     return tuple(piece if isinstance(piece, str) else id(piece) for piece in pieces)
 
 
-def _concat(pieces: Sequence[Piece]) -> Column:
+def _concat(pieces: Sequence[LinePiece]) -> Column:
     return put_together(*_merged(pieces)).column
 
 
-def _merged(pieces: Sequence[Piece]) -> list[Piece]:
+def _merged(pieces: Sequence[LinePiece]) -> list[LinePiece]:
     """Merge adjacent fixed texts."""
-    merged: list[Piece] = []
+    merged: list[LinePiece] = []
     for piece in pieces:
         if isinstance(piece, str) and merged and isinstance(merged[-1], str):
             merged[-1] += piece
@@ -265,7 +267,7 @@ def letter(reason: Column, with_target: bool) -> Column:
 
 def _line(parts: Parts, _: int | None) -> Column:
     """A line of N-Quads; NULL if a term is missing."""
-    pieces: list[Piece] = []
+    pieces: list[LinePiece] = []
     for number, part in enumerate(part for part in parts if part is not None):
         pieces += [" "] if number else []
         pieces.append(part.column if part.constant is None else part.constant)

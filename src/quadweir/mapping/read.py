@@ -11,11 +11,11 @@ import pyoxigraph as ox
 
 from quadweir.errors import MappingError, QuadweirError
 from quadweir.mapping.findings import Level
-from quadweir.mapping.graph import MappingGraph, Node, Statement, Value, read_text
+from quadweir.mapping.graph import GraphNode, GraphTerm, MappingGraph, Statement, read_text
 from quadweir.mapping.model import (
-    Expression,
     JoinCondition,
     JoinWindowMap,
+    MapExpression,
     Mapping,
     ObjectMap,
     PredicateObjectMap,
@@ -91,11 +91,11 @@ class _Reader:
             findings=tuple(self._terms.findings),
         )
 
-    def _find_triples_maps(self) -> list[Node]:
+    def _find_triples_maps(self) -> list[GraphNode]:
         graph = self._graph
         subjects = list(graph.subjects())
         # A function value of the older vocabulary looks like a triples map, but is not one.
-        functions: set[Value] = {
+        functions: set[GraphTerm] = {
             s.value
             for node in subjects
             for s in graph.values(node, "functionValue", "functionExecution")
@@ -107,7 +107,7 @@ class _Reader:
             and ("TriplesMap" in graph.types(node) or graph.values(node, *_TRIPLES_MAP_SIGNS))
         ]
 
-    def _triples_map(self, node: Node) -> TriplesMap:
+    def _triples_map(self, node: GraphNode) -> TriplesMap:
         name = self._graph.name(node)
         span = self._graph.span(node)
         self._terms.triples_map = name
@@ -123,7 +123,7 @@ class _Reader:
             self._terms.triples_map = None
             self._terms.source = None
 
-    def _read_triples_map(self, node: Node, name: str, span: Span | None) -> TriplesMap:
+    def _read_triples_map(self, node: GraphNode, name: str, span: Span | None) -> TriplesMap:
         graph = self._graph
         self._terms.visit(node, "triples map", span)
         found = graph.one(node, "logicalSource")
@@ -187,7 +187,7 @@ class _Reader:
             span=span,
         )
 
-    def _graphs(self, node: Value) -> tuple[TermMap, ...]:
+    def _graphs(self, node: GraphTerm) -> tuple[TermMap, ...]:
         return tuple(
             self._terms.graph_constant(s)
             if s.name == "graph"
@@ -252,7 +252,7 @@ class _Reader:
         statement: Statement,
         source: LogicalSource,
         window: JoinWindowMap | None,
-        other: Node,
+        other: GraphNode,
     ) -> list[JoinCondition]:
         node = statement.value
         span = statement.value_span or statement.property_span
@@ -272,7 +272,7 @@ class _Reader:
                 ]
         return [JoinCondition(child=child, parent=parent, span=span)]
 
-    def _operand(self, node: Value, name: str, span: Span | None) -> Expression:
+    def _operand(self, node: GraphTerm, name: str, span: Span | None) -> MapExpression:
         found = self._graph.one(node, name, f"{name}Map")
         if found is None:
             raise MappingError(
@@ -306,7 +306,7 @@ class _Reader:
                 )
 
 
-def _comma_list(expression: Expression) -> list[Reference]:
+def _comma_list(expression: MapExpression) -> list[Reference]:
     """Split `a,b` as RMLStreamer writes several join keys; other references stay whole."""
     if not isinstance(expression, Reference) or "," not in expression.reference:
         return []

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from quadweir.errors import MappingError
-from quadweir.mapping.graph import MappingGraph, Statement, Value
+from quadweir.mapping.graph import GraphTerm, MappingGraph, Statement
 from quadweir.mapping.model import JoinWindowKind, JoinWindowMap
 from quadweir.mapping.read_terms import TermReader
 from quadweir.mapping.vocabulary import (
@@ -75,7 +75,7 @@ def read_window(
     node = statement.value
     span = statement.value_span or statement.property_span
     configured = graph.one(node, "rmls:joinConfig")
-    nodes: list[Value] = [node]
+    nodes: list[GraphTerm] = [node]
     if configured is not None:
         nodes.append(configured.value)
         where = configured.value_span or configured.property_span

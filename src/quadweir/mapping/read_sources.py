@@ -11,7 +11,7 @@ import pyoxigraph as ox
 from quadweir.addresses import Address
 from quadweir.errors import MappingError, QuadweirError, UnsupportedError
 from quadweir.fileformats import Compression
-from quadweir.mapping.graph import FALLBACK_FOLDER, MappingGraph, Statement, Value
+from quadweir.mapping.graph import FALLBACK_FOLDER, GraphTerm, MappingGraph, Statement
 from quadweir.mapping.read_terms import TermReader
 from quadweir.mapping.sources import (
     CsvDialect,
@@ -25,9 +25,9 @@ from quadweir.mapping.sources import (
     LogicalSource,
     LogicalTarget,
     MappedFile,
+    MappingSource,
     MqttStream,
     PathRoot,
-    Source,
     TcpStream,
     ValueRules,
     WebSocketStream,
@@ -83,14 +83,14 @@ class SourceReader:
     def __init__(self, graph: MappingGraph) -> None:
         self._graph = graph
         self._terms: TermReader | None = None
-        self._sources: dict[Value, LogicalSource] = {}
-        self._targets: dict[Value, LogicalTarget] = {}
+        self._sources: dict[GraphTerm, LogicalSource] = {}
+        self._targets: dict[GraphTerm, LogicalTarget] = {}
 
     def attach(self, terms: TermReader) -> None:
         """Set the term reader, which records the visited nodes."""
         self._terms = terms
 
-    def _visit(self, node: Value, kind: str, span: Span | None) -> None:
+    def _visit(self, node: GraphTerm, kind: str, span: Span | None) -> None:
         if self._terms is not None:
             self._terms.visit(node, kind, span)
 
@@ -109,7 +109,7 @@ class SourceReader:
                 raise
         return self._sources[node]
 
-    def _logical_source(self, node: Value, span: Span | None) -> LogicalSource:
+    def _logical_source(self, node: GraphTerm, span: Span | None) -> LogicalSource:
         graph = self._graph
         self._visit(node, "logical source", span)
         table = graph.one(node, "tableName", "sqlQuery", "query")
@@ -122,7 +122,7 @@ class SourceReader:
             )
         iterator = graph.one(node, "iterator")
         formulation = self._formulation(node, table, span)
-        source: Source
+        source: MappingSource
         if found is None or (table is not None and table.name != "query"):
             source = DatabaseSource(dsn="")
         else:
@@ -139,7 +139,9 @@ class SourceReader:
             span=span,
         )
 
-    def _formulation(self, node: Value, table: Statement | None, span: Span | None) -> Formulation:
+    def _formulation(
+        self, node: GraphTerm, table: Statement | None, span: Span | None
+    ) -> Formulation:
         found = self._graph.one(node, "referenceFormulation")
         if found is None:
             if table is not None:
@@ -170,7 +172,7 @@ class SourceReader:
             span=where,
         )
 
-    def _namespaces(self, node: Value) -> tuple[tuple[str, str], ...]:
+    def _namespaces(self, node: GraphTerm) -> tuple[tuple[str, str], ...]:
         pairs = []
         for statement in self._graph.values(node, "namespace"):
             span = statement.value_span or statement.property_span
@@ -186,11 +188,13 @@ class SourceReader:
             pairs.append((prefix.value.value, url.value.value))
         return tuple(sorted(pairs))
 
-    def _nulls(self, *nodes: Value) -> tuple[str, ...] | None:
+    def _nulls(self, *nodes: GraphTerm) -> tuple[str, ...] | None:
         found = [s.value.value for n in nodes for s in self._graph.values(n, "null", "csvw:null")]
         return tuple(sorted(set(found))) if found else None
 
-    def _source(self, statement: Statement, owner: Value, formulation: Formulation) -> Source:
+    def _source(
+        self, statement: Statement, owner: GraphTerm, formulation: Formulation
+    ) -> MappingSource:
         node = statement.value
         span = statement.value_span or statement.property_span
         if isinstance(node, ox.Literal):
@@ -265,7 +269,7 @@ class SourceReader:
         self,
         path: str,
         root: PathRoot | str,
-        nodes: tuple[Value, ...],
+        nodes: tuple[GraphTerm, ...],
         span: Span | None,
         dialect: CsvDialect | None = None,
     ) -> MappedFile:
@@ -281,7 +285,7 @@ class SourceReader:
             dialect=dialect,
         )
 
-    def _file_url(self, statement: Statement, nodes: tuple[Value, ...]) -> MappedFile:
+    def _file_url(self, statement: Statement, nodes: tuple[GraphTerm, ...]) -> MappedFile:
         span = statement.value_span or statement.property_span
         url = _url(statement.value.value, span)
         if url.scheme != "file":
@@ -294,11 +298,11 @@ class SourceReader:
         path = _path_of(statement.value.value)
         return self._file(path, PathRoot.MAPPING_DIRECTORY, nodes, span)
 
-    def _csvw(self, node: Value, owner: Value, span: Span | None) -> MappedFile:
+    def _csvw(self, node: GraphTerm, owner: GraphTerm, span: Span | None) -> MappedFile:
         graph = self._graph
         url = self._needed(node, "csvw:url", "a CSVW table", span)
         found = graph.one(node, "csvw:dialect")
-        nodes: tuple[Value, ...] = (node, owner)
+        nodes: tuple[GraphTerm, ...] = (node, owner)
         dialect = None
         if found is not None:
             nodes = (found.value, *nodes)
@@ -316,7 +320,7 @@ class SourceReader:
         path = _path_of(url) if url.startswith("file:") else url
         return self._file(path, self._root(node), nodes, span, dialect)
 
-    def _dialect(self, node: Value) -> CsvDialect:
+    def _dialect(self, node: GraphTerm) -> CsvDialect:
         def text(name: str) -> str | None:
             found = self._graph.one(node, f"csvw:{name}")
             return found.value.value if found else None
@@ -359,7 +363,7 @@ class SourceReader:
 
     # -- Web of Things -----------------------------------------------------------------------
 
-    def _thing(self, node: Value, span: Span | None) -> Source:
+    def _thing(self, node: GraphTerm, span: Span | None) -> MappingSource:
         graph = self._graph
         forms = [
             form.value
@@ -423,7 +427,7 @@ class SourceReader:
                     span=span,
                 )
 
-    def _options(self, form: Value) -> tuple[tuple[str, str], ...]:
+    def _options(self, form: GraphTerm) -> tuple[tuple[str, str], ...]:
         """Read `mqv:options`: a list or set of nodes with an option name and value."""
         pairs = []
         for statement in self._graph.about(form):
@@ -436,12 +440,12 @@ class SourceReader:
                     pairs.append((name, value or ""))
         return tuple(sorted(pairs))
 
-    def _members(self, node: Value) -> list[Value]:
+    def _members(self, node: GraphTerm) -> list[GraphTerm]:
         first = [s for s in self._graph.about(node) if s.name.endswith("#first")]
         if not first:
             return [node]
-        members: list[Value] = []
-        seen: set[Value] = set()
+        members: list[GraphTerm] = []
+        seen: set[GraphTerm] = set()
         while first and node not in seen:
             seen.add(node)
             members.append(first[0].value)
@@ -452,7 +456,7 @@ class SourceReader:
             first = [s for s in self._graph.about(node) if s.name.endswith("#first")]
         return members
 
-    def _any(self, node: Value, *locals_: str) -> str | None:
+    def _any(self, node: GraphTerm, *locals_: str) -> str | None:
         """Find a property by its local name in any namespace."""
         for statement in self._graph.about(node):
             if _local(statement.name) in locals_:
@@ -474,7 +478,7 @@ class SourceReader:
                 raise
         return self._targets[node]
 
-    def _target(self, node: Value, span: Span | None) -> LogicalTarget:
+    def _target(self, node: GraphTerm, span: Span | None) -> LogicalTarget:
         graph = self._graph
         self._visit(node, "logical target", span)
         found = graph.one(node, "target")
@@ -527,7 +531,9 @@ class SourceReader:
 
     # -- small parts -------------------------------------------------------------------------
 
-    def _root(self, node: Value, default: PathRoot = PathRoot.MAPPING_DIRECTORY) -> PathRoot | str:
+    def _root(
+        self, node: GraphTerm, default: PathRoot = PathRoot.MAPPING_DIRECTORY
+    ) -> PathRoot | str:
         found = self._graph.one(node, "root")
         if found is None:
             return default
@@ -543,7 +549,7 @@ class SourceReader:
             span=found.value_span or found.property_span,
         )
 
-    def _encoding(self, *nodes: Value) -> str:
+    def _encoding(self, *nodes: GraphTerm) -> str:
         for node in nodes:
             found = self._graph.one(node, "encoding", "csvw:encoding")
             if found is None:
@@ -562,7 +568,7 @@ class SourceReader:
             return name
         return "UTF-8"
 
-    def _compression(self, *nodes: Value) -> Compression:
+    def _compression(self, *nodes: GraphTerm) -> Compression:
         for node in nodes:
             found = self._graph.one(node, "compression")
             if found is None:
@@ -577,7 +583,7 @@ class SourceReader:
             return _COMPRESSIONS[name]
         return Compression.NONE
 
-    def _needed(self, node: Value, name: str, what: str, span: Span | None) -> str:
+    def _needed(self, node: GraphTerm, name: str, what: str, span: Span | None) -> str:
         found = self._graph.one(node, name)
         if found is None or not found.value.value:
             raise MappingError(

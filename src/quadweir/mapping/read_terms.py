@@ -9,14 +9,14 @@ import pyoxigraph as ox
 
 from quadweir.errors import MappingError, QuadweirError, UnsupportedError
 from quadweir.mapping.findings import Finding, Level
-from quadweir.mapping.graph import FALLBACK_FOLDER, MappingGraph, Statement, Value, to_term
+from quadweir.mapping.graph import FALLBACK_FOLDER, GraphTerm, MappingGraph, Statement, to_term
 from quadweir.mapping.languages import is_language_tag, unregistered_tag
 from quadweir.mapping.model import (
     DEFAULT_GRAPH,
     ConstantTerm,
-    Expression,
     FunctionExecution,
     FunctionInput,
+    MapExpression,
     PerRecord,
     Reference,
     Template,
@@ -56,15 +56,15 @@ class TermReader:
         self.source: LogicalSource | None = None
         """The source whose records the expressions read."""
         self.findings: list[Finding] = []
-        self.visited: set[Value] = set()
+        self.visited: set[GraphTerm] = set()
         self.triples_map: str | None = None
         self._read_source = read_source
         self._read_target = read_target
-        self._executing: list[Value] = []
+        self._executing: list[GraphTerm] = []
 
     # -- bookkeeping -------------------------------------------------------------------------
 
-    def visit(self, node: Value, kind: str, span: Span | None) -> None:
+    def visit(self, node: GraphTerm, kind: str, span: Span | None) -> None:
         """Record a node's kind, and add remarks on unknown properties."""
         if node in self.visited:
             return
@@ -111,7 +111,7 @@ class TermReader:
             )
         )
 
-    def guess(self, node: Value) -> str | None:
+    def guess(self, node: GraphTerm) -> str | None:
         """A hint on a misspelt property of a node, for an error about a missing one."""
         for finding in reversed(self.findings):
             if finding.code == "unknown-property" and finding.span is not None:
@@ -156,7 +156,9 @@ class TermReader:
                 error.span = span
             raise
 
-    def _term_map(self, node: Value, kind: str, default: TermType, span: Span | None) -> TermMap:
+    def _term_map(
+        self, node: GraphTerm, kind: str, default: TermType, span: Span | None
+    ) -> TermMap:
         graph = self.graph
         language = datatype = None
         if kind == "object map":
@@ -205,16 +207,16 @@ class TermReader:
         )
         return _fold_default_graph(term) if kind == "graph map" else term
 
-    def condition(self, node: Value) -> FunctionExecution | None:
+    def condition(self, node: GraphTerm) -> FunctionExecution | None:
         """Read a node's condition, if it has one."""
         found = self.graph.one(node, "condition")
         return self._condition(found) if found else None
 
-    def targets(self, node: Value) -> tuple[LogicalTarget, ...]:
+    def targets(self, node: GraphTerm) -> tuple[LogicalTarget, ...]:
         """Read a node's logical targets."""
         return tuple(self._read_target(s) for s in self.graph.values(node, "logicalTarget"))
 
-    def expression(self, statement: Statement, kind: str) -> Expression:
+    def expression(self, statement: Statement, kind: str) -> MapExpression:
         """Read an expression map: a term map that is used only for its value."""
         node = statement.value
         span = statement.value_span or statement.property_span
@@ -226,7 +228,7 @@ class TermReader:
                 error.span = span
             raise
 
-    def _term_type(self, node: Value) -> TermType | None:
+    def _term_type(self, node: GraphTerm) -> TermType | None:
         found = self.graph.one(node, "termType")
         if found is None:
             return None
@@ -244,8 +246,8 @@ class TermReader:
         return kind
 
     def _expression(
-        self, node: Value, declared: TermType | None, kind: str, span: Span | None
-    ) -> Expression:
+        self, node: GraphTerm, declared: TermType | None, kind: str, span: Span | None
+    ) -> MapExpression:
         found = self.graph.values(node, *EXPRESSIONS)
         if len({(s.name, s.value) for s in found}) > 1:
             shown = " and ".join(shown_name(s.name) for s in found)
@@ -291,11 +293,11 @@ class TermReader:
             )
         return statement.value.value
 
-    def _constant(self, value: Value, span: Span | None) -> TermMap:
+    def _constant(self, value: GraphTerm, span: Span | None) -> TermMap:
         term = self.term(value, span)
         return TermMap(expression=ConstantTerm(term=term), term_type=_type_of(term), span=span)
 
-    def term(self, value: Value, span: Span | None) -> Term:
+    def term(self, value: GraphTerm, span: Span | None) -> Term:
         """A term of the document as a term of the output."""
         term = to_term(value)
         if isinstance(term, IRI) and term.value.startswith(FALLBACK_FOLDER):
@@ -308,7 +310,7 @@ class TermReader:
 
     # -- languages and datatypes -------------------------------------------------------------
 
-    def _language(self, node: Value) -> TermMap | None:
+    def _language(self, node: GraphTerm) -> TermMap | None:
         found = self.graph.one(node, "language", "languageMap")
         if found is None:
             return None
@@ -328,7 +330,7 @@ class TermReader:
             self.findings.extend(unregistered_tag(tag.lexical, self.triples_map, span))
         return term
 
-    def _datatype(self, node: Value) -> TermMap | None:
+    def _datatype(self, node: GraphTerm) -> TermMap | None:
         found = self.graph.one(node, "datatype", "datatypeMap")
         if found is None:
             return None
@@ -346,7 +348,7 @@ class TermReader:
 
     # -- functions ---------------------------------------------------------------------------
 
-    def _function(self, statement: Statement, owner: Value) -> FunctionExecution:
+    def _function(self, statement: Statement, owner: GraphTerm) -> FunctionExecution:
         node = statement.value
         span = statement.value_span or statement.property_span
         self._enter(node, span)
@@ -369,7 +371,7 @@ class TermReader:
         self._executing.pop()
         return execution
 
-    def _check_source(self, node: Value) -> None:
+    def _check_source(self, node: GraphTerm) -> None:
         """Refuse a function with a logical source other than that of the record it is called for."""
         found = self.graph.one(node, "logicalSource")
         if found is None or self.source is None:
@@ -406,7 +408,7 @@ class TermReader:
             return self.shortcut(statement)
         return self.term_map(statement, "input value map", TermType.LITERAL)
 
-    def _named(self, node: Value, name: str, map_name: str) -> str | None:
+    def _named(self, node: GraphTerm, name: str, map_name: str) -> str | None:
         """Read an IRI that is given directly or by a constant-valued map."""
         found = self.graph.one(node, name, map_name)
         if found is None:
@@ -504,7 +506,7 @@ class TermReader:
             )
         return expression
 
-    def _enter(self, node: Value, span: Span | None) -> None:
+    def _enter(self, node: GraphTerm, span: Span | None) -> None:
         if node in self._executing:
             raise MappingError(
                 "a function execution uses its own result as input",

@@ -40,7 +40,7 @@ from quadweir.mapping.sources import (
     MappedFile,
 )
 from quadweir.mapping.sparkfiles import read_by_spark
-from quadweir.mapping.values import TYPED, ColumnForm, Value
+from quadweir.mapping.values import TYPED, ColumnForm, ReferenceValues
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -229,7 +229,7 @@ def _finish(
             FileReading.XML: ColumnForm.TEXTS,
         }.get(job.reading, ColumnForm.TYPED)
         values = {
-            reference: Value(F.col(name), form, nulls)
+            reference: ReferenceValues(F.col(name), form, nulls)
             for reference, name in zip(references, job.columns(), strict=True)
         }
         how.extend(_why(job, logical, references, why))

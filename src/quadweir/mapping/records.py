@@ -22,7 +22,7 @@ from quadweir.mapping.sources import (
     FormulationKind,
     LogicalSource,
 )
-from quadweir.mapping.values import Value
+from quadweir.mapping.values import ReferenceValues
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -39,7 +39,7 @@ class Records:
     """The records of one logical source."""
 
     frame: DataFrame
-    values: Mapping[str, Value]
+    values: Mapping[str, ReferenceValues]
     shown: str
     """The name of the source in dead letters."""
     place: Column

@@ -185,7 +185,7 @@ class DatabaseSource:
     dsn: str
 
 
-Source: TypeAlias = (
+MappingSource: TypeAlias = (
     MappedFile
     | FileStream
     | KafkaStream
@@ -227,7 +227,7 @@ class LogicalSource:
     Spec: https://kg-construct.github.io/rml-io/spec/docs/#logical-source
     """
 
-    source: Source
+    source: MappingSource
     formulation: Formulation
     iterator: str | None = None
     nulls: tuple[str, ...] | None = None

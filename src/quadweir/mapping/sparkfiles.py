@@ -27,7 +27,7 @@ from quadweir.mapping.sources import (
     CsvDialect,
     LogicalSource,
 )
-from quadweir.mapping.values import ColumnForm, Value
+from quadweir.mapping.values import ColumnForm, ReferenceValues
 from quadweir.paths import spark_path
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def _split_csv(
         .withColumn(_CELLS, F.split(line, pattern))
     )
     values = {
-        reference: Value(
+        reference: ReferenceValues(
             _cell(F.get(cells, names.index(reference)), logical),
             ColumnForm.TEXT,
             logical.nulls or (),
@@ -271,7 +271,7 @@ def _plain_csv(spark: SparkSession, path: str, job: FileJob, logical: LogicalSou
     )
     nulls = logical.nulls or ()
     values = {
-        reference: Value(
+        reference: ReferenceValues(
             _field(F.col(f"c{names.index(reference)}"), logical), ColumnForm.TEXT, nulls
         )
         for reference in job.references

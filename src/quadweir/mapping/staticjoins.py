@@ -35,7 +35,7 @@ class StaticJoin:
     guard: Column | None
     entries: list[Entry]
     how: str
-    telling: tuple[SourceGroup, ...] = ()
+    reporting: tuple[SourceGroup, ...] = ()
 
     def tagged(self, with_target: bool) -> DataFrame:
         """The quads of all pairs."""

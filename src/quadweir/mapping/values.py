@@ -114,7 +114,7 @@ def put_together(*pieces: str | Column) -> Terms:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Value:
+class ReferenceValues:
     """The values of one reference in a record."""
 
     column: Column
@@ -144,7 +144,7 @@ class Value:
         """Whether there may be several."""
         return self.form in (ColumnForm.TEXTS, ColumnForm.VARIANTS, ColumnForm.TYPED)
 
-    def as_plain(self) -> Value:
+    def as_plain(self) -> ReferenceValues:
         """The same values without types, and arrays as their elements."""
         match self.form:
             case ColumnForm.VARIANTS:

@@ -26,7 +26,7 @@ from quadweir.mapping.joinframes import (
     operands_of,
     time_of,
 )
-from quadweir.mapping.joins import Host, JoinInput, StreamTime, timing_of, window_of
+from quadweir.mapping.joins import JoinHost, JoinInput, StreamTime, timing_of, window_of
 from quadweir.mapping.model import (
     JoinWindowMap,
     PredicateObjectMap,
@@ -53,7 +53,7 @@ class Hosting:
     """The function that joins streams, and the known facts about them."""
 
     mapping: RmlMapping
-    host: Host | None
+    host: JoinHost | None
     stream_time: StreamTimes
     run: str
     _count: int = 0
@@ -95,16 +95,16 @@ class Hosting:
         makers = mine.generator(triples_map), theirs.generator(parent)
         keys = [join_keys(condition, item, *makers) for condition in item.conditions]
         times = []
-        for number, (group, told) in enumerate(((mine, child), (theirs, other))):
+        for number, (group, operand) in enumerate(((mine, child), (theirs, other))):
             known = self.stream_time(group.logical)
             at, problem = time_of(group.records, window, known, is_parent=bool(number))
             times.append(at)
             if problem is not None:
-                told.add_problem(problem)
+                operand.add_problem(problem)
         guard = makers[0].condition(item.condition) if item.condition is not None else None
-        for told, maker, operands in zip((child, other), makers, operands_of(item), strict=True):
+        for operand, maker, operands in zip((child, other), makers, operands_of(item), strict=True):
             for problem in call_problems(maker, operands):
-                told.add_problem(problem)
+                operand.add_problem(problem)
         for problem in guard.problems if guard is not None else ():
             child.add_problem(problem)
         return WindowJoin(
@@ -121,7 +121,7 @@ class Hosting:
             how=f"join of {child.records.shown} with {other.records.shown} in a window: "
             f"{window_of(window)}, "
             + (f"on {len(keys)} conditions" if keys else "without conditions: every pair"),
-            telling=tuple(one for one in (mine, theirs) if one in (child, other)),
+            reporting=tuple(one for one in (mine, theirs) if one in (child, other)),
         )
 
     def _name(self) -> str:
@@ -169,7 +169,7 @@ class WindowJoin:
     entries: list[Entry]
     name: str
     how: str
-    telling: tuple[SourceGroup, ...] = ()
+    reporting: tuple[SourceGroup, ...] = ()
 
     def tagged(self, with_target: bool) -> DataFrame:
         """The quads of all pairs, and the dead letters of the sides that report them here."""
@@ -202,9 +202,9 @@ class WindowJoin:
         brought = {name: F.col(name).cast("string") for name in names}
         # If only the window knows the parent's time, the parent's terms distinguish the pairs.
         theirs = F.col(rows.POSITION) if self.parent.is_timed else F.xxhash64(OBJECT)
-        told_by = {PARENT + rows.POSITION: theirs.cast("string")} if is_timed else {}
+        positioned = {PARENT + rows.POSITION: theirs.cast("string")} if is_timed else {}
         left, right = (
-            each.with_letters(is_told=each in self.telling) if with_letters else each.frame
+            each.with_letters(reports_bad=each in self.reporting) if with_letters else each.frame
             for each in (self.child, self.parent)
         )
         if self.guard is not None:
@@ -221,7 +221,7 @@ class WindowJoin:
             frame=right,
             keys=[theirs for _, theirs in self.keys],
             time=self.times[1],
-            carried={OBJECT: F.col(OBJECT), **told_by},
+            carried={OBJECT: F.col(OBJECT), **positioned},
         )
         host, known = self.hosting.host, self.hosting.stream_time
         assert host is not None

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from quadweir.mapping.formats.xmlfile import asks_text
 from quadweir.mapping.formats.xmlscan import PlainXml
-from quadweir.mapping.values import ColumnForm, Value
+from quadweir.mapping.values import ColumnForm, ReferenceValues
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -34,10 +34,10 @@ def read_plain(spark: SparkSession, path: str, plain: PlainXml) -> DataFrame:
 
 def plain_values(
     plain: PlainXml, references: Mapping[str, bool], nulls: tuple[str, ...]
-) -> dict[str, Value]:
+) -> dict[str, ReferenceValues]:
     """The values of each reference in the rows of `read_plain`."""
     return {
-        reference: Value(
+        reference: ReferenceValues(
             _value(plain, found, asks_text(reference)),
             ColumnForm.TEXT,
             nulls,

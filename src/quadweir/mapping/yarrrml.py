@@ -26,14 +26,14 @@ from quadweir.mapping.sources import LogicalSource
 from quadweir.mapping.vocabulary import suggest
 from quadweir.mapping.yaml_nodes import Collection, Scalar, YamlNode, YamlSequence, parse_yaml
 from quadweir.mapping.yarrrml_io import read_source, read_target
-from quadweir.mapping.yarrrml_terms import Keys, YarrrmlTermReader, as_list, text_of
-from quadweir.mapping.yarrrml_values import PREFIXES, Scope
+from quadweir.mapping.yarrrml_terms import KeyForms, YarrrmlTermReader, as_list, text_of
+from quadweir.mapping.yarrrml_values import PREFIXES, YarrrmlNames
 from quadweir.spans import Span
 from quadweir.terms import IRI
 from quadweir.vocab import RDF
 
 # Every long key with its short forms.
-_ROOT: Final[Keys] = {
+_ROOT: Final[KeyForms] = {
     "mappings": ("mappings", "mapping", "m"),
     "sources": ("sources", "source"),
     "targets": ("targets", "target"),
@@ -42,7 +42,7 @@ _ROOT: Final[Keys] = {
     "authors": ("authors", "author", "a"),
     "external": ("external",),
 }
-_MAPPING: Final[Keys] = {
+_MAPPING: Final[KeyForms] = {
     "sources": ("sources", "source"),
     "subjects": ("subjects", "subject", "s"),
     "predicateobjects": ("predicateobjects", "predicateobject", "po"),
@@ -50,7 +50,7 @@ _MAPPING: Final[Keys] = {
     "condition": ("condition", "conditions", "c"),
     "targets": ("targets", "target"),
 }
-_PAIR: Final[Keys] = {
+_PAIR: Final[KeyForms] = {
     "predicates": ("predicates", "predicate", "p"),
     "objects": ("objects", "object", "o"),
     "graphs": ("graphs", "graph", "g"),
@@ -83,13 +83,13 @@ def parse_yarrrml(text: str, *, source: str | None = None) -> Mapping:
 
 class _Reader(YarrrmlTermReader):
     def __init__(self, root: Collection) -> None:
-        super().__init__(Scope(PREFIXES))
+        super().__init__(YarrrmlNames(PREFIXES))
         self._root = root
         self._check_keys(root, _ROOT, "the document")
         prefixes = dict(PREFIXES)
         prefixes.update(self._texts(root.get("prefixes"), "prefixes"))
         external = self._texts(root.get("external"), "external")
-        self._scope = Scope(prefixes, external)
+        self._scope = YarrrmlNames(prefixes, external)
         self._sources = self._named(root, _ROOT["sources"])
         self._targets = {
             name: read_target(node, name, self._scope)

@@ -20,15 +20,15 @@ from quadweir.mapping.sources import (
     LogicalSource,
     LogicalTarget,
     MappedFile,
+    MappingSource,
     MqttStream,
-    Source,
     TcpStream,
     ValueRules,
     WebSocketStream,
 )
 from quadweir.mapping.vocabulary import FORMATS, suggest
 from quadweir.mapping.yaml_nodes import Collection, Scalar, YamlNode, YamlSequence
-from quadweir.mapping.yarrrml_values import Scope
+from quadweir.mapping.yarrrml_values import YarrrmlNames
 from quadweir.spans import Span
 
 _FORMULATIONS: Final = {
@@ -62,7 +62,7 @@ _DATABASES: Final = ("mysql", "postgresql", "oracle", "mssql", "sqlserver", "db2
 _PORTS: Final = {"kafka": 9092, "mqtt": 1883, "mqtts": 8883}
 
 
-def read_source(node: YamlNode, scope: Scope) -> LogicalSource:
+def read_source(node: YamlNode, scope: YarrrmlNames) -> LogicalSource:
     """Read a source in its long form, or as `[access~formulation, iterator]`."""
     if isinstance(node, Collection):
         fields = {key.text: _text(value) for key, value in node if isinstance(value, Scalar)}
@@ -122,7 +122,9 @@ def _short_source(node: YamlNode) -> dict[str, str]:
     return fields
 
 
-def _source(access: str, kind: str, fields: dict[str, str], scope: Scope, span: Span) -> Source:
+def _source(
+    access: str, kind: str, fields: dict[str, str], scope: YarrrmlNames, span: Span
+) -> MappingSource:
     if kind in ("", "localfile", "file"):
         if access.lower().startswith(("http:", "https:", "ftp:")):
             raise UnsupportedError(
@@ -196,7 +198,7 @@ def _encoding(fields: dict[str, str], span: Span) -> str:
     return name
 
 
-def read_target(node: YamlNode, name: str, scope: Scope) -> LogicalTarget:
+def read_target(node: YamlNode, name: str, scope: YarrrmlNames) -> LogicalTarget:
     """Read a target in its long form, or as `[access~type, serialization, compression]`."""
     if isinstance(node, Collection):
         fields = {key.text: _text(value) for key, value in node if isinstance(value, Scalar)}

@@ -11,10 +11,10 @@ from quadweir.mapping.findings import Finding, Level
 from quadweir.mapping.languages import is_language_tag, unregistered_tag
 from quadweir.mapping.model import (
     ConstantTerm,
-    Expression,
     FunctionExecution,
     FunctionInput,
     JoinCondition,
+    MapExpression,
     ObjectMap,
     PerRecord,
     RefObjectMap,
@@ -25,14 +25,14 @@ from quadweir.mapping.sources import LogicalTarget
 from quadweir.mapping.vocabulary import suggest
 from quadweir.mapping.yaml_nodes import Collection, Scalar, YamlNode, YamlSequence
 from quadweir.mapping.yarrrml_io import read_target
-from quadweir.mapping.yarrrml_values import InlineFunction, Scope, parse_call
+from quadweir.mapping.yarrrml_values import InlineFunction, YarrrmlNames, parse_call
 from quadweir.spans import Span
 from quadweir.terms import IRI
 
-Keys = Mapping[str, tuple[str, ...]]
+KeyForms = Mapping[str, tuple[str, ...]]
 """Long keys with all their forms."""
 
-_TERM: Final[Keys] = {
+_TERM: Final[KeyForms] = {
     "value": ("value", "v"),
     "type": ("type",),
     "datatype": ("datatype",),
@@ -45,7 +45,7 @@ _TERM: Final[Keys] = {
     "quoted": ("quoted", "quotedNonAsserted"),
     "from": ("from",),
 }
-_PARAMETER: Final[Keys] = {
+_PARAMETER: Final[KeyForms] = {
     "parameter": ("parameter", "pm"),
     "value": ("value", "v"),
     "from": ("from",),
@@ -65,7 +65,7 @@ _TYPES: Final = {
 class YarrrmlTermReader:
     """Reads the terms of one document; the subclass sets the facts about the document."""
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: YarrrmlNames) -> None:
         self._scope = scope
         self._targets: dict[str, LogicalTarget] = {}
         self._findings: list[Finding] = []
@@ -117,7 +117,7 @@ class YarrrmlTermReader:
             text, term_type = text.removesuffix("~literal"), TermType.LITERAL
         elif text.endswith("~blank"):
             text, term_type = text.removesuffix("~blank"), TermType.BLANK_NODE
-        expression: Expression = self._scope.value(text, node.span, iri=term_type.is_iri)
+        expression: MapExpression = self._scope.value(text, node.span, iri=term_type.is_iri)
         return TermMap(expression=expression, term_type=term_type, span=node.span)
 
     def _short(self, node: YamlSequence, kind: str, default: TermType) -> TermMap:
@@ -160,7 +160,7 @@ class YarrrmlTermReader:
             term_type = TermType.LITERAL
         value = node.get(*_TERM["value"])
         function = node.get(*_TERM["function"])
-        expression: Expression
+        expression: MapExpression
         if function is not None:
             expression = self._function(node)
         elif value is not None:
@@ -407,7 +407,7 @@ class YarrrmlTermReader:
                 span=place,
             )
 
-    def _check_keys(self, node: Collection, known: Keys, what: str) -> None:
+    def _check_keys(self, node: Collection, known: KeyForms, what: str) -> None:
         allowed = {short for forms in known.values() for short in forms}
         for key, _ in node:
             if key.text not in allowed:

@@ -57,7 +57,7 @@ PREFIXES: Final[Mapping[str, str]] = {
 
 @final
 @dataclass(frozen=True, slots=True)
-class Scope:
+class YarrrmlNames:
     """The prefixes and the external references of one document."""
 
     prefixes: Mapping[str, str]
@@ -66,7 +66,7 @@ class Scope:
     def expand(self, text: str) -> str:
         """Replace a known prefix by its namespace.
 
-        >>> Scope(PREFIXES).expand("xsd:date")
+        >>> YarrrmlNames(PREFIXES).expand("xsd:date")
         'http://www.w3.org/2001/XMLSchema#date'
         """
         prefix, colon, rest = text.partition(":")
@@ -92,7 +92,7 @@ class Scope:
     def parts(self, text: str, span: Span | None) -> tuple[TemplatePart, ...]:
         r"""Split a value at its `$(...)`; `\` takes a parenthesis literally.
 
-        >>> Scope({}).parts("a$(b)", None)
+        >>> YarrrmlNames({}).parts("a$(b)", None)
         (TextPart(text='a'), ReferencePart(reference='b'))
         """
         found: list[TemplatePart] = []

@@ -9,11 +9,11 @@ from typing import Final
 from quadweir.algebra.expressions import (
     And,
     Bound,
-    Call,
     Compare,
     Constant,
     Exists,
     Expression,
+    FunctionCall,
     In,
     Not,
     Or,
@@ -75,7 +75,7 @@ def is_volatile(node: Node) -> bool:
 
     An unknown function counts too.
     """
-    functions = (lookup(each.function) for each in walk(node) if isinstance(each, Call))
+    functions = (lookup(each.function) for each in walk(node) if isinstance(each, FunctionCall))
     return any(
         function is None or function.determinism is Determinism.PER_SOLUTION
         for function in functions
@@ -87,7 +87,9 @@ def reads_times(node: Node) -> bool:
 
     A join keeps the later of its inputs' times, so such a condition sees less before a join.
     """
-    return any(isinstance(each, Call) and each.function == "TIMESTAMP" for each in walk(node))
+    return any(
+        isinstance(each, FunctionCall) and each.function == "TIMESTAMP" for each in walk(node)
+    )
 
 
 def has_exists(node: Node) -> bool:
@@ -102,7 +104,7 @@ def is_boolean(expression: Expression) -> bool:
             return True
         case Constant(term=term):
             return getattr(term, "datatype", None) == BOOLEAN
-        case Call(function=name):
+        case FunctionCall(function=name):
             function = lookup(name)
             return function is not None and all(
                 each.result is Type.BOOLEAN for each in function.signatures

@@ -5,11 +5,11 @@ from __future__ import annotations
 from quadweir.algebra.expressions import (
     And,
     Arithmetic,
-    Call,
     Coalesce,
     Compare,
     Constant,
     Expression,
+    FunctionCall,
     If,
     In,
     Negate,
@@ -47,7 +47,7 @@ def fold_constants(node: Expression) -> Expression:
             return first
         case Compare() | Arithmetic() | Negate() | Not() | In():
             return _compute(node)
-        case Call(function=name) if name != "TIMESTAMP":
+        case FunctionCall(function=name) if name != "TIMESTAMP":
             function = lookup(name)
             is_pure = function is not None and function.determinism is Determinism.PURE
             return _compute(node) if is_pure else node
@@ -61,7 +61,7 @@ def _integer(value: int) -> Constant:
     return Constant(term=Literal(str(value), IRI(XSD.integer)))
 
 
-def _compute(node: Compare | Arithmetic | Negate | Not | In | Call) -> Expression:
+def _compute(node: Compare | Arithmetic | Negate | Not | In | FunctionCall) -> Expression:
     if not all(isinstance(each, Constant) for each in children(node)):
         return node
     try:

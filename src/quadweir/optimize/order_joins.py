@@ -50,7 +50,7 @@ _FILTER: Final = 1 / 3
 _CLOSURE: Final = 20.0
 _GREEDY_LIMIT: Final = 300  # the search is quadratic; a longer join is only sorted
 
-Part = TypeVar("Part")
+_Part = TypeVar("_Part")
 
 
 @final
@@ -95,8 +95,8 @@ def _same(left: Sequence[object], right: Sequence[object]) -> bool:
 
 
 def _greedy(
-    parts: Sequence[Part], sizes: Sequence[float], names: Sequence[frozenset[Variable]]
-) -> tuple[Part, ...]:
+    parts: Sequence[_Part], sizes: Sequence[float], names: Sequence[frozenset[Variable]]
+) -> tuple[_Part, ...]:
     """Take the smallest first, then always the smallest connected one."""
     if len(parts) > _GREEDY_LIMIT:
         return tuple(parts[each] for each in sorted(range(len(parts)), key=lambda i: sizes[i]))

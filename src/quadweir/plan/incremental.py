@@ -14,7 +14,7 @@ from typing import Final, assert_never, final
 from quadweir.algebra import patterns as algebra
 from quadweir.algebra.analyze import windows_read, windows_with_graphs
 from quadweir.algebra.emptiness import needs_content, needs_triple
-from quadweir.algebra.expressions import Call, Exists, Expression, VariableExpression
+from quadweir.algebra.expressions import Exists, Expression, FunctionCall, VariableExpression
 from quadweir.algebra.patterns import (
     BasicPattern,
     Path,
@@ -177,7 +177,7 @@ class IncrementalPlanner:
     def _timed_variables(self) -> frozenset[Variable]:
         found = set()
         for node in walk_algebra(self.query.pattern):
-            if isinstance(node, Call) and node.function == "TIMESTAMP":
+            if isinstance(node, FunctionCall) and node.function == "TIMESTAMP":
                 match node.arguments:
                     case (VariableExpression(variable=variable),):
                         found.add(variable)

@@ -21,9 +21,9 @@ TERMS: Final = 4
 """A statement has a subject, a predicate, an object and a graph, counted from 0."""
 _GRAPH: Final = 3
 
-Part: TypeAlias = int | str
+StatementTerm: TypeAlias = int | str
 """A term of a statement: its place, or the spelling of a constant."""
-ITSELF: Final[tuple[Part, ...]] = (0, 1, 2, _GRAPH)
+ITSELF: Final[tuple[StatementTerm, ...]] = (0, 1, 2, _GRAPH)
 _ENDS: Final = {End.SUBJECT: 0, End.OBJECT: 2}
 
 
@@ -50,14 +50,14 @@ class MatchTest:
     stream: str
     constants: tuple[Term | None, ...]
     equal: tuple[tuple[int, int], ...]
-    key: Part | None
-    view: tuple[Part, ...] = ITSELF
+    key: StatementTerm | None
+    view: tuple[StatementTerm, ...] = ITSELF
     way: Way | None = None
     follows: bool = False
     is_named: bool = False
-    leaves: tuple[tuple[int, tuple[Part, ...]], ...] = ()
+    leaves: tuple[tuple[int, tuple[StatementTerm, ...]], ...] = ()
     elements: tuple[int, ...] = ()
-    conditions: tuple[tuple[tuple[tuple[Variable, Part], ...], Condition], ...] = ()
+    conditions: tuple[tuple[tuple[tuple[Variable, StatementTerm], ...], Condition], ...] = ()
 
     @property
     def needed(self) -> frozenset[int]:
@@ -77,15 +77,6 @@ class MatchTest:
         known = tuple((bound, each.resolved(values_of)) for bound, each in self.conditions)
         # If one condition is always true, none is needed.
         return replace(self, conditions=known if all(each for _, each in known) else ())
-
-    def passes(self, terms: Sequence[Term | None]) -> bool:
-        """Whether a quad of the stream passes, without entailment."""
-        if self.is_named and terms[_GRAPH] is None:
-            return False
-        return all(
-            constant is None or constant == term
-            for constant, term in zip(self.constants, terms, strict=True)
-        ) and all(terms[one] == terms[other] for one, other in self.equal)
 
 
 @final
@@ -136,7 +127,7 @@ def find_match_tests(
         conditions: for each leaf, the conditions of which a needed match fulfils at least one.
         table: the consequences of statements, if there is a schema.
     """
-    found: dict[MatchTest, list[tuple[int, tuple[Part, ...]]]] = {}
+    found: dict[MatchTest, list[tuple[int, tuple[StatementTerm, ...]]]] = {}
     for number, leaf in enumerate(leaves):
         if leaf.pattern is None:
             continue
@@ -172,17 +163,17 @@ def find_match_tests(
     return tuple(tests)
 
 
-def _view(way: Way) -> tuple[Part, ...]:
+def _view(way: Way) -> tuple[StatementTerm, ...]:
     derived = (way.derived.subject, way.derived.predicate, way.derived.object)
     parts = (_ENDS[atom] if isinstance(atom, End) else str(atom) for atom in derived)
     return (*parts, _GRAPH)  # what follows from a statement is in its graph (N1)
 
 
 def _conditions(
-    wanted_by: Sequence[tuple[int, tuple[Part, ...]]],
+    wanted_by: Sequence[tuple[int, tuple[StatementTerm, ...]]],
     leaves: Sequence[Match],
     conditions: Mapping[int, Sequence[Condition]],
-) -> tuple[tuple[tuple[tuple[Variable, Part], ...], Condition], ...]:
+) -> tuple[tuple[tuple[tuple[Variable, StatementTerm], ...], Condition], ...]:
     """The conditions of a test's leaves; empty if one of them needs every match."""
     if any(leaf not in conditions for leaf, _ in wanted_by):
         return ()

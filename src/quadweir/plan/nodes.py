@@ -418,11 +418,11 @@ class LeftJoin(BaseNode):
 @final
 @dataclass(frozen=True)
 class AntiJoin(BaseNode):
-    """The left rows that no right row is paired with; with `negated` False, those that some is.
+    """The left rows without a partner on the right; if `negated` is False, those with one.
 
     Attributes:
-        left: The rows that it keeps some of.
-        right: What they are compared with.
+        left: The rows to choose from.
+        right: The rows that may be partners.
         conditions: What has to be true of a pair of compatible rows for it to count.
         shares: If there are any, a pair counts only if both sides bind one of these (MINUS).
         negated: False for a semi-join.

@@ -221,12 +221,12 @@ def _incremental(planner: IncrementalPlanner) -> Program:
         mode = Mode.EAGER
     elif query.output is OutputOperator.RSTREAM:
         mode = Mode.EVERYTHING
-    is_told_whole = (
+    is_reported_whole = (
         query.output is OutputOperator.RSTREAM
         or isinstance(query.form, AskForm)
         or not needs_content(query.pattern)
     )
-    found = _program(planner, root, mode, columns, track=is_told_whole)
+    found = _program(planner, root, mode, columns, track=is_reported_whole)
     if not modifiers:
         return found
     modified = tuple(sorted(in_scope(inner, query)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from quadweir.algebra import functions
 from quadweir.algebra.analyze import compares_derivations, subpatterns
 from quadweir.algebra.emptiness import is_closure
-from quadweir.algebra.expressions import And, Call, Exists, Expression
+from quadweir.algebra.expressions import And, Exists, Expression, FunctionCall
 from quadweir.algebra.patterns import (
     BasicPattern,
     Distinct,
@@ -52,7 +52,7 @@ def is_eager(query: ContinuousQuery) -> bool:
 
 def is_volatile(node: object) -> bool:
     """Whether an expression changes by itself."""
-    return isinstance(node, Call) and functions.is_volatile(node.function)
+    return isinstance(node, FunctionCall) and functions.is_volatile(node.function)
 
 
 def has_exists(expression: Expression) -> bool:

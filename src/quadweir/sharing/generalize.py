@@ -48,7 +48,7 @@ from quadweir.algebra.query import (
     ConstructForm,
     ContinuousQuery,
     DescribeForm,
-    Form,
+    QueryForm,
     SelectForm,
 )
 from quadweir.algebra.traverse import rewrite, rewrite_patterns
@@ -183,7 +183,7 @@ def _template(
     )
 
 
-def _columns(query: ContinuousQuery) -> Form:
+def _columns(query: ContinuousQuery) -> QueryForm:
     """A CONSTRUCT needs the variables of its template; the triples are its own matter."""
     if not isinstance(query.form, ConstructForm):
         return query.form

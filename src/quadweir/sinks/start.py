@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class RunningQuery(Protocol):
-    """What is asked of a Spark query that runs."""
+    """The methods of a running Spark query that callers need."""
 
     @property
     def isActive(self) -> bool:  # noqa: N802 - as Spark's StreamingQuery has it

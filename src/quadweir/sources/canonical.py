@@ -126,7 +126,7 @@ def _put_line(subject: Column, predicate: Column, value: Column, graph: Column) 
 
 OF_LINES: Final = StatementForm(
     _canonical(spelling.ASCII_IRI, _ASCII_LEXICAL, *_LINE_PARTS),
-    _canonical(spelling.IRI, spelling.LEXICAL, *_LINE_PARTS),
+    _canonical(spelling.ANY_IRI, spelling.LEXICAL, *_LINE_PARTS),
     _STATEMENT,
     (
         (f"^{_SPACE}(?!<<\\()", f"!{ONLY_OBJECTS}"),
@@ -149,7 +149,7 @@ def _put_terms(*terms: Column) -> Column:
 
 OF_TERMS: Final = StatementForm(
     _canonical(spelling.ASCII_IRI, _ASCII_LEXICAL, *_TERMS_PARTS),
-    _canonical(spelling.IRI, spelling.LEXICAL, *_TERMS_PARTS),
+    _canonical(spelling.ANY_IRI, spelling.LEXICAL, *_TERMS_PARTS),
     _TERMS,
     (
         ("^(?:[^\\n]*+\\n){3}[^\\n]*+\\z", "!a line break inside a term"),
@@ -228,7 +228,7 @@ def _join(terms: Column, form: StatementForm) -> Column:
 def _join_terms(terms: Column, form: StatementForm) -> Column:
     def assemble(spelled: Column) -> Column:
         wrong = F.filter(
-            spelled, lambda term: term.startswith("<") & ~term.rlike(f"^{spelling.IRI}\\z")
+            spelled, lambda term: term.startswith("<") & ~term.rlike(f"^{spelling.ANY_IRI}\\z")
         )
         subject, predicate, value, language, datatype, graph = (spelled[i] for i in range(6))
         tag = F.when(

@@ -200,7 +200,7 @@ class MemorySource:
     """Elements that a Python program passes in."""
 
 
-Source: TypeAlias = (
+DeclaredSource: TypeAlias = (
     FileSource | FolderSource | ReplaySource | KafkaSource | TcpSource | MqttSource | MemorySource
 )
 _KINDS: Final[Mapping[str, type]] = {
@@ -250,7 +250,7 @@ class StreamDeclaration:
     """
 
     iri: str
-    source: Source
+    source: DeclaredSource
     format: Format
     time: TimeSource = field(default_factory=Envelope)
     delay: timedelta = _DEFAULT
@@ -447,7 +447,7 @@ class _TableReader:
             **options,
         )
 
-    def source(self, table: Mapping[str, Any], path: tuple[str | int, ...]) -> Source:
+    def source(self, table: Mapping[str, Any], path: tuple[str | int, ...]) -> DeclaredSource:
         options = dict(table)
         cls = _KINDS[options.pop("kind")]
         if "path" in options:
@@ -459,7 +459,7 @@ class _TableReader:
         if "pace" in options:
             options["pace"] = _pace(options["pace"])
         try:
-            return cast(Source, cls(**options))
+            return cast(DeclaredSource, cls(**options))
         except DeclarationError as error:
             key = "servers" if "servers" in options else "host"
             raise _error(Problem((*path, key), error.message, error.hint), self.places) from None
@@ -495,7 +495,7 @@ def _pace(table: Mapping[str, Any]) -> Pace:
     return Burst(table["burst"], parse_duration(table["every"]))
 
 
-def _source_table(kind: str, source: Source) -> dict[str, Any]:
+def _source_table(kind: str, source: DeclaredSource) -> dict[str, Any]:
     def spelled(value: Any) -> Any:
         match value:
             case Path():

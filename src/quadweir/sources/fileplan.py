@@ -17,9 +17,9 @@ from quadweir.paths import check_inside
 from quadweir.sources import timedlines
 from quadweir.sources.declare import Format
 from quadweir.sources.lines import MAX_LINE_BYTES, Fault, is_gzip
-from quadweir.sources.recordfiles import Record, read_document, read_records
-from quadweir.sources.streamfiles import FILE_SHIFT, DeadLetter, ElementReader, Form
-from quadweir.sources.timedlines import Part, count_lines
+from quadweir.sources.recordfiles import NumberedRecord, read_document, read_records
+from quadweir.sources.streamfiles import FILE_SHIFT, DeadLetter, ElementReader, StreamForm
+from quadweir.sources.timedlines import FilePart, count_lines
 
 PART_BYTES: Final = 32 * 2**20
 _BATCH_ROWS: Final = 8192
@@ -88,7 +88,7 @@ class FilePlan:
 
     def partitions(self, files: Iterable[tuple[int, Path, int | None]]) -> list[InputPartition]:
         """Cut large plain files of timed lines; put small files together."""
-        groups: list[list[Part]] = []
+        groups: list[list[FilePart]] = []
         room = 0
         for index, path, found in files:
             size = found if found is not None else _size(path)
@@ -97,7 +97,7 @@ class FilePlan:
                 numbers = count_lines(path, starts)
                 ends = [*starts[1:], None]
                 groups.extend(
-                    [Part(str(path), index, start, end, number, found)]
+                    [FilePart(str(path), index, start, end, number, found)]
                     for start, end, number in zip(starts, ends, numbers, strict=True)
                 )
                 room = 0
@@ -105,11 +105,11 @@ class FilePlan:
             if size > room or not groups:
                 groups.append([])
                 room = self.part_bytes
-            groups[-1].append(Part(str(path), index, size=found))
+            groups[-1].append(FilePart(str(path), index, size=found))
             room -= size
         return [InputPartition(group) for group in groups] or [InputPartition([])]
 
-    def read(self, parts: Sequence[Part]) -> Iterator[pa.RecordBatch]:
+    def read(self, parts: Sequence[FilePart]) -> Iterator[pa.RecordBatch]:
         for part in parts:
             try:
                 if self.roots is not None:
@@ -125,10 +125,10 @@ class FilePlan:
                 # One file that cannot be read must not keep the others from being read.
                 yield self._unreadable(part, error.message)
 
-    def _elements(self, part: Part) -> Iterator[pa.RecordBatch]:
+    def _elements(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         letters: list[DeadLetter] = []
         reader = ElementReader(
-            form=Form(self.format),
+            form=StreamForm(self.format),
             stream=self.stream,
             start=self.start,
             step_ms=self.step_ms,
@@ -153,7 +153,7 @@ class FilePlan:
         if waiting or letters:
             yield _batch([*waiting, *map(_letter_row, letters)], PARSED)
 
-    def _records(self, part: Part) -> Iterator[pa.RecordBatch]:
+    def _records(self, part: FilePart) -> Iterator[pa.RecordBatch]:
         waiting: list[tuple[Any, ...]] = []
         for record in self._read_records(Path(part.path)):
             place = f"line {record.number}"
@@ -167,13 +167,13 @@ class FilePlan:
         if waiting:
             yield _batch(waiting, RECORDS)
 
-    def _read_records(self, path: Path) -> Iterator[Record | Fault]:
+    def _read_records(self, path: Path) -> Iterator[NumberedRecord | Fault]:
         if self.format is Format.XML:
             return iter((read_document(path),))
         is_csv = self.format is Format.CSV
         return read_records(path, is_csv=is_csv, max_line_bytes=self.max_line_bytes)
 
-    def _unreadable(self, part: Part, reason: str) -> pa.RecordBatch:
+    def _unreadable(self, part: FilePart, reason: str) -> pa.RecordBatch:
         position = (part.index << FILE_SHIFT) + part.number
         if self.format is Format.TIMED_LINES:
             return timedlines.unusable_line(part, Fault(part.number, reason))
@@ -208,7 +208,7 @@ def _odd(path: Path) -> bool:
         return True
 
 
-def _check_unchanged(part: Part) -> None:
+def _check_unchanged(part: FilePart) -> None:
     if part.size is None:
         return
     path = Path(part.path)

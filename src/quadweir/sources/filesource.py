@@ -45,7 +45,7 @@ from quadweir.sources.streamfiles import (
     is_wanted,
     list_files,
 )
-from quadweir.sources.watch import Registry
+from quadweir.sources.watch import FolderIndex
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -229,7 +229,7 @@ class _BoundedReader(DataSourceReader):
 class _WatchingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, plan: FilePlan) -> None:
         self.plan = plan
-        self.registry = Registry(Path(plan.path), Path(plan.index) if plan.index else None)
+        self.registry = FolderIndex(Path(plan.path), Path(plan.index) if plan.index else None)
         self._last: int | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name

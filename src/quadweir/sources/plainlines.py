@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from quadweir.sources.plaintimes import NO_TIME, Bytes, has_extra_zero, instant, milliseconds
 from quadweir.vocab import RDF, XSD
 
-Longs: TypeAlias = NDArray[np.int64]
+Ints: TypeAlias = NDArray[np.int64]
 Lines: TypeAlias = NDArray[np.void]
 
 LINE: Final = np.dtype(
@@ -98,7 +98,7 @@ def look_at(block: bytes) -> tuple[Bytes, Lines]:
     return data, lines
 
 
-def cut_out(data: Bytes, begins: Longs, ends: Longs) -> tuple[NDArray[np.int32], Bytes]:
+def cut_out(data: Bytes, begins: Ints, ends: Ints) -> tuple[NDArray[np.int32], Bytes]:
     """Copy pieces one after another; gives where each begins and the bytes, as Arrow has strings."""
     sizes = ends - begins
     # Compiled code checks no bounds, so a wrong place must not get that far.
@@ -300,7 +300,7 @@ def _language(data: Bytes, at: int) -> int:
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
-def _copy(data: Bytes, begins: Longs, offsets: NDArray[np.int32], copied: Bytes) -> None:
+def _copy(data: Bytes, begins: Ints, offsets: NDArray[np.int32], copied: Bytes) -> None:
     for number in range(len(begins)):
         begin = begins[number]
         first = offsets[number]

@@ -31,7 +31,7 @@ MAX_DOCUMENT_BYTES: Final = 256 * 2**20
 
 @final
 @dataclass(frozen=True, slots=True)
-class Record:
+class NumberedRecord:
     """A record, and the number of its first line."""
 
     number: int
@@ -40,7 +40,7 @@ class Record:
 
 def read_records(
     path: Path, *, is_csv: bool, max_line_bytes: int = MAX_LINE_BYTES
-) -> Iterator[Record | Fault]:
+) -> Iterator[NumberedRecord | Fault]:
     """Yield the records of a file; empty lines are not records.
 
     Raises:
@@ -54,10 +54,10 @@ def read_records(
         if isinstance(line, Fault):
             yield line
         elif line.text and not line.text.isspace():
-            yield Record(line.number, line.text)
+            yield NumberedRecord(line.number, line.text)
 
 
-def read_document(path: Path, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> Record | Fault:
+def read_document(path: Path, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> NumberedRecord | Fault:
     """Return the record of a file that is one record, such as an XML document.
 
     Raises:
@@ -75,12 +75,12 @@ def read_document(path: Path, *, max_bytes: int = MAX_DOCUMENT_BYTES) -> Record 
     if len(data) > max_bytes:
         return Fault(1, f"the document is longer than {max_bytes} bytes")
     try:
-        return Record(1, data.decode())
+        return NumberedRecord(1, data.decode())
     except UnicodeDecodeError:
         return Fault(1, NOT_UTF8, data[:MAX_LINE_BYTES].decode(errors="replace"))
 
 
-def _csv_records(lines: Iterator[Line | Fault], limit: int) -> Iterator[Record | Fault]:
+def _csv_records(lines: Iterator[Line | Fault], limit: int) -> Iterator[NumberedRecord | Fault]:
     header: str | None = None
     for item in _csv_rows(lines, limit):
         if isinstance(item, Fault):
@@ -88,10 +88,10 @@ def _csv_records(lines: Iterator[Line | Fault], limit: int) -> Iterator[Record |
         elif header is None:
             header = item.text
         else:
-            yield Record(item.number, f"{header}\n{item.text}")
+            yield NumberedRecord(item.number, f"{header}\n{item.text}")
 
 
-def _csv_rows(lines: Iterator[Line | Fault], limit: int) -> Iterator[Record | Fault]:
+def _csv_rows(lines: Iterator[Line | Fault], limit: int) -> Iterator[NumberedRecord | Fault]:
     parts: list[str] = []
     number, size, quotes = 0, 0, 0
     for line in lines:
@@ -110,7 +110,7 @@ def _csv_rows(lines: Iterator[Line | Fault], limit: int) -> Iterator[Record | Fa
         # A quote inside a quoted field is doubled, so a row is complete when its quotes are even.
         quotes += line.text.count('"')
         if quotes % 2 == 0:
-            yield Record(number, "\n".join(parts))
+            yield NumberedRecord(number, "\n".join(parts))
         elif size > limit:
             yield Fault(number, f"a row of more than {limit} bytes", parts[0][:200])
         else:

@@ -66,7 +66,7 @@ def statements(records: DataFrame, declaration: StreamDeclaration) -> tuple[Data
 
 
 def parse_records(records: DataFrame, declaration: StreamDeclaration) -> DataFrame:
-    """Parse records into rows that are either statements or dead letters, told by the reason.
+    """Parse records into rows: statements, and dead letters, which have a reason.
 
     Raises:
         DeclarationError: the declaration asks for what these records cannot give.

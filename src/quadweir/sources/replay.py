@@ -30,10 +30,10 @@ from quadweir.sources.streamfiles import (
     DeadLetter,
     Element,
     ElementReader,
-    Form,
+    StreamForm,
     list_files,
 )
-from quadweir.sources.timedlines import Part
+from quadweir.sources.timedlines import FilePart
 
 if TYPE_CHECKING:
     Longs = npt.NDArray[np.int64]
@@ -109,7 +109,7 @@ class Recording:
     def _elements(self, path: Path, index: int) -> Iterator[tuple[Any, ...]]:
         letters: list[DeadLetter] = []
         reader = ElementReader(
-            form=Form(self.format),
+            form=StreamForm(self.format),
             stream="",
             start=self.start,
             step_ms=self.step_ms,
@@ -169,7 +169,7 @@ def _in_batches(table: Iterator[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
 def _timed_lines(path: Path, index: int, max_line_bytes: int) -> Iterator[pa.RecordBatch]:
     """Lines as they stand, those of one graph together; no term is parsed for that."""
     held: pa.RecordBatch | None = None
-    for batch in timedlines.read_texts(Part(str(path), index), max_line_bytes=max_line_bytes):
+    for batch in timedlines.read_texts(FilePart(str(path), index), max_line_bytes=max_line_bytes):
         if batch.num_rows == 0:
             continue
         if held is not None:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, final
 
+from quadweir.sources.tomlplaces import KeyPath
+
 if TYPE_CHECKING:
     from jsonschema import ValidationError
     from jsonschema.protocols import Validator
-
-Path = tuple[str | int, ...]
 
 _ARTICLES: Final = {"object": "a table", "integer": "a whole number", "array": "a list"}
 _AFTER_ALL_KEYS: Final = 2**60
@@ -29,7 +29,7 @@ _AFTER_ALL_KEYS: Final = 2**60
 class Problem:
     """What is wrong and where: the path of keys, and whether the key itself is wrong."""
 
-    path: Path
+    path: KeyPath
     message: str
     hint: str | None = None
     at_key: bool = False
@@ -99,7 +99,7 @@ def _position(document: object, problem: Problem) -> tuple[int, ...]:
     return (*found, _AFTER_ALL_KEYS) if is_whole else tuple(found)
 
 
-def _problems(error: ValidationError, above: Path) -> Iterator[Problem]:
+def _problems(error: ValidationError, above: KeyPath) -> Iterator[Problem]:
     value: Any = error.instance
     rule: Any = error.validator_value
     is_key = "propertyNames" in error.schema_path
@@ -143,7 +143,9 @@ def _problems(error: ValidationError, above: Path) -> Iterator[Problem]:
             yield Problem(path, error.message, at_key=is_key)
 
 
-def _nearest(error: ValidationError, path: Path, name: str, hint: str | None) -> Iterator[Problem]:
+def _nearest(
+    error: ValidationError, path: KeyPath, name: str, hint: str | None
+) -> Iterator[Problem]:
     """Yield the problems of the branch that was meant: of the same kind, or with the same keys."""
     value: Any = error.instance
     branches: Any = error.validator_value

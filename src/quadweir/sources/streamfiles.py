@@ -36,7 +36,7 @@ _RECORD_CHARACTERS: Final = 10_000
 _TIMED: Final = re.compile(r"([^ \t]+)[ \t]+(.+)", re.DOTALL)
 
 
-class Form(StrEnum):
+class StreamForm(StrEnum):
     """How a stream file states the times of its elements."""
 
     TIMED_LINES = "timed-lines"
@@ -84,7 +84,7 @@ class DeadLetter:
 
 
 @dataclass(slots=True)
-class Report:
+class FileReport:
     """What `validate` found in a stream file.
 
     Attributes:
@@ -101,7 +101,7 @@ class Report:
 
     LETTERS_SHOWN = 100
 
-    form: Form
+    form: StreamForm
     elements: int = 0
     statements: int = 0
     first: int | None = None
@@ -124,7 +124,7 @@ def read_elements(
     path: Path | str,
     *,
     stream: str = DEFAULT_STREAM,
-    form: Form | str | None = None,
+    form: StreamForm | str | None = None,
     pattern: str = "*",
     start: int = 0,
     step: timedelta | None = None,
@@ -153,8 +153,8 @@ def read_elements(
         UsageError: the arguments do not go together.
     """
     path = Path(path)
-    form = Form(form) if form is not None else guess_form(path, step=step)
-    if form is Form.TIMED_FILES and step is None and predicate is None:
+    form = StreamForm(form) if form is not None else guess_form(path, step=step)
+    if form is StreamForm.TIMED_FILES and step is None and predicate is None:
         raise UsageError("timed files need a step", hint="Give a start and a step, or a predicate.")
     reader = ElementReader(
         form=form,
@@ -170,17 +170,19 @@ def read_elements(
     )
 
 
-def guess_form(path: Path, *, step: timedelta | None = None) -> Form:
+def guess_form(path: Path, *, step: timedelta | None = None) -> StreamForm:
     """Return the form that names suggest: timed graphs for TriG and N-Quads, else timed lines.
 
     >>> guess_form(Path("a.trig")), guess_form(Path("a.stream.gz"))
-    (<Form.TIMED_GRAPHS: 'timed-graphs'>, <Form.TIMED_LINES: 'timed-lines'>)
+    (<StreamForm.TIMED_GRAPHS: 'timed-graphs'>, <StreamForm.TIMED_LINES: 'timed-lines'>)
     """
     if step is not None:
-        return Form.TIMED_FILES
+        return StreamForm.TIMED_FILES
     if path.is_dir():
         path = next(iter(list_files(path)), path)
-    return Form.TIMED_GRAPHS if rdf_suffix(path) in (".trig", ".nq") else Form.TIMED_LINES
+    return (
+        StreamForm.TIMED_GRAPHS if rdf_suffix(path) in (".trig", ".nq") else StreamForm.TIMED_LINES
+    )
 
 
 def list_files(path: Path, pattern: str = "*") -> list[Path]:
@@ -251,20 +253,20 @@ def write_elements(elements: Iterable[Element], out: TextIO, *, iso: bool = Fals
 def validate(
     path: Path | str,
     *,
-    form: Form | str | None = None,
+    form: StreamForm | str | None = None,
     pattern: str = "*",
     start: int = 0,
     step: timedelta | None = None,
     predicate: str | None = None,
-) -> Report:
+) -> FileReport:
     """Return a report of what a stream file has and what is wrong with it."""
     path = Path(path)
-    chosen = Form(form) if form is not None else guess_form(path, step=step)
-    report = Report(form=chosen)
+    chosen = StreamForm(form) if form is not None else guess_form(path, step=step)
+    report = FileReport(form=chosen)
 
     def note(letter: DeadLetter) -> None:
         report.bad += 1
-        if len(report.letters) < Report.LETTERS_SHOWN:
+        if len(report.letters) < FileReport.LETTERS_SHOWN:
             report.letters.append(letter)
 
     for element in read_elements(
@@ -304,7 +306,7 @@ class _Waiting:
 class ElementReader:
     """Reads stream files, each with its number in the stream (`read_elements`)."""
 
-    form: Form
+    form: StreamForm
     stream: str
     start: int
     step_ms: int | None
@@ -315,11 +317,11 @@ class ElementReader:
     def read(self, file: Path, index: int) -> Iterator[Element]:
         """Yield the elements of one file."""
         match self.form:
-            case Form.TIMED_LINES:
+            case StreamForm.TIMED_LINES:
                 return self._timed_lines(file, index)
-            case Form.TIMED_GRAPHS:
+            case StreamForm.TIMED_GRAPHS:
                 return self._timed_graphs(file, index)
-            case Form.TIMED_FILES:
+            case StreamForm.TIMED_FILES:
                 return self._timed_file(file, index)
 
     def _bad(self, file: Path, place: str, reason: str, record: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Blocks of timed lines as Arrow columns: times read, elements told apart, plain statements cut.
+"""Reads blocks of timed lines into Arrow columns: times, elements, and the terms of plain statements.
 
 A file is read here and not by Spark's own text source, which knows no line numbers; and which lines
 form one element depends on the line before. Most statements are cut into terms on the way
@@ -66,7 +66,7 @@ _LOOK_BACK_BYTES: Final = 4096
 
 @final
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """The lines of a file that begin at a byte in [start, end); None is the end of the file.
 
     Attributes:
@@ -95,7 +95,7 @@ class _Before:
     run: int = 0
 
 
-def read_part(part: Part, *, max_line_bytes: int) -> Iterator[pa.RecordBatch]:
+def read_part(part: FilePart, *, max_line_bytes: int) -> Iterator[pa.RecordBatch]:
     """Read a part of a file as batches of `SCHEMA`.
 
     Raises:
@@ -105,7 +105,7 @@ def read_part(part: Part, *, max_line_bytes: int) -> Iterator[pa.RecordBatch]:
         yield unusable_line(part, piece) if isinstance(piece, Fault) else piece.statements()
 
 
-def read_texts(part: Part, *, max_line_bytes: int) -> Iterator[pa.RecordBatch]:
+def read_texts(part: FilePart, *, max_line_bytes: int) -> Iterator[pa.RecordBatch]:
     """Read a part of a file as batches of `TEXTS`.
 
     Raises:
@@ -118,7 +118,7 @@ def read_texts(part: Part, *, max_line_bytes: int) -> Iterator[pa.RecordBatch]:
             yield piece.texts()
 
 
-def _read(part: Part, before: _Before, max_line_bytes: int) -> Iterator[_Seen | Fault]:
+def _read(part: FilePart, before: _Before, max_line_bytes: int) -> Iterator[_Seen | Fault]:
     """Read a part; `before` follows along and ends as the last line leaves it."""
     for block in _blocks(part, max_line_bytes):
         for piece in _sound(block):
@@ -129,7 +129,7 @@ def _read(part: Part, before: _Before, max_line_bytes: int) -> Iterator[_Seen | 
                 yield _Seen.of(part, piece, before)
 
 
-def _blocks(part: Part, max_line_bytes: int) -> Iterator[Block | Fault]:
+def _blocks(part: FilePart, max_line_bytes: int) -> Iterator[Block | Fault]:
     return read_blocks(
         Path(part.path),
         start=part.start,
@@ -166,7 +166,7 @@ def _sound(block: Block | Fault) -> Iterator[Block | Fault]:
         yield Block(first, b"\n".join(kept) + b"\n")
 
 
-def unusable_line(part: Part, fault: Fault) -> pa.RecordBatch:
+def unusable_line(part: FilePart, fault: Fault) -> pa.RecordBatch:
     """A batch of `SCHEMA` with one line that cannot be used."""
     row: dict[str, Any] = {
         "source": part.path,
@@ -201,7 +201,7 @@ class _Seen:
     reasons: dict[int, str]
 
     @staticmethod
-    def of(part: Part, block: Block, before: _Before) -> _Seen:
+    def of(part: FilePart, block: Block, before: _Before) -> _Seen:
         """Look at a block; `before` follows along."""
         data, lines = look_at(block.data)
         numbers = block.number + np.arange(len(lines), dtype=np.int64)
@@ -312,7 +312,7 @@ def _runs(data: Bytes, lines: Lines, own: Longs, before: _Before) -> Longs:
     return run
 
 
-def _run_before(part: Part, max_line_bytes: int) -> _Before:
+def _run_before(part: FilePart, max_line_bytes: int) -> _Before:
     """What the first line of a part must know: look back to where the run of the line before began.
 
     Almost always a few lines; only a graph as long as the part costs as much as the part again.
@@ -323,12 +323,12 @@ def _run_before(part: Part, max_line_bytes: int) -> _Before:
         if part.start == 0:
             return found
         start = max(0, part.start - window)
-        ghost = Part(part.path, part.index, start, part.start)
+        ghost = FilePart(part.path, part.index, start, part.start)
         count = sum(
             1 if isinstance(block, Fault) else sum(1 for _ in lines_of(block))
             for block in _blocks(ghost, max_line_bytes)
         )
-        ghost = Part(part.path, part.index, start, part.start, part.number - count)
+        ghost = FilePart(part.path, part.index, start, part.start, part.number - count)
         for _ in _read(ghost, found, max_line_bytes):
             pass
         # A run that reaches back to the first line seen may begin earlier still; a window without

@@ -13,7 +13,7 @@ from typing import Final, final
 
 from quadweir.spans import Span
 
-Path = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 _BLANK: Final = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
@@ -37,7 +37,7 @@ class Place:
     value: Span
 
 
-def locate(text: str, source: str | None = None) -> dict[Path, Place]:
+def locate(text: str, source: str | None = None) -> dict[KeyPath, Place]:
     r"""Return the places of a valid TOML text, by the path of keys and list indexes.
 
     >>> locate('[a."b.c"]\nd = [1, 2]')[("a", "b.c", "d", 1)].value.column
@@ -53,12 +53,12 @@ class _Scanner:
         self.text = text
         self.source = source
         self.at = 0
-        self.places: dict[Path, Place] = {}
+        self.places: dict[KeyPath, Place] = {}
         self._line_starts = [0, *(m.end() for m in re.finditer("\n", text))]
-        self._tables: dict[Path, int] = {}
+        self._tables: dict[KeyPath, int] = {}
 
     def document(self) -> None:
-        table: Path = ()
+        table: KeyPath = ()
         self._blank()
         while self.at < len(self.text):
             start = self.at
@@ -82,16 +82,16 @@ class _Scanner:
                 self._pair(table)
             self._blank()
 
-    def _entered(self, names: list[str]) -> Path:
+    def _entered(self, names: list[str]) -> KeyPath:
         """Return the path of a header; a list of tables means its last table so far."""
-        path: Path = ()
+        path: KeyPath = ()
         for name in names:
             path = (*path, name)
             if path in self._tables:
                 path = (*path, self._tables[path])
         return path
 
-    def _pair(self, table: Path) -> None:
+    def _pair(self, table: KeyPath) -> None:
         start = self.at
         names = self._key()
         self.at = self.text.index("=", self.at) + 1
@@ -133,7 +133,7 @@ class _Scanner:
                 return
         raise AssertionError("tomllib accepted a text that has no string here")
 
-    def _value(self, path: Path) -> None:
+    def _value(self, path: KeyPath) -> None:
         opening = self.text[self.at]
         if opening in "\"'":
             self._string()
@@ -171,7 +171,7 @@ class _Scanner:
         assert match is not None
         self.at = match.end()
 
-    def _note(self, path: Path, key: int, value: int, end: int) -> None:
+    def _note(self, path: KeyPath, key: int, value: int, end: int) -> None:
         # A dotted key or a header may name a table again; the first mention is its place.
         self.places.setdefault(path, Place(self._span(key, value), self._span(value, end)))
 

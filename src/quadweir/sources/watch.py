@@ -25,7 +25,7 @@ INDEX_NAME: Final = "_quadweir.index"
 
 @final
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFile:
     """A file that was found: its number in the stream, its name, and its size at that time."""
 
     index: int
@@ -33,7 +33,7 @@ class Found:
     size: int
 
 
-class Registry:
+class FolderIndex:
     """The files of a folder in the order they were found; all watchers of the folder share it.
 
     Args:
@@ -44,7 +44,7 @@ class Registry:
     def __init__(self, folder: Path, path: Path | None = None) -> None:
         self.folder = folder
         self.path = path if path is not None else folder / INDEX_NAME
-        self._found: list[Found] = []
+        self._found: list[FoundFile] = []
         self._names: set[str] = set()
         self._read_bytes = 0
 
@@ -75,7 +75,7 @@ class Registry:
                 self._catch_up(file)
         return len(self._found)
 
-    def between(self, start: int, end: int) -> list[Found]:
+    def between(self, start: int, end: int) -> list[FoundFile]:
         """Return the files from number `start` up to, but not including, `end`."""
         if end > len(self._found):
             with self._opened() as file:
@@ -119,7 +119,7 @@ class Registry:
                 break
             try:
                 entry = json.loads(line)
-                found = Found(len(self._found), str(entry["name"]), int(entry["size"]))
+                found = FoundFile(len(self._found), str(entry["name"]), int(entry["size"]))
             except (ValueError, KeyError, TypeError):
                 raise SourceError(f"{self.path} is not a list of files") from None
             self._found.append(found)

@@ -40,7 +40,7 @@ from quadweir.algebra.query import (
     ConstructForm,
     ContinuousQuery,
     DescribeForm,
-    Form,
+    QueryForm,
     SelectForm,
 )
 from quadweir.algebra.windows import Content
@@ -52,8 +52,8 @@ from quadweir.syntax.build_triples import BasicRun, ConstructTemplate, NoBlanks
 from quadweir.syntax.scan import SourceText
 from quadweir.terms import IRI, Ground, TripleTerm, Variable
 
-Scope: TypeAlias = dict[Variable, None]
-Scoped: TypeAlias = tuple[Pattern, Scope]
+InScope: TypeAlias = dict[Variable, None]
+Scoped: TypeAlias = tuple[Pattern, InScope]
 
 # Graph names under these schemes cannot be mistaken for something to fetch.
 _LOCAL_SCHEMES = ("urn:", "tag:")
@@ -128,7 +128,7 @@ class QueryBuilder(ExpressionBuilder):
         )
         return self.finish(query)
 
-    def _query(self, tree: Branch) -> tuple[Form, Pattern]:
+    def _query(self, tree: Branch) -> tuple[QueryForm, Pattern]:
         main = tree.children[0]
         assert isinstance(main, Tree)
         values = find(tree, "values_clause")
@@ -180,7 +180,7 @@ class QueryBuilder(ExpressionBuilder):
         (group,) = trees(where)
         return self.group(group)
 
-    def _construct(self, tree: Branch, values: Branch | None) -> tuple[Form, Pattern]:
+    def _construct(self, tree: Branch, values: Branch | None) -> tuple[QueryForm, Pattern]:
         for word in words(tree) - {"CONSTRUCT"}:
             self.output_word(word)
         quads = find(tree, "quads")
@@ -199,7 +199,7 @@ class QueryBuilder(ExpressionBuilder):
         pattern, _ = self._modified(tree, self._where(tree), values)
         return ConstructForm(template=tuple(target.triples), span=self.span(tree)), pattern
 
-    def _construct_where(self, tree: Branch, values: Branch | None) -> tuple[Form, Pattern]:
+    def _construct_where(self, tree: Branch, values: Branch | None) -> tuple[QueryForm, Pattern]:
         template = find(tree, "template")
         assert template is not None
         target = ConstructTemplate(self)
@@ -211,7 +211,7 @@ class QueryBuilder(ExpressionBuilder):
         pattern, _ = self._modified(tree, where, values)
         return ConstructForm(template=tuple(target.triples), span=self.span(tree)), pattern
 
-    def _describe(self, tree: Branch, values: Branch | None) -> tuple[Form, Pattern]:
+    def _describe(self, tree: Branch, values: Branch | None) -> tuple[QueryForm, Pattern]:
         pattern, scope = self._modified(tree, self._where(tree), values)
         targets: dict[IRI | Variable, None] = {}
         for child in tree.children[1:]:
@@ -233,7 +233,7 @@ class QueryBuilder(ExpressionBuilder):
             pattern = Filter(input=pattern, condition=condition, span=self.span(tree))
         return pattern, scope
 
-    def _group_parts(self, tree: Branch) -> tuple[Pattern, Scope, list[Expression]]:
+    def _group_parts(self, tree: Branch) -> tuple[Pattern, InScope, list[Expression]]:
         """Read a group as SPARQL does: its filters count at its end, over the whole of it."""
         children = tree.children[1:]
         if children and isinstance(children[0], Tree) and children[0].data == "subselect":
@@ -288,7 +288,7 @@ class QueryBuilder(ExpressionBuilder):
 
     def _union(self, tree: Branch) -> Scoped:
         inputs: list[Pattern] = []
-        scope: Scope = {}
+        scope: InScope = {}
         for each in trees(tree):
             pattern, variables = self.group(each)
             inputs.append(pattern)
@@ -586,7 +586,7 @@ class _GroupSoFar:
     def __init__(self, builder: QueryBuilder) -> None:
         self.builder = builder
         self.pattern: Pattern = BasicPattern()
-        self.scope: Scope = {}
+        self.scope: InScope = {}
         self.run: BasicRun | None = None
         self.place: Branch | None = None
 
@@ -609,6 +609,6 @@ class _GroupSoFar:
     def replace(self, pattern: Pattern) -> None:
         self.pattern = pattern
 
-    def join(self, pattern: Pattern, variables: Scope) -> None:
+    def join(self, pattern: Pattern, variables: InScope) -> None:
         self.pattern = join(self.flush(), pattern)
         self.scope.update(variables)

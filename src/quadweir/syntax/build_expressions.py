@@ -12,12 +12,12 @@ from quadweir.algebra.expressions import (
     And,
     Arithmetic,
     Bound,
-    Call,
     Coalesce,
     Compare,
     Constant,
     Exists,
     Expression,
+    FunctionCall,
     If,
     In,
     Negate,
@@ -201,7 +201,7 @@ class ExpressionBuilder(TripleBuilder):
             case TripleTemplate(subject=subject, predicate=predicate, object=end):
                 parts = (subject, predicate, end)
                 arguments = tuple(self._triple_expression(each, place) for each in parts)
-                return Call(function="TRIPLE", arguments=arguments, span=self.span(place))
+                return FunctionCall(function="TRIPLE", arguments=arguments, span=self.span(place))
             case _:
                 assert not isinstance(term, BlankNode)
                 return Constant(term=term, span=self.span(place))
@@ -241,7 +241,7 @@ class ExpressionBuilder(TripleBuilder):
             )
         if name.value.startswith(XSD.base) and len(arguments) != 1:
             raise self.error(f"the cast {name} takes one argument", tree)
-        return Call(function=name, arguments=arguments, span=place)
+        return FunctionCall(function=name, arguments=arguments, span=place)
 
     def _builtin(self, tree: Branch) -> Expression:
         name = str(tree.children[0]).upper()
@@ -274,12 +274,12 @@ class ExpressionBuilder(TripleBuilder):
                         datatype == XSD_STRING and IRI(resolve(text, self.base)).is_valid()
                     ):
                         return Constant(term=IRI(resolve(text, self.base)), span=place)
-                return Call(function=name, arguments=arguments, span=place)
+                return FunctionCall(function=name, arguments=arguments, span=place)
             case "TIMESTAMP":
                 self._check_timestamp(arguments, tree)
-                return Call(function=name, arguments=arguments, span=place)
+                return FunctionCall(function=name, arguments=arguments, span=place)
             case _:
-                return Call(function=name, arguments=arguments, span=place)
+                return FunctionCall(function=name, arguments=arguments, span=place)
 
     def _check_timestamp(self, arguments: tuple[Expression, ...], tree: Branch) -> None:
         """Refuse what can be no variable that an element binds and no triple that one carries."""

@@ -29,7 +29,7 @@ from quadweir.errors import LimitError
 from quadweir.spans import Span
 from quadweir.syntax.build_terms import Branch, Child, TermBuilder, trees
 from quadweir.syntax.scan import SourceText
-from quadweir.syntax.triple_terms import Leaf, TermMatch, template_depth
+from quadweir.syntax.triple_terms import LeafMaker, TermMatch, template_depth
 from quadweir.terms import (
     IRI,
     MOST_NESTED,
@@ -42,7 +42,7 @@ from quadweir.terms import (
 from quadweir.vocab import RDF
 
 NodeTerm: TypeAlias = TemplateTerm
-Target: TypeAlias = "BasicRun | ConstructTemplate | NoBlanks"
+TripleTarget: TypeAlias = "BasicRun | ConstructTemplate | NoBlanks"
 
 _REIFIES: Final = IRI(RDF.reifies)
 _TYPE: Final = IRI(RDF.type)
@@ -142,7 +142,7 @@ class TripleBuilder(TermBuilder):
         triple = (self.node(subject, target), self._verb(verb, target), self.node(end, target))
         return self._reify(triple, named[0] if named else None, tree, target)  # type: ignore[arg-type]
 
-    def triple_term(self, tree: Branch, target: Target) -> NodeTerm:
+    def triple_term(self, tree: Branch, target: TripleTarget) -> NodeTerm:
         """Read `<<( ... )>>`; the result is a term if it contains no variable or blank node."""
         _, subject, verb, end, _ = tree.children
         parts = (self.term(subject, target), self._verb(verb, target), self.term(end, target))
@@ -170,7 +170,7 @@ class TripleBuilder(TermBuilder):
             subject=subject, predicate=predicate, object=end, span=self.span(tree)
         )
 
-    def _verb(self, child: Child, target: Target) -> IRI | Variable:
+    def _verb(self, child: Child, target: TripleTarget) -> IRI | Variable:
         if isinstance(child, Tree):
             return self.iri(child)
         if child.type == "A":
@@ -180,7 +180,7 @@ class TripleBuilder(TermBuilder):
 
     # --- nodes --------------------------------------------------------------------------------
 
-    def term(self, child: Child, target: Target) -> NodeTerm:
+    def term(self, child: Child, target: TripleTarget) -> NodeTerm:
         """Read a node that adds no triples."""
         if isinstance(child, Token):
             target.see(variable := self.variable(child))
@@ -298,7 +298,7 @@ class BasicRun:
     def see(self, variable: Variable) -> None:
         self.variables[variable] = None
 
-    def built(self, leaf: Leaf, place: Span | None) -> Pattern:
+    def built(self, leaf: LeafMaker, place: Span | None) -> Pattern:
         """The triples so far as a pattern; `leaf` decides where basic patterns are matched."""
         basic = BasicPattern(patterns=tuple(self.patterns), span=place)
         parts = [leaf(basic)] if self.patterns else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
@@ -25,6 +26,7 @@ _GRAMMARS: Final = {
     "cqels2": ("sparql.lark", "windows.lark", "cqels.lark"),
     "sparqlstream": ("sparql.lark", "windows.lark", "sparqlstream.lark"),
 }
+_USUAL: Final = ("rspql", "cqels", "csparql")
 TITLES: Final = {
     "sparql": "SPARQL",
     "rspql": "RSP-QL",
@@ -135,6 +137,16 @@ def _parser(grammar: str) -> Lark:
 def parser_for(dialect: str) -> Lark:
     """The parser of a dialect, built on first use."""
     return _parser(grammar_text(dialect))
+
+
+def build_ahead() -> None:
+    """Build the parsers of the usual dialects in a thread, so that the first query need not wait."""
+
+    def build() -> None:
+        for dialect in _USUAL:
+            parser_for(dialect)
+
+    threading.Thread(target=build, name="quadweir-parsers", daemon=True).start()
 
 
 def parse_tree(source: SourceText, dialect: str) -> Tree[Token]:

@@ -37,7 +37,7 @@ _SECOND: Final = frozenset(("SLIDE", "TRIPLES", "NOW", "ALL"))
 _CODEPOINT: Final = re.compile(r"\\(?:\\|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
 
 
-class Piece(NamedTuple):
+class ScannedWord(NamedTuple):
     """A word, name, IRI, variable or bracket, and where it starts."""
 
     kind: str  # "word", "name" (IRI or prefixed name), "variable", "open" or "close"
@@ -110,24 +110,24 @@ class SourceText:
         )
 
 
-def pieces(text: str) -> list[Piece]:
+def pieces(text: str) -> list[ScannedWord]:
     """List what the pass sees.
 
     >>> [piece.text for piece in pieces("SELECT ?x { ?x :at <http://x/5s> } # 10s")]
     ['SELECT', '?x', '{', '?x', ':at', '<http://x/5s>', '}']
     """
-    found: list[Piece] = []
+    found: list[ScannedWord] = []
     for match in _PIECE.finditer(text):
         kind = match.lastgroup
         if kind in ("comment", "string"):
             continue
         if kind in ("iri", "local", "bare"):
             kind = "name"
-        found.append(Piece(kind or "word", match[0], match.start()))
+        found.append(ScannedWord(kind or "word", match[0], match.start()))
     return found
 
 
-def check_nesting(source: SourceText, seen: list[Piece], limits: Limits) -> None:
+def check_nesting(source: SourceText, seen: list[ScannedWord], limits: Limits) -> None:
     """Refuse a text whose brackets go deeper than the limit."""
     depth = 0
     for piece in seen:
@@ -143,14 +143,14 @@ def check_nesting(source: SourceText, seen: list[Piece], limits: Limits) -> None
             depth = max(0, depth - 1)
 
 
-def last_unclosed(text: str) -> Piece | None:
+def last_unclosed(text: str) -> ScannedWord | None:
     """Find the innermost bracket that nothing closes.
 
     >>> last_unclosed("SELECT * { ?s ?p (1 }").text
     '('
     """
     pairs = {")": "(", "}": "{", "]": "["}
-    stack: list[Piece] = []
+    stack: list[ScannedWord] = []
     for piece in pieces(text):
         if piece.kind == "open":
             stack.append(piece)
@@ -189,7 +189,7 @@ def _reaches_back(scope: list[str]) -> bool:
     return bool(rest) and (rest[0].startswith("-") or rest[0] in ("TO", "SLIDE", "STEP"))
 
 
-def detect_in(seen: list[Piece]) -> str:
+def detect_in(seen: list[ScannedWord]) -> str:
     """The dialect, recognised from the pieces of a text."""
     words = [piece.text.upper() if piece.kind == "word" else "" for piece in seen]
     texts = [piece.text for piece in seen]

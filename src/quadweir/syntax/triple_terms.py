@@ -13,9 +13,9 @@ from typing import TypeAlias, final
 from quadweir.algebra.expressions import (
     And,
     Bound,
-    Call,
     Constant,
     Expression,
+    FunctionCall,
     VariableExpression,
 )
 from quadweir.algebra.patterns import (
@@ -29,7 +29,7 @@ from quadweir.algebra.patterns import (
 from quadweir.algebra.query import TemplateTerm, TripleTemplate
 from quadweir.terms import BlankNode, TripleTerm, Variable
 
-Leaf: TypeAlias = Callable[[BasicPattern], Pattern]
+LeafMaker: TypeAlias = Callable[[BasicPattern], Pattern]
 
 
 def template_depth(term: TemplateTerm) -> int:
@@ -47,7 +47,7 @@ class TermMatch:
     pattern: TriplePattern | PathPattern
     terms: tuple[tuple[Variable, TripleTemplate], ...]
 
-    def built(self, leaf: Leaf) -> Pattern:
+    def built(self, leaf: LeafMaker) -> Pattern:
         """The term as a separate pattern, to be joined with the rest of its group.
 
         That it is bound is said of each variable, so that joins can look rows up by it.
@@ -61,7 +61,7 @@ class TermMatch:
         conditions: list[Expression] = []
         for variable, template in self.terms:
             whole = VariableExpression(variable=variable)
-            conditions.append(Call(function="ISTRIPLE", arguments=(whole,)))
+            conditions.append(FunctionCall(function="ISTRIPLE", arguments=(whole,)))
             for part, expression in _parts(template, whole):
                 if isinstance(part, Variable) and part not in known:
                     known.add(part)
@@ -76,7 +76,7 @@ class TermMatch:
                     if isinstance(part, Variable)
                     else Constant(term=part)
                 )
-                conditions.append(Call(function="SAMETERM", arguments=(expression, other)))
+                conditions.append(FunctionCall(function="SAMETERM", arguments=(expression, other)))
         return Filter(input=found, condition=And(parts=tuple(conditions)), span=single.span)
 
 
@@ -90,7 +90,7 @@ def _parts(
         ("OBJECT", template.object),
     )
     for name, part in pairs:
-        expression = Call(function=name, arguments=(whole,))
+        expression = FunctionCall(function=name, arguments=(whole,))
         if isinstance(part, TripleTemplate):
             yield from _parts(part, expression)
         else:

@@ -15,12 +15,12 @@ from quadweir.algebra.expressions import (
     And,
     Arithmetic,
     Bound,
-    Call,
     Coalesce,
     Compare,
     Constant,
     Exists,
     Expression,
+    FunctionCall,
     If,
     In,
     Negate,
@@ -127,7 +127,7 @@ class ExpressionWriter(TermWriter):
         match expression:
             case Exists():
                 return self.exists(expression)
-            case Call() | If() | Coalesce() | Bound():
+            case FunctionCall() | If() | Coalesce() | Bound():
                 return self.expression(expression)
             case _:
                 return f"({self.expression(expression)})"
@@ -141,7 +141,7 @@ class ExpressionWriter(TermWriter):
         tail = f'; SEPARATOR = "{escape(separator)}"' if separator is not None else ""
         return f"{call.function}({distinct}{inner}{tail})"
 
-    def call(self, call: Call) -> str:
+    def call(self, call: FunctionCall) -> str:
         """Write a function call."""
         name = self.iri(call.function) if isinstance(call.function, IRI) else call.function
         return f"{name}({self._list(call.arguments)})"
@@ -184,7 +184,7 @@ class ExpressionWriter(TermWriter):
                 return _UNARY, f"!{self._write(expression.operand, _PRIMARY)}"
             case Negate():
                 return _UNARY, f"-{self._negated(expression.operand)}"
-            case Call():
+            case FunctionCall():
                 return _PRIMARY, self.call(expression)
             case If():
                 parts = (expression.condition, expression.then, expression.otherwise)

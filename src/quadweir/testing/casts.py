@@ -13,7 +13,7 @@ from typing import Final
 
 from quadweir.terms import IRI, BlankNode, Literal, Term, TripleTerm
 from quadweir.testing import literals
-from quadweir.testing.literals import BOUNDS, DURATIONS, OracleDuration, OracleNumber, Value
+from quadweir.testing.literals import BOUNDS, DURATIONS, OracleDuration, OracleNumber, OracleValue
 from quadweir.vocab import XSD
 
 TARGETS: Final = (
@@ -72,7 +72,7 @@ def _digits(number: OracleNumber) -> str:
     return text if 1e-6 <= abs(number.value) < 1e6 else literals.scientific(Decimal(text))
 
 
-def _truth(value: Value) -> bool | None:
+def _truth(value: OracleValue) -> bool | None:
     match value:
         case bool():
             return value

@@ -32,7 +32,7 @@ from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI
 from quadweir.testing.elements import distinct_triples
 
-Elements: TypeAlias = tuple[Element, ...]
+HeldElements: TypeAlias = tuple[Element, ...]
 
 
 @final
@@ -47,10 +47,10 @@ class OpenWindow:
 
     window: Window
     stream: IRI
-    elements: Elements
+    elements: HeldElements
     has_graphs: bool = False
 
-    def content(self, t: int) -> Elements:
+    def content(self, t: int) -> HeldElements:
         """The elements that count at a report instant t.
 
         A stepped window counts as of its own latest close (R2); before the first it is empty.
@@ -144,7 +144,7 @@ class OpenWindow:
         close = self.next_close(instant) if is_stepped(self.window.scope) else None
         return instant if close is None else close
 
-    def _in_scope(self, t: int) -> Elements:
+    def _in_scope(self, t: int) -> HeldElements:
         scope: Scope = self.window.scope
         match scope:
             case TimeScope(while_open=True):
@@ -164,10 +164,10 @@ class OpenWindow:
             case _:
                 assert_never(scope)
 
-    def _between(self, after: int, until: int) -> Elements:
+    def _between(self, after: int, until: int) -> HeldElements:
         return tuple(element for element in self.elements if after < element.event_time <= until)
 
-    def _last(self, scope: CountScope, t: int) -> Elements:
+    def _last(self, scope: CountScope, t: int) -> HeldElements:
         """Gather the newest elements until they make up the size; the last one counts whole (S1)."""
         found: list[Element] = []
         count = 0

@@ -58,10 +58,10 @@ from quadweir.vocab import XSD
 
 _BOOLEAN: Final = Variable("boolean")
 
-Solution: TypeAlias = tuple[tuple[str, Term], ...]
+OracleSolution: TypeAlias = tuple[tuple[str, Term], ...]
 # What ISTREAM and DSTREAM compare: a solution and, where derivations are compared, its elements; or
 # a resource and the triples that describe it.
-Row: TypeAlias = tuple[Solution, tuple[str | Quad, ...]]
+OracleRow: TypeAlias = tuple[OracleSolution, tuple[str | Quad, ...]]
 
 
 class Evaluation:
@@ -116,7 +116,7 @@ class Evaluation:
         self._graph_numbers: dict[Resource, int] = {}
         self._translations: dict[frozenset[tuple[int, Resource]], Translation] = {}
 
-    def rows(self, t: int) -> list[Row]:
+    def rows(self, t: int) -> list[OracleRow]:
         """Evaluate at t."""
         wanted = set(self._contents(t))
         for quad in self._held - wanted:
@@ -174,7 +174,7 @@ class Evaluation:
             )
         return self._translations[names]
 
-    def _described(self, form: DescribeForm, rows: list[Row]) -> Iterator[Row]:
+    def _described(self, form: DescribeForm, rows: list[OracleRow]) -> Iterator[OracleRow]:
         """Describe every resource that was asked for, each once (A5)."""
         wanted: dict[Term, None] = {}
         for target in form.targets:
@@ -346,7 +346,7 @@ def _meta(subject: str, predicate: str, value: Any) -> ox.Quad:
     return ox.Quad(ox.NamedNode(subject), ox.NamedNode(predicate), value, ox.NamedNode(META))
 
 
-def _row(solution: ox.QuerySolution, translation: Translation) -> Row:
+def _row(solution: ox.QuerySolution, translation: Translation) -> OracleRow:
     bound = []
     for variable, name in translation.columns:
         term = solution[name]

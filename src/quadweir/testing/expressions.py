@@ -12,12 +12,12 @@ from quadweir.algebra.expressions import (
     And,
     Arithmetic,
     Bound,
-    Call,
     Coalesce,
     Compare,
     Constant,
     Exists,
     Expression,
+    FunctionCall,
     If,
     In,
     Negate,
@@ -84,15 +84,15 @@ class OpaqueExpressions(ExpressionWriter):
                 return f"IF({', '.join(parts)})"
             case Coalesce(arguments=arguments):
                 return f"COALESCE({', '.join(map(self.as_term, arguments))})"
-            case Call(function=str(name), arguments=(triple,)) if name in _TRIPLE_PARTS:
+            case FunctionCall(function=str(name), arguments=(triple,)) if name in _TRIPLE_PARTS:
                 return f"<{TERM}>({name}(<{VALUE}>({self.as_term(triple)})))"
-            case Call(function="TRIPLE", arguments=arguments):
+            case FunctionCall(function="TRIPLE", arguments=arguments):
                 return f"<{TERM}>({self._on_names('TRIPLE', arguments)})"
-            case Call(function="STRDT", arguments=arguments):
+            case FunctionCall(function="STRDT", arguments=arguments):
                 return self._on_terms(STRDT, arguments)
-            case Call(function=IRI(value=target), arguments=arguments) if target in TARGETS:
+            case FunctionCall(function=IRI(value=target), arguments=arguments) if target in TARGETS:
                 return self._on_terms(CAST + target, arguments)
-            case Call(function=IRI() as name, arguments=arguments) if is_by_iri(name):
+            case FunctionCall(function=IRI() as name, arguments=arguments) if is_by_iri(name):
                 return self._on_terms(name.value, arguments)
             case Arithmetic(operator=operator, left=left, right=right):
                 return self._on_terms(_ARITHMETIC[operator], (left, right))
@@ -113,7 +113,7 @@ class OpaqueExpressions(ExpressionWriter):
     def _on_terms(self, function: str, arguments: tuple[Expression, ...]) -> str:
         return f"<{function}>({', '.join(map(self.as_term, arguments))})"
 
-    def call(self, call: Call) -> str:
+    def call(self, call: FunctionCall) -> str:
         if call.function in _PARTS:
             return f"{call.function}({self._on_terms(PART, call.arguments)})"
         if isinstance(call.function, IRI) and (
@@ -132,7 +132,7 @@ class OpaqueExpressions(ExpressionWriter):
             case (
                 VariableExpression()
                 | Constant(term=Literal() | TripleTerm())
-                | Call(function="STRDT" | "TRIPLE" | "SUBJECT" | "PREDICATE" | "OBJECT")
+                | FunctionCall(function="STRDT" | "TRIPLE" | "SUBJECT" | "PREDICATE" | "OBJECT")
                 | Arithmetic()
                 | Negate()
             ):

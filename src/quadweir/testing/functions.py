@@ -237,8 +237,8 @@ FUNCTIONS: Final = {ox.NamedNode(name): function for name, function in _BY_NAME.
 
 
 def is_by_iri(name: IRI) -> bool:
-    """Whether the oracle calls a function as it is: GeoSPARQL's, and what users registered."""
-    # Casts the oracle computes by itself.
+    """Whether the oracle calls a function's own code: one of GeoSPARQL, or one that a user registered."""
+    # The oracle has casts of its own.
     return not name.value.startswith(XSD.base) and lookup(name) is not None
 
 

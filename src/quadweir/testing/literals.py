@@ -89,10 +89,10 @@ class OracleDuration:
     datatype: str = field(compare=False)
 
 
-Value: TypeAlias = OracleNumber | OracleMoment | OracleDuration | bool | str | tuple[str, str]
+OracleValue: TypeAlias = OracleNumber | OracleMoment | OracleDuration | bool | str | tuple[str, str]
 
 
-def read(literal: Literal) -> Value | None:
+def read(literal: Literal) -> OracleValue | None:
     """The value of a literal: a text and a tag for a language; None if there is none."""
     kind, text = literal.datatype.value, literal.lexical
     if literal.language is not None:

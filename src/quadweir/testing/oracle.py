@@ -29,7 +29,7 @@ from quadweir.testing.contents import OpenWindow, report_instants
 from quadweir.testing.elements import (
     event_time,
 )
-from quadweir.testing.evaluation import Evaluation, Row
+from quadweir.testing.evaluation import Evaluation, OracleRow
 from quadweir.testing.reasoner import Entail
 from quadweir.testing.scoping import fill
 from quadweir.testing.watermark import ArrivedElement, Watermark
@@ -124,7 +124,7 @@ class Oracle:
             run.reports = [0]
             run.answers = list(self._out(0, evaluation.rows(0), []))
             return run
-        before: list[Row] = []
+        before: list[OracleRow] = []
         for t in report_instants(self.query, windows, limit=self.max_reports):
             run.reports.append(t)
             now = evaluation.rows(t)
@@ -164,7 +164,7 @@ class Oracle:
             for t in chosen
         }
 
-    def _rows_before(self, evaluation: Evaluation, t: int | None) -> list[Row]:
+    def _rows_before(self, evaluation: Evaluation, t: int | None) -> list[OracleRow]:
         is_compared = self.query.output is not OutputOperator.RSTREAM
         return evaluation.rows(t) if t is not None and is_compared else []
 
@@ -234,7 +234,7 @@ class Oracle:
 
     # --- relations to streams ---------------------------------------------------------------------
 
-    def _out(self, t: int, now: list[Row], before: list[Row]) -> Iterator[Answer]:
+    def _out(self, t: int, now: list[OracleRow], before: list[OracleRow]) -> Iterator[Answer]:
         """Apply the output operator (A2): multiset differences, in the order of the solutions."""
         match self.query.output:
             case OutputOperator.RSTREAM:
@@ -260,7 +260,7 @@ def _parts(fed: Element | ArrivedElement) -> tuple[Element, int | None]:
     return (fed.element, fed.at_ms) if isinstance(fed, ArrivedElement) else (fed, None)
 
 
-def _minus(rows: list[Row], others: list[Row]) -> list[Row]:
+def _minus(rows: list[OracleRow], others: list[OracleRow]) -> list[OracleRow]:
     left = Counter(rows) - Counter(others)
     kept = []
     for row in rows:

@@ -12,7 +12,7 @@ from quadweir.errors import UsageError
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, BlankNode, Quad, parse_term
 
-Key: TypeAlias = tuple[str, int, int]
+RecordKey: TypeAlias = tuple[str, int, int]
 """Stream, event time and position of an element."""
 _TAKEN: Final = ".taken"
 _BEGIN: Final = "begin"
@@ -53,7 +53,7 @@ class RecordedElements:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._elements: dict[Key, dict[Quad, None]] = {}
+        self._elements: dict[RecordKey, dict[Quad, None]] = {}
         self._latest: dict[Path, int] = {}
         self._through: int | None = None
         for file in sorted(folder.glob(f"*{_TAKEN}")):
@@ -93,11 +93,11 @@ class RecordedElements:
         key = (row[rows.STREAM], row[rows.EVENT_TIME], row[rows.POSITION])
         self._elements.setdefault(key, {})[Quad(subject, predicate, end)] = None
 
-    def elements(self) -> dict[Key, Element]:
+    def elements(self) -> dict[RecordKey, Element]:
         """All of them that are known."""
         return {key: Element(*key, tuple(quads)) for key, quads in self._elements.items()}
 
-    def forget(self, through: int, *, but: Key | None = None) -> None:
+    def forget(self, through: int, *, but: RecordKey | None = None) -> None:
         """Forget the elements up to an instant, except for one."""
         for key in [each for each in self._elements if each[1] <= through and each != but]:
             del self._elements[key]

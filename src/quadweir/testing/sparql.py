@@ -28,8 +28,8 @@ from typing import Final, TypeAlias, assert_never, final
 
 from quadweir.algebra.expressions import (
     AggregateCall,
-    Call,
     Exists,
+    FunctionCall,
     VariableExpression,
 )
 from quadweir.algebra.patterns import (
@@ -176,7 +176,7 @@ class _Writer(OpaqueExpressions):
         self._aggregates: dict[str, AggregateCall] = {}
         self._timed: dict[Variable, list[str]] = {}
         for node in walk(query.pattern):
-            if isinstance(node, Call) and node.function == "TIMESTAMP":
+            if isinstance(node, FunctionCall) and node.function == "TIMESTAMP":
                 match node.arguments:
                     case (VariableExpression(variable=variable),):
                         self._timed.setdefault(variable, [])
@@ -220,7 +220,7 @@ class _Writer(OpaqueExpressions):
         del self._elements[before:]
         return f"{'NOT ' if exists.negated else ''}EXISTS {text}"
 
-    def call(self, call: Call) -> str:
+    def call(self, call: FunctionCall) -> str:
         if call.function == "NOW":
             return f"<{NOW}>()"
         if call.function == "TIMESTAMP" and len(call.arguments) == 3:
@@ -538,7 +538,7 @@ class _Writer(OpaqueExpressions):
             limits += f" LIMIT {rest.limit}" if rest.limit is not None else ""
             rest = rest.input
         if isinstance(rest, Distinct | Reduced):
-            # REDUCED may keep what it likes; it keeps everything, for the same reason.
+            # REDUCED may drop duplicates or keep them; like Quadweir, this keeps them.
             distinct = isinstance(rest, Distinct)
             rest = rest.input
         if isinstance(rest, Project):

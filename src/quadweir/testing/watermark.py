@@ -12,7 +12,7 @@ from typing import Generic, TypeVar, final
 
 from quadweir.sources.streamfiles import Element
 
-Source = TypeVar("Source", bound=Hashable)
+_Source = TypeVar("_Source", bound=Hashable)
 
 
 @final
@@ -31,7 +31,7 @@ class ArrivedElement:
 
 
 @final
-class Watermark(Generic[Source]):
+class Watermark(Generic[_Source]):
     """The watermark of a query, moved on by arrivals, and by streams that fall idle between them.
 
     A stream is idle at an instant of arrival if it was last heard of more than its set time before;
@@ -46,18 +46,18 @@ class Watermark(Generic[Source]):
     """
 
     def __init__(
-        self, sources: Iterable[Source], *, delay_ms: int, idle_ms: Mapping[Source, int]
+        self, sources: Iterable[_Source], *, delay_ms: int, idle_ms: Mapping[_Source, int]
     ) -> None:
         self._sources = tuple(sources)
         self._delay_ms = delay_ms
         self._idle_ms = idle_ms
-        self._highest: dict[Source, int] = {}
+        self._highest: dict[_Source, int] = {}
         # When each stream was last heard of.
-        self._heard: dict[Source, int] = {}
+        self._heard: dict[_Source, int] = {}
         self._now: int | None = None
         self._at: int | None = None
 
-    def is_late(self, source: Source, time: int, arrived: int | None = None) -> bool:
+    def is_late(self, source: _Source, time: int, arrived: int | None = None) -> bool:
         """Add an element; return whether the watermark was past it when it arrived."""
         if arrived is not None:
             self._turn(arrived)
@@ -84,7 +84,7 @@ class Watermark(Generic[Source]):
             if end < arrived:
                 self._move(self._active(end + 1))
 
-    def _active(self, instant: int | None) -> tuple[Source, ...]:
+    def _active(self, instant: int | None) -> tuple[_Source, ...]:
         """The streams that are not idle at an instant of arrival."""
         if instant is None:
             return self._sources
@@ -94,7 +94,7 @@ class Watermark(Generic[Source]):
             if source not in self._idle_ms or instant - self._heard[source] <= self._idle_ms[source]
         )
 
-    def _move(self, active: tuple[Source, ...]) -> None:
+    def _move(self, active: tuple[_Source, ...]) -> None:
         if not active or any(source not in self._highest for source in active):
             return
         lowest = min(self._highest[source] for source in active) - self._delay_ms

@@ -100,7 +100,7 @@ def test_an_unfinished_batch_is_played_again_the_same(tmp_path: Path) -> None:
     clock.write_text("99000")
     again = Replay(options).streamReader(None)
     assert rows_of(again, first, second) == played
-    # The start of the very first batch is made up anew, and does not count.
+    # The start of the very first batch is made up again, and does not count.
     assert rows_of(again, again.initialOffset(), first)[0]["arrival"] == 50_000
     assert again.latestOffset(second, again.getDefaultReadLimit())["units"] == 100
 

@@ -14,10 +14,10 @@ from quadweir.algebra.analyze import (
 from quadweir.algebra.expressions import (
     AggregateCall,
     Bound,
-    Call,
     Compare,
     Constant,
     Exists,
+    FunctionCall,
     VariableExpression,
 )
 from quadweir.algebra.patterns import (
@@ -169,7 +169,7 @@ def test_static_parts_are_the_largest():
 
 
 def test_what_changes_by_itself_is_not_static():
-    now = Call(function="NOW", arguments=())
+    now = FunctionCall(function="NOW", arguments=())
     pattern = join(inside("?x p 1"), Extend(input=triples("?x q 1"), variable=Y, expression=now))
     assert static_parts(query(pattern, window(seconds(1)))) == (triples("?x q 1"),)
 
@@ -220,7 +220,7 @@ def test_other_patterns(name):
 def test_what_else_keeps_from_comparing_derivations():
     assert not compares_derivations(query(WINDOWED, window(seconds(1), GRAPH)))
     assert not compares_derivations(query(STATIC, window(seconds(1))))
-    now = Call(function="NOW", arguments=())
+    now = FunctionCall(function="NOW", arguments=())
     volatile = Extend(input=WINDOWED, variable=Z, expression=now)
     assert not compares_derivations(query(volatile, window(seconds(1))))
     step = ZeroOrMore(path=Link(predicate=IRI("urn:p")))

@@ -6,7 +6,15 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass
 
 import pytest
 
-from quadweir.algebra.expressions import AggregateCall, And, Bound, Call, Compare, Constant, Or
+from quadweir.algebra.expressions import (
+    AggregateCall,
+    And,
+    Bound,
+    Compare,
+    Constant,
+    FunctionCall,
+    Or,
+)
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import (
     Alternative,
@@ -58,7 +66,7 @@ W = Window(name=IRI("urn:w"), stream=IRI("urn:s"), scope=NowScope(), content=Con
         lambda: Alternative(paths=(P,)),
         lambda: PathPattern(subject=X, path=P, object=X),
         lambda: Compare(operator="~", left=ONE, right=ONE),
-        lambda: Call(function="str", arguments=(ONE,)),
+        lambda: FunctionCall(function="str", arguments=(ONE,)),
         lambda: AggregateCall(function="MEDIAN", argument=ONE),
         lambda: AggregateCall(function="SUM", argument=None),
         lambda: AggregateCall(function="SUM", argument=ONE, separator=","),

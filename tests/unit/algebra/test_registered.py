@@ -162,13 +162,13 @@ def test_a_function_of_whims_is_volatile() -> None:
 FILTERED = """SELECT ?x (<urn:f:f>(?y) AS ?z) { STREAM <urn:s> [RANGE 5ms] { ?x <urn:p> ?y }
   FILTER(<urn:f:f>(?y) > 3) }"""
 # Evaluated at every report, as no operator keeps a subquery with a limit up to date.
-ANEW = """SELECT ?x (<urn:f:f>(?y) AS ?z) { STREAM <urn:s> [RANGE 5ms] { ?x <urn:p> ?y }
+RECOMPUTED = """SELECT ?x (<urn:f:f>(?y) AS ?z) { STREAM <urn:s> [RANGE 5ms] { ?x <urn:p> ?y }
   { SELECT ?x { ?x <urn:r> ?o } ORDER BY <urn:f:f>(?o) LIMIT 1 } }"""
 FEED = stream((1, "a p 1"), (2, "b p 2"), (3, "c p c"), (9, "a p 3"))
 
 
 @pytest.mark.parametrize(
-    "text", [FILTERED, ANEW, FILTERED.replace("RANGE 5ms", "RANGE 5ms SLIDE 2ms")]
+    "text", [FILTERED, RECOMPUTED, FILTERED.replace("RANGE 5ms", "RANGE 5ms SLIDE 2ms")]
 )
 def test_kernel_and_oracle_call_the_same_function(text: str) -> None:
     def twice(number: int) -> int:

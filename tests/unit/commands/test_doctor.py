@@ -41,14 +41,14 @@ def test_a_broker_that_speaks_kafka_is_found():
         assert doctor.check_kafka_broker(address).status is Status.OK
 
 
-def test_a_listener_that_does_not_speak_kafka_is_told_apart():
+def test_a_listener_that_does_not_speak_kafka_is_recognised():
     with listener(lambda request: b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
         finding = doctor.check_kafka_broker(f"127.0.0.1:{port}")
     assert finding.status is Status.BROKEN
     assert "does not speak Kafka" in finding.found
 
 
-def test_a_listener_that_hangs_up_is_told_apart():
+def test_a_listener_that_hangs_up_is_recognised():
     with listener(lambda request: b"") as port:
         assert doctor.check_kafka_broker(f"127.0.0.1:{port}").status is Status.BROKEN
 

@@ -35,7 +35,7 @@ def test_everything_is_shown(terminal: bool) -> None:
     if terminal:
         assert "doors [/b]" in shown
     else:
-        assert shown.count("1,200 statements") == 1, "a batch is told of once"
+        assert shown.count("1,200 statements") == 1, "a batch is reported once"
 
 
 @pytest.mark.parametrize("terminal", [True, False])

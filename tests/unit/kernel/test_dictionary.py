@@ -143,7 +143,7 @@ picks = st.lists(st.sampled_from(POOL), max_size=60)
 
 
 class Forgetting(RuleBasedStateMachine):
-    """A dictionary beside plain Python ones."""
+    """A dictionary and plain Python ones that hold the same."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -13,12 +13,12 @@ from quadweir.algebra.expressions import (
     And,
     Arithmetic,
     Bound,
-    Call,
     Coalesce,
     Compare,
     Constant,
     Exists,
     Expression,
+    FunctionCall,
     If,
     In,
     Negate,
@@ -161,17 +161,19 @@ def extend(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression
         st.builds(lambda parts: Coalesce(arguments=parts), some),
         st.builds(lambda each: Bound(variable=each), variables),
         st.builds(
-            lambda name, part: Call(function=name, arguments=(part,)),
+            lambda name, part: FunctionCall(function=name, arguments=(part,)),
             st.sampled_from(FUNCTIONS_OF_ONE) | st.just(IRI(XSD.decimal)),
             inner,
         ),
         st.builds(
-            lambda name, a, b: Call(function=name, arguments=(a, b)),
+            lambda name, a, b: FunctionCall(function=name, arguments=(a, b)),
             st.sampled_from(FUNCTIONS_OF_TWO),
             inner,
             inner,
         ),
-        st.builds(lambda part: Call(function="TIMESTAMP", arguments=(part,)), reads | inner),
+        st.builds(
+            lambda part: FunctionCall(function="TIMESTAMP", arguments=(part,)), reads | inner
+        ),
     )
 
 
@@ -258,7 +260,7 @@ def test_integers_are_added_and_multiplied_up_to_64_bits(pairs: list[tuple[Term,
 def test_parts_of_a_conjunction_see_only_the_rows_that_are_open() -> None:
     left, right = VariableExpression(variable=A), VariableExpression(variable=B)
     above = Compare(operator=">", left=left, right=Constant(term=literal("8", "integer")))
-    starts = Call(function="STRSTARTS", arguments=(right, Constant(term=Literal("x"))))
+    starts = FunctionCall(function="STRSTARTS", arguments=(right, Constant(term=Literal("x"))))
     texts: list[Term] = [Literal("xa"), Literal("a"), IRI("urn:x")]
     rows: list[Solution] = [
         {A: literal(str(n), "integer"), B: text} for n in range(10) for text in texts
@@ -296,7 +298,7 @@ def test_constants_outlive_the_step() -> None:
     "part",
     [
         Exists(pattern=BasicPattern()),
-        *(Call(function=name, arguments=()) for name in ("NOW", "RAND")),
+        *(FunctionCall(function=name, arguments=()) for name in ("NOW", "RAND")),
     ],
 )
 def test_what_changes_by_itself_is_refused(part: Expression) -> None:
@@ -305,13 +307,13 @@ def test_what_changes_by_itself_is_refused(part: Expression) -> None:
 
 
 def test_variables_are_those_read_and_times_by_their_own_names() -> None:
-    time = Call(function="TIMESTAMP", arguments=(VariableExpression(variable=A),))
+    time = FunctionCall(function="TIMESTAMP", arguments=(VariableExpression(variable=A),))
     expression = Compare(operator="<", left=time, right=VariableExpression(variable=B))
     assert Vectorized(expression, Dictionary()).variables == (time_variable(A), B)
 
 
 def test_results_are_remembered_by_term_and_not_by_number() -> None:
-    length = Call(function="STRLEN", arguments=(VariableExpression(variable=A),))
+    length = FunctionCall(function="STRLEN", arguments=(VariableExpression(variable=A),))
     dictionary = Dictionary()
     vectorized = Vectorized(length, dictionary)
     vectorized.values({}, 0)  # so that the constants have their numbers

@@ -75,7 +75,7 @@ def test_a_dictionary_goes_on_where_another_was(tmp_path: Path) -> None:
     one.hold(np.array([8, 1_001]))
     one.settle()
     snapshot = one.arrays()
-    # What is there anyway is not told.
+    # What is there in any case is not listed.
     assert snapshot["slots"].tolist() == [1_001]
     assert other.numbers(["<urn:other>"]).tolist() == [1_001]
     other.restore(snapshot)
@@ -99,11 +99,11 @@ def shard_over(text: str, folder: Path, *, laid_out: bool) -> Shard:
 def test_static_rows_are_told_only_to_those_who_do_not_index_them(
     tmp_path: Path, laid_out: bool
 ) -> None:
-    for text, told in ((JOIN, 0), (MINUS, 0), (UNION, 3)):
+    for text, reported in ((JOIN, 0), (MINUS, 0), (UNION, 3)):
         shard = shard_over(text, tmp_path, laid_out=laid_out)
         (static,) = (op for op, _ in shard.network.operators if isinstance(op, Static))
         assert static.held() == 3
-        assert len(static.step([]).t) == told
+        assert len(static.step([]).t) == reported
 
 
 def test_a_mapped_shard_is_the_one_that_was_written_down(tmp_path: Path) -> None:

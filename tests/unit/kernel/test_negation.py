@@ -69,7 +69,7 @@ class _Pairs(Operator):
                 mine[name] = values
             else:
                 del mine[name]
-        if flip:  # within an instant the order is of no account
+        if flip:  # within an instant the order does not matter
             order = np.lexsort((np.array(sign), np.array(t)))
             t, sign, row = ([each[i] for i in order] for each in (t, sign, row))
         parts = (np.array(each, dtype=np.int64) for each in (t, sign, row, row))

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quadweir.kernel.oneway import COUNT, FIRST_KEY, OneWay, RowMap, part, prefixed
+from quadweir.kernel.oneway import COUNT, FIRST_KEY, OneWay, part, prefixed
 
 KEY = st.tuples(st.integers(-2, 2), st.sampled_from([0, 1, 2**62, -(2**62)]))
 BATCHES = st.lists(st.lists(st.tuples(KEY, st.booleans()), max_size=12), max_size=12)
@@ -66,26 +66,6 @@ def test_a_key_of_no_columns_is_one_key() -> None:
     index = OneWay(0)
     assert index.add(np.zeros((3, 0)), np.array([1, 1, 1])).tolist() == [0, 0, 0]
     assert index.cells[0, COUNT] == 3
-
-
-@given(
-    st.lists(st.tuples(st.integers(-3, 3), st.one_of(st.none(), st.integers(-9, 9))), max_size=40)
-)
-def test_the_map_of_rows_is_a_dict(changes: list[tuple[int, int | None]]) -> None:
-    rows = RowMap()
-    model: dict[int, int] = {}
-    for row, value in changes:
-        if value is None:
-            assert rows.remove(np.array([row])).tolist() == [model.pop(row, -1)]
-        else:
-            rows.put(np.array([row]), np.array([value]))
-            model[row] = value
-        stored = rows.arrays()
-        rows = RowMap()
-        rows.restore(stored)
-        every = list(range(-3, 4))
-        assert rows.get(np.array(every)).tolist() == [model.get(each, -1) for each in every]
-        assert len(rows) == len(model)
 
 
 def test_arrays_of_parts_keep_apart() -> None:

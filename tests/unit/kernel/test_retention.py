@@ -29,7 +29,7 @@ WITHOUT_STATIC = (
 TOTALS = "SELECT (COUNT(*) AS ?n) (SUM(?y) AS ?m) { STREAM <urn:s> [%s] { ?x <urn:p> ?y } }"
 PAIR = "SELECT ?x { STREAM <urn:s> [%s] { ?x <urn:p> ?y } STREAM <urn:s> [%s] { ?x <urn:q> ?y } }"
 LARGEST = "SELECT (MAX(?y) AS ?n) { STREAM <urn:s> [%s] { ?x <urn:p> ?y } }"
-ANEW = (
+RECOMPUTED = (
     "SELECT ?x { STREAM <urn:s> [%s] { ?x <urn:p> ?y } "
     "FILTER (EXISTS { ?x <urn:knows> <urn:n1> } || ?y = 1) }"
 )
@@ -61,7 +61,7 @@ def test_of_windows_that_go_on_for_ever_nothing_is_held(text: str) -> None:
     assert held[0] == held[1] == held[2]
 
 
-@pytest.mark.parametrize("text", [PAIR, LARGEST, ANEW])
+@pytest.mark.parametrize("text", [PAIR, LARGEST, RECOMPUTED])
 def test_what_is_asked_for_again_is_held_and_told_of(text: str) -> None:
     assert find_endless(shard_of(text, "ALL").program, in_stages=False)
     assert not find_endless(shard_of(text, "RANGE 5ms").program, in_stages=False)

@@ -10,7 +10,7 @@ import pytest
 
 from quadweir.algebra.dataset import Dataset
 from quadweir.errors import InternalError, StateError
-from quadweir.kernel.codec import Kind, read_frame, write_frame
+from quadweir.kernel.codec import StateKind, read_frame, write_frame
 from quadweir.kernel.shard import Events, MatchColumns, Shard
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Quad
@@ -204,7 +204,7 @@ def test_an_array_that_claims_more_than_there_is_is_refused() -> None:
     """Such a frame has a good checksum; it was written by somebody else."""
     query = bytes(32)
     good = {"a": np.arange(6, dtype=np.int64).reshape(2, 3), "b": np.zeros(0, dtype=np.uint8)}
-    found = read_frame(Kind.DELTA, query, write_frame(Kind.DELTA, query, good))
+    found = read_frame(StateKind.DELTA, query, write_frame(StateKind.DELTA, query, good))
     assert found["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
     assert found["b"].dtype == np.uint8
 
@@ -215,7 +215,7 @@ def test_an_array_that_claims_more_than_there_is_is_refused() -> None:
 
     lie = good["a"].reshape(-1).view(Liar)
     with pytest.raises(StateError, match="an array ends after its frame"):
-        read_frame(Kind.DELTA, query, write_frame(Kind.DELTA, query, {"a": lie}))
+        read_frame(StateKind.DELTA, query, write_frame(StateKind.DELTA, query, {"a": lie}))
 
 
 @pytest.mark.parametrize(

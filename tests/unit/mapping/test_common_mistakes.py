@@ -52,15 +52,15 @@ def test_yarrrml_has_an_ending_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tag", "is_told"), [("english", True), ("jp", True), ("nl-BE", False), ("x-mine", False)]
+    ("tag", "is_reported"), [("english", True), ("jp", True), ("nl-BE", False), ("x-mine", False)]
 )
-def test_unregistered_language_tags_are_remarked_on(tag: str, is_told: bool) -> None:
+def test_unregistered_language_tags_are_remarked_on(tag: str, is_reported: bool) -> None:
     rml = read(
         pair(f"rr:predicate ex:p ; rr:objectMap [ rml:reference 'a' ; rr:language '{tag}' ]")
     )
     for mapping in (rml, parse_yarrrml(YARRRML.replace("LANGUAGE", tag))):
         found = [one for one in lint(mapping) if one.code == "unregistered-language"]
-        assert bool(found) is is_told
+        assert bool(found) is is_reported
         assert all(repr(tag) in one.message and one.span is not None for one in found)
         check_mapping(mapping)
 
@@ -214,7 +214,7 @@ def test_long_names_of_columns_are_cut() -> None:
     assert len(str(error)) < 1000
 
 
-def test_an_error_that_many_triples_maps_share_is_told_once() -> None:
+def test_an_error_that_many_triples_maps_share_is_reported_once() -> None:
     source = (
         "rml:logicalSource [ rml:source 'a.json' ; rml:iterator '$.[' ;"
         " rml:referenceFormulation rml:JSONPath ]"

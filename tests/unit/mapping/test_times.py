@@ -84,4 +84,4 @@ def test_a_file_next_to_live_streams_has_no_time_unless_it_is_named():
     assert time_of(None, {"": "all"}).reference is None
     assert time_of(None, {"": "all"}, bounded=True).reference == "all"
     assert time_of(None, {"r.csv": "own"}).reference == "own"
-    assert not time_of(None, {}).is_told
+    assert not time_of(None, {}).has_own_time

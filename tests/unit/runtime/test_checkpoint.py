@@ -77,7 +77,7 @@ def test_a_cut_at_an_operator_of_another_number_is_no_difference(tmp_path):
     on.guard(tmp_path)
 
 
-def test_other_static_data_of_a_query_that_feeds_it_is_told_and_taken(tmp_path):
+def test_other_static_data_of_a_query_that_feeds_it_is_reported_and_taken(tmp_path):
     def fed(static="", text=TEXT):
         between = fingerprint(TEXT.replace("5s", "6s"), inputs=(fingerprint(text, static=static),))
         return fingerprint(inputs=(between,))

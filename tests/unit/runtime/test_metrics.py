@@ -91,7 +91,7 @@ def test_rates_are_of_the_last_seconds() -> None:
     assert meter.metrics()["input_rate"] < 1
 
 
-def test_before_the_first_batch_and_after_the_end_no_watermark_is_told() -> None:
+def test_before_the_first_batch_and_after_the_end_no_watermark_is_reported() -> None:
     meter = QueryMeter()
     assert meter.metrics()["lag_ms"] is None
     meter.add([report(0, through=2**60)])

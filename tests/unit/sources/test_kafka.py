@@ -42,7 +42,7 @@ def answering(answer: bytes) -> Iterator[str]:
     [b"", b"\0\0", b"HTTP/1.1 400 Bad Request\r\n\r\n", struct.pack(">iiq", 12, 7, 0)],
     ids=["hangs up", "stops short", "http", "another request's answer"],
 )
-def test_what_is_no_broker_is_told_from_one(answer: bytes) -> None:
+def test_what_is_no_broker_is_recognised(answer: bytes) -> None:
     with answering(answer) as address, pytest.raises(SourceError) as caught:
         check_broker(address, timeout_s=30)
     assert caught.value.message == f"no Kafka broker answers at {address}"

@@ -15,7 +15,7 @@ from quadweir.sources.statements import parse_statement
 from quadweir.sources.streamfiles import (
     DeadLetter,
     Element,
-    Form,
+    StreamForm,
     read_elements,
     validate,
     write_elements,
@@ -236,7 +236,7 @@ class TestTimedFiles:
 
     def test_a_step_or_a_predicate_is_needed(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError):
-            read_elements(tmp_path, form=Form.TIMED_FILES)
+            read_elements(tmp_path, form=StreamForm.TIMED_FILES)
 
 
 def test_elements_that_timed_lines_cannot_say_are_refused() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quadweir.errors import SourceError
-from quadweir.sources.watch import INDEX_NAME, Registry
+from quadweir.sources.watch import INDEX_NAME, FolderIndex
 
 
 def touch(folder: Path, *names: str) -> None:
@@ -15,12 +15,12 @@ def touch(folder: Path, *names: str) -> None:
         (folder / name).write_text(name)
 
 
-def names(registry: Registry, start: int, end: int) -> list[str]:
+def names(registry: FolderIndex, start: int, end: int) -> list[str]:
     return [found.name for found in registry.between(start, end)]
 
 
 def test_new_files_follow_old_ones_whatever_their_names(tmp_path: Path) -> None:
-    registry = Registry(tmp_path)
+    registry = FolderIndex(tmp_path)
     touch(tmp_path, "b", "c", ".hidden", "_mark")
     assert registry.scan() == 2
     touch(tmp_path, "a", "d")
@@ -32,7 +32,7 @@ def test_new_files_follow_old_ones_whatever_their_names(tmp_path: Path) -> None:
 
 
 def test_readers_share_one_order(tmp_path: Path) -> None:
-    one, other = Registry(tmp_path), Registry(tmp_path)
+    one, other = FolderIndex(tmp_path), FolderIndex(tmp_path)
     touch(tmp_path, "b")
     one.scan()
     touch(tmp_path, "a")
@@ -42,10 +42,10 @@ def test_readers_share_one_order(tmp_path: Path) -> None:
 
 def test_a_line_cut_short_by_a_crash_is_written_again(tmp_path: Path) -> None:
     touch(tmp_path, "a", "b")
-    Registry(tmp_path).scan()
+    FolderIndex(tmp_path).scan()
     index = tmp_path / INDEX_NAME
     index.write_bytes(index.read_bytes()[:-5])
-    registry = Registry(tmp_path)
+    registry = FolderIndex(tmp_path)
     assert registry.scan() == 2
     assert names(registry, 0, 2) == ["a", "b"]
     assert index.read_bytes().count(b"\n") == 2
@@ -53,7 +53,7 @@ def test_a_line_cut_short_by_a_crash_is_written_again(tmp_path: Path) -> None:
 
 def test_an_order_that_was_lost_is_not_made_up(tmp_path: Path) -> None:
     touch(tmp_path, "a")
-    registry = Registry(tmp_path)
+    registry = FolderIndex(tmp_path)
     assert registry.scan() == 1
     with pytest.raises(SourceError):
         registry.between(0, 2)
@@ -62,15 +62,15 @@ def test_an_order_that_was_lost_is_not_made_up(tmp_path: Path) -> None:
 def test_a_list_that_is_none_is_said(tmp_path: Path) -> None:
     (tmp_path / INDEX_NAME).write_text("[1]\n")
     with pytest.raises(SourceError):
-        Registry(tmp_path).scan()
+        FolderIndex(tmp_path).scan()
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(SourceError):
-        Registry(tmp_path / "none").scan()
+        FolderIndex(tmp_path / "none").scan()
     folder = tmp_path / "data"
     folder.mkdir()
     touch(folder, "a")
-    elsewhere = Registry(folder, tmp_path / "index")
+    elsewhere = FolderIndex(folder, tmp_path / "index")
     assert elsewhere.scan() == 1
     assert not (folder / INDEX_NAME).exists()

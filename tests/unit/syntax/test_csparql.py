@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quadweir.algebra.expressions import Call
+from quadweir.algebra.expressions import FunctionCall
 from quadweir.algebra.streams import EVERY_INSTANT, OutputOperator, Report, ReportPolicy, Tick
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.windows import Content, CountScope, CountUnit, Scope, TimeScope
@@ -110,7 +110,7 @@ def test_timestamp(function: str) -> None:
         "PREFIX f: <http://larkc.eu/csparql/sparql/jena/ext#>"
         f" SELECT ?a FROM STREAM :s [RANGE 1s STEP 1s] {{ ?a :p ?b FILTER({function}(?a) > 5) }}"
     )
-    (call,) = (node for node in walk(query) if isinstance(node, Call))
+    (call,) = (node for node in walk(query) if isinstance(node, FunctionCall))
     assert call.function == "TIMESTAMP"
 
 

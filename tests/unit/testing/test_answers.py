@@ -5,10 +5,10 @@ import pytest
 from quadweir.algebra.expressions import (
     AggregateCall,
     Arithmetic,
-    Call,
     Compare,
     Constant,
     Exists,
+    FunctionCall,
     VariableExpression,
 )
 from quadweir.algebra.patterns import (
@@ -402,7 +402,7 @@ def test_now_is_the_report_instant():
     pattern = Extend(
         input=inside("?x p ?y"),
         variable=Variable("z"),
-        expression=Call(function="NOW", arguments=()),
+        expression=FunctionCall(function="NOW", arguments=()),
     )
     asked = query(pattern, window(seconds(10)), select="z")
     assert values(asked, stream((1500, "a p 1")))[0] == (1500, "1970-01-01T00:00:01.5Z")
@@ -413,8 +413,8 @@ def test_now_is_the_report_instant():
 def test_timestamp_is_the_time_of_the_element_that_bound_the_variable(content, merged):
     condition = Compare(
         operator="<",
-        left=Call(function="TIMESTAMP", arguments=(variable("y"),)),
-        right=Call(function="TIMESTAMP", arguments=(variable("z"),)),
+        left=FunctionCall(function="TIMESTAMP", arguments=(variable("y"),)),
+        right=FunctionCall(function="TIMESTAMP", arguments=(variable("z"),)),
     )
     basic = triples("?x p ?y . ?x q ?z")
     pattern = Filter(input=basic if merged else inside(basic), condition=condition)
@@ -428,7 +428,7 @@ def test_timestamp_in_a_graph_is_that_of_the_latest_carrier():
     pattern = Extend(
         input=inside("?x p ?y"),
         variable=Variable("when"),
-        expression=Call(function="TIMESTAMP", arguments=(variable("y"),)),
+        expression=FunctionCall(function="TIMESTAMP", arguments=(variable("y"),)),
     )
     asked = query(pattern, window(seconds(100), GRAPH), select="when")
     feed = stream((1, "a p 1"), (5, "a p 1"), (6, "b p 1"))

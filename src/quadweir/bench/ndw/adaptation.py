@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from quadweir.bench.ndw.publisher import Longs, SendSchedule
+from quadweir.bench.ndw.publisher import Ints, SendSchedule
 from quadweir.kernel.streamjoin.clock import JoinTiming
 from quadweir.kernel.streamjoin.join import Arrivals, StreamJoin
 from quadweir.kernel.streamjoin.windows import JoinWindow
@@ -110,11 +110,11 @@ def _spread(values: npt.NDArray[Any]) -> tuple[float, float, float]:
     return float(values.min()), float(np.median(values)), float(values.max())
 
 
-def _keys(records: SendSchedule, *, with_time: bool) -> tuple[Longs, pa.Array]:
+def _keys(records: SendSchedule, *, with_time: bool) -> tuple[Ints, pa.Array]:
     """The numbers of the keys, and their texts."""
     found, numbers = np.unique(records.keys(with_time=with_time), return_inverse=True)
     return numbers.astype(np.int64), pa.array([f"key {each}" for each in found.tolist()])
 
 
-def _sent_on_both(numbers: Longs, side: Longs) -> int:
+def _sent_on_both(numbers: Ints, side: Ints) -> int:
     return len(np.intersect1d(numbers[side == 0], numbers[side == 1]))

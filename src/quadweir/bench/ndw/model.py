@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from quadweir.bench.ndw.publisher import Longs, SendSchedule
+from quadweir.bench.ndw.publisher import Ints, SendSchedule
 
 
 def bounded(records: SendSchedule) -> int:
@@ -50,7 +50,7 @@ def interval(records: SendSchedule, most_ms: int) -> int:
     return int((after - first).sum())
 
 
-def _products(records: SendSchedule, keys: Longs, kept: npt.NDArray[np.bool_] | None = None) -> int:
+def _products(records: SendSchedule, keys: Ints, kept: npt.NDArray[np.bool_] | None = None) -> int:
     side = records.side
     if kept is not None:
         keys, side = keys[kept], side[kept]

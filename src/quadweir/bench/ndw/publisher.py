@@ -26,7 +26,7 @@ import numpy.typing as npt
 from quadweir.bench.motorway import Motorway
 from quadweir.errors import DataError, UsageError
 
-Longs = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
 
 START_MS: Final = 1_617_300_000_000
 """When a play begins: an even second, so that a tumbling window begins with it."""
@@ -107,20 +107,20 @@ class SendSchedule:
         minute: which minute of the recording.
     """
 
-    sent_ms: Longs
-    side: Longs
-    lane: Longs
-    minute: Longs
+    sent_ms: Ints
+    side: Ints
+    lane: Ints
+    minute: Ints
 
     def __len__(self) -> int:
         return len(self.sent_ms)
 
     @property
-    def stamp(self) -> Longs:
+    def stamp(self) -> Ints:
         """The time of sending to the nearest second, in seconds."""
         return (self.sent_ms + 500) // 1000
 
-    def keys(self, *, with_time: bool = True) -> Longs:
+    def keys(self, *, with_time: bool = True) -> Ints:
         """Number the join keys: by lane and stamp, or by lane alone."""
         if not with_time:
             return self.lane
@@ -144,7 +144,7 @@ def play(workload: Workload, start_ms: int = START_MS) -> SendSchedule:
     return SendSchedule(start_ms + 1000 * number + offset, side, lane, number % MINUTES)
 
 
-def _second(workload: Workload, copies: int, *, burst: bool) -> Longs:
+def _second(workload: Workload, copies: int, *, burst: bool) -> Ints:
     """The records of a second as columns of (milliseconds, lane, side)."""
     shape = (workload.slots, workload.publishers, copies, workload.lanes, 2)
     slot, _, _, lane, side = (each.ravel() for each in np.indices(shape))
@@ -169,7 +169,7 @@ class LaneReadings:
 
     origin: str
     places: tuple[tuple[str, float, float, int], ...]
-    readings: tuple[Longs, Longs]
+    readings: tuple[Ints, Ints]
 
     def texts(self, records: SendSchedule, chosen: npt.NDArray[np.intp]) -> Iterator[str]:
         """The bodies of some records, as JSON.

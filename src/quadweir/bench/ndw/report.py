@@ -16,8 +16,8 @@ from quadweir.bench.ndw.windows import PAPER, SAFE, TUMBLING
 from quadweir.bench.page import (
     Figure,
     Note,
+    PagePart,
     PageTable,
-    Part,
     Published,
     ReportPage,
     Section,
@@ -104,7 +104,7 @@ def _targets(sections: dict[str, list[dict[str, Any]]]) -> Section:
 # -- completeness --------------------------------------------------------------------------------
 
 
-def _completeness(found: dict[str, Any]) -> Iterator[Part]:
+def _completeness(found: dict[str, Any]) -> Iterator[PagePart]:
     yield Note(
         "Completeness is intersection over union of the results in a window and those of the "
         "bounded join over the same records, each result being a pair of records. With rounded "
@@ -165,7 +165,7 @@ def _completeness(found: dict[str, Any]) -> Iterator[Part]:
 # -- live ----------------------------------------------------------------------------------------
 
 
-def _live(found: dict[str, Any]) -> Iterator[Part]:
+def _live(found: dict[str, Any]) -> Iterator[PagePart]:
     yield Note(
         "A result's latency runs from the sending of its later record until the batch that holds "
         "the result is done. The pass-through makes one triple of each record, without a join, with "
@@ -177,7 +177,7 @@ def _live(found: dict[str, Any]) -> Iterator[Part]:
         yield from _live_rhythm(Rhythm(rhythm), runs)
 
 
-def _live_rhythm(rhythm: Rhythm, runs: dict[str, Any]) -> Iterator[Part]:
+def _live_rhythm(rhythm: Rhythm, runs: dict[str, Any]) -> Iterator[PagePart]:
     keys = {
         "least_ms": "least ms",
         "median_ms": "median ms",
@@ -258,7 +258,7 @@ def _live_rhythm(rhythm: Rhythm, runs: dict[str, Any]) -> Iterator[Part]:
     yield from _resources(rhythm, runs, joins)
 
 
-def _resources(rhythm: Rhythm, runs: dict[str, Any], joins: dict[str, Any]) -> Iterator[Part]:
+def _resources(rhythm: Rhythm, runs: dict[str, Any], joins: dict[str, Any]) -> Iterator[PagePart]:
     title = rhythm.capitalize()
     paper = rhythm is Rhythm.CONSTANT
     rates = [
@@ -354,7 +354,7 @@ def _box(name: str, shares: Sequence[float]) -> Box:
 # -- throughput and adaptation -------------------------------------------------------------------
 
 
-def _throughput(found: dict[str, Any]) -> Iterator[Part]:
+def _throughput(found: dict[str, Any]) -> Iterator[PagePart]:
     keys = {
         "records_per_second": "input records/s",
         "results_per_second": "results/s",
@@ -388,7 +388,7 @@ def _throughput(found: dict[str, Any]) -> Iterator[Part]:
     )
 
 
-def _adaptation(found: dict[str, Any]) -> Iterator[Part]:
+def _adaptation(found: dict[str, Any]) -> Iterator[PagePart]:
     yield Note(
         "With the timestamp in the key a key lives for one second, and at V = 1 no window is ever "
         "full. So V is raised, or the timestamp left out of the key. Lines are medians over all "

@@ -17,7 +17,7 @@ import numpy as np
 from quadweir import rows
 from quadweir.bench.ndw.baseline import spark_interval_join, spark_parsing
 from quadweir.bench.ndw.feeds import FileFeed, LiveStreams, Publisher, write_bounded
-from quadweir.bench.ndw.publisher import LaneReadings, Longs, SendSchedule, Workload, play
+from quadweir.bench.ndw.publisher import Ints, LaneReadings, SendSchedule, Workload, play
 from quadweir.bench.ndw.sinks import CountSink, LatencySink, PairSink, pair_codes
 from quadweir.bench.ndw.windows import (
     INTERVAL_MS,
@@ -80,7 +80,7 @@ class Completeness:
     doubled: int
 
     @classmethod
-    def of(cls, found: Longs, wanted: Longs) -> Completeness:
+    def of(cls, found: Ints, wanted: Ints) -> Completeness:
         """Compare results; each result is a distinct number.
 
         >>> Completeness.of(np.array([1, 2, 2]), np.array([1, 2, 3, 4])).iou
@@ -106,7 +106,7 @@ class Completeness:
         }
 
 
-def bounded_join(spark: SparkSession, recording: LaneReadings, records: SendSchedule) -> Longs:
+def bounded_join(spark: SparkSession, recording: LaneReadings, records: SendSchedule) -> Ints:
     """The whole join by a bounded run of the mapping over files."""
     with _scratch() as folder:
         write_bounded(folder, recording, records)
@@ -122,7 +122,7 @@ def bounded_join(spark: SparkSession, recording: LaneReadings, records: SendSche
         return pair_codes(quads)
 
 
-def windowed_join(spark: SparkSession, feed: FileFeed, window: str) -> Longs:
+def windowed_join(spark: SparkSession, feed: FileFeed, window: str) -> Ints:
     """The join in a window over files played batch by batch."""
     with _scratch() as folder:
         sink = PairSink()
@@ -231,7 +231,7 @@ class Live:
         batch_ms: how long each batch took.
     """
 
-    sent_ms: Longs
+    sent_ms: Ints
     latency_ms: Any
     samples: list[Sample]
     begun: float

@@ -20,11 +20,11 @@ from quadweir.sinks.base import Sink
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from quadweir.bench.ndw.publisher import Longs
+    from quadweir.bench.ndw.publisher import Ints
     from quadweir.sinks.base import Batch
 
 
-def pair_codes(quads: DataFrame) -> Longs:
+def pair_codes(quads: DataFrame) -> Ints:
     """Each pair as one number: the child's in the upper half, the parent's in the lower."""
     code = F.shiftleft(_part(rows.SUBJECT, 2), 32).bitwiseOR(_part(rows.OBJECT, 2))
     return _column(quads.select(code.alias("code")))
@@ -36,7 +36,7 @@ def _part(term: str, place: int) -> Column:
     return F.substring_index(inner, "/", 1).try_cast("bigint")
 
 
-def _column(frame: DataFrame) -> Longs:
+def _column(frame: DataFrame) -> Ints:
     table = frame.toArrow()
     return np.asarray(table.column(0).to_numpy(), dtype=np.int64)
 
@@ -46,13 +46,13 @@ def _column(frame: DataFrame) -> Longs:
 class PairSink(Sink):
     """Collects the pairs of records that met."""
 
-    parts: list[Longs] = field(default_factory=list)
+    parts: list[Ints] = field(default_factory=list)
 
     def write(self, frame: DataFrame, batch: Batch) -> None:  # noqa: ARG002
         self.parts.append(pair_codes(frame))
 
     @property
-    def codes(self) -> Longs:
+    def codes(self) -> Ints:
         return np.concatenate(self.parts) if self.parts else np.empty(0, dtype=np.int64)
 
 
@@ -67,7 +67,7 @@ class LatencySink(Sink):
     """
 
     now: Callable[[], float] = time.time
-    sent: list[Longs] = field(default_factory=list)
+    sent: list[Ints] = field(default_factory=list)
     emitted: list[float] = field(default_factory=list)
 
     def write(self, frame: DataFrame, batch: Batch) -> None:  # noqa: ARG002
@@ -80,7 +80,7 @@ class LatencySink(Sink):
     def count(self) -> int:
         return sum(map(len, self.sent))
 
-    def latencies(self) -> tuple[Longs, npt.NDArray[np.float64]]:
+    def latencies(self) -> tuple[Ints, npt.NDArray[np.float64]]:
         """When each result's later record was sent, and how long it took, in milliseconds."""
         if not self.count:
             return np.empty(0, dtype=np.int64), np.empty(0)

@@ -1,10 +1,9 @@
 """The watermark of a join as each record finds it.
 
-Records have one order of arrival, and the watermark that a record finds depends on the records
-before it, not on the batch it came in: two streams' highest times, less the allowed delay. So what
-is late and what is evicted does not depend on where batches end. A shard sees only its own
-records. It gets the times of all (`Heard`), of which only those matter at which a stream's time
-or the time of arrival went on.
+The watermark is the lower of the two streams' highest times, less the allowed delay. It depends on
+the records that arrived before, and not on the batch. So it does not matter for lateness and
+eviction where batches end. A shard sees only its own records, but it gets the times of all records
+(`Heard`): of those, it needs the ones that raise a stream's highest time or the time of arrival.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from quadweir.errors import StateError
 from quadweir.kernel.arrays import Ints, ints
-from quadweir.kernel.codec import Kind, fingerprint, read_frame, write_frame
+from quadweir.kernel.codec import StateKind, fingerprint, read_frame, write_frame
 from quadweir.kernel.dictionary import Dictionary, distinct_of
 from quadweir.kernel.oneway import COUNT, FIRST_KEY, part, prefixed
 from quadweir.kernel.streamjoin.clock import Heard, JoinClock
@@ -64,13 +64,13 @@ class Arrivals:
 @final
 @dataclass(frozen=True, slots=True)
 class Met:
-    """The records of one side that met others: each once, however often.
+    """The records of one side that are in pairs. Each is listed once, in however many pairs it is.
 
     Attributes:
-        place: for each pair, where among them its record is.
-        number: what the records are called.
+        place: for each pair, the place of its record in this list.
+        number: the numbers of the records.
         time: their event times.
-        carried: what they bring into pairs.
+        carried: their columns that go into pairs.
     """
 
     place: Ints
@@ -296,7 +296,7 @@ class StreamJoin:
             **{f"terms.{name}": each for name, each in self._terms.arrays().items()},
             **{f"held.{name}": each for name, each in self._held.arrays().items()},
         }
-        return write_frame(Kind.SNAPSHOT, self.fingerprint, arrays)
+        return write_frame(StateKind.SNAPSHOT, self.fingerprint, arrays)
 
     def restore(self, data: bytes) -> None:
         """Take back what `snapshot` wrote.
@@ -304,7 +304,7 @@ class StreamJoin:
         Raises:
             StateError: it is damaged, or of another join.
         """
-        arrays = read_frame(Kind.SNAPSHOT, self.fingerprint, data)
+        arrays = read_frame(StateKind.SNAPSHOT, self.fingerprint, data)
         try:
             self._clock.cells = arrays["clock"]
             self.late, self.without_key, self.pairs, evictions = map(int, arrays["totals"])

@@ -23,7 +23,7 @@ MAX_RECORD_CHARACTERS: Final = 64 * 2**20
 """A longer record is put aside: it would have to be held in memory several times over."""
 
 
-class Row(NamedTuple):
+class RecordRow(NamedTuple):
     """One record: where it stood; why it is unusable and its text; its values; its weight."""
 
     place: str
@@ -33,17 +33,17 @@ class Row(NamedTuple):
     weight: int = 64
 
 
-def bad_row(place: str, reason: str, record: str = "") -> Row:
+def bad_row(place: str, reason: str, record: str = "") -> RecordRow:
     """A record that cannot be used."""
     text = record[:TEXT_LIMIT].encode("utf-8", "replace").decode("utf-8")
-    return Row(place, None, reason, text)
+    return RecordRow(place, None, reason, text)
 
 
-def to_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def to_batches(rows: Iterable[RecordRow], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Gather rows into batches that are neither long nor heavy."""
     width = len(schema) - len(LETTER)
     empty = (None,) * width
-    held: list[Row] = []
+    held: list[RecordRow] = []
     weight = 0
     for row in rows:
         held.append(row)
@@ -55,7 +55,7 @@ def to_batches(rows: Iterable[Row], schema: pa.Schema) -> Iterator[pa.RecordBatc
         yield _pack(held, schema, empty)
 
 
-def _pack(rows: list[Row], schema: pa.Schema, empty: tuple[None, ...]) -> pa.RecordBatch:
+def _pack(rows: list[RecordRow], schema: pa.Schema, empty: tuple[None, ...]) -> pa.RecordBatch:
     places, values, reasons, records, _ = zip(*rows, strict=True)
     columns = zip(*[one if one is not None else empty for one in values], strict=True)
     data = [places, reasons, records, *columns]

@@ -13,7 +13,7 @@ from typing import Final, TextIO
 
 from quadweir.errors import LimitError
 from quadweir.mapping.files import is_broken
-from quadweir.mapping.formats.batches import MAX_RECORD_CHARACTERS, Row, bad_row
+from quadweir.mapping.formats.batches import MAX_RECORD_CHARACTERS, RecordRow, bad_row
 from quadweir.mapping.sources import CsvDialect
 
 MAX_LINE_CHARACTERS: Final = 16 * 2**20
@@ -43,7 +43,7 @@ def _checked(width: int) -> int:
 
 def read_rows(
     text: TextIO, dialect: CsvDialect, wanted: Sequence[str], *, empty_is_missing: bool = False
-) -> Iterator[Row]:
+) -> Iterator[RecordRow]:
     """The wanted columns of each row after the header.
 
     Args:
@@ -84,7 +84,7 @@ def read_rows(
                         None if value == "" and not quoted[at] else value
                         for value, at in zip(values, places, strict=True)
                     )
-                yield Row(place, values, weight=sum(map(len, cells)))
+                yield RecordRow(place, values, weight=sum(map(len, cells)))
 
 
 def quoted_cells(record: str, dialect: CsvDialect) -> list[bool]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from quadweir.fileformats import Compression
 from quadweir.mapping.files import BROKEN, open_members, open_text
-from quadweir.mapping.formats.batches import Row, bad_row, schema_of, to_batches
+from quadweir.mapping.formats.batches import RecordRow, bad_row, schema_of, to_batches
 from quadweir.mapping.sources import CsvDialect
 
 TEXT_TYPE = pa.string()
@@ -66,7 +66,7 @@ class FileJob:
         """Read the file."""
         return to_batches(self.rows(), self.schema())
 
-    def rows(self) -> Generator[Row, None, None]:
+    def rows(self) -> Generator[RecordRow, None, None]:
         """Read the file; broken parts become rows with a reason."""
         number = 0
         try:
@@ -80,7 +80,7 @@ class FileJob:
         except BROKEN as error:
             yield bad_row(f"after record {number}", f"the rest of the file cannot be read: {error}")
 
-    def _rows(self, stream: IO[bytes]) -> Iterator[Row]:
+    def _rows(self, stream: IO[bytes]) -> Iterator[RecordRow]:
         match self.reading:
             case FileReading.CSV:
                 from quadweir.mapping.formats.csvfile import read_rows

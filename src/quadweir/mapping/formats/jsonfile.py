@@ -14,8 +14,8 @@ from typing import Any, Final, TextIO
 
 from quadweir.errors import LimitError
 from quadweir.mapping.files import is_broken
-from quadweir.mapping.formats.batches import MAX_RECORD_CHARACTERS, Row, bad_row
-from quadweir.mapping.jsonpath import Every, ObjectMember, Step, select, simple_steps
+from quadweir.mapping.formats.batches import MAX_RECORD_CHARACTERS, RecordRow, bad_row
+from quadweir.mapping.jsonpath import Every, ObjectMember, PathStep, select, simple_steps
 
 _CHUNK: Final = 2**18
 _BLANK: Final = " \t\n\r"
@@ -114,7 +114,7 @@ class _Cursor:
         return True
 
 
-def streamable(steps: Sequence[Step]) -> int | None:
+def streamable(steps: Sequence[PathStep]) -> int | None:
     """How many steps lead to the array whose elements can be cut out; None if there is none.
 
     >>> streamable(simple_steps("$.a.b[*].c"))
@@ -128,27 +128,29 @@ def streamable(steps: Sequence[Step]) -> int | None:
     return None
 
 
-def read_texts(text: TextIO, iterator: str | None) -> Iterator[Row]:
+def read_texts(text: TextIO, iterator: str | None) -> Iterator[RecordRow]:
     """The text of each record, for Spark to parse."""
     for place, _, piece in _records(text, iterator):
-        if isinstance(piece, Row):
+        if isinstance(piece, RecordRow):
             yield piece
         elif is_broken(piece):
             yield bad_row(place, "not in the file's encoding", piece)
         else:
-            yield Row(place, (piece,), weight=len(piece))
+            yield RecordRow(place, (piece,), weight=len(piece))
 
 
-def read_values(text: TextIO, iterator: str | None, references: Sequence[str]) -> Iterator[Row]:
+def read_values(
+    text: TextIO, iterator: str | None, references: Sequence[str]
+) -> Iterator[RecordRow]:
     """The values of each reference in each record."""
     for place, record, piece in _records(text, iterator):
-        if isinstance(piece, Row):
+        if isinstance(piece, RecordRow):
             yield piece
             continue
         yield evaluate(place, record, references, len(piece))
 
 
-def evaluate(place: str, record: Any, references: Sequence[str], weight: int) -> Row:
+def evaluate(place: str, record: Any, references: Sequence[str], weight: int) -> RecordRow:
     """The values of each reference in one parsed record."""
     try:
         values = tuple([spell(one) for one in select(record, path)] for path in references)
@@ -158,7 +160,7 @@ def evaluate(place: str, record: Any, references: Sequence[str], weight: int) ->
         return bad_row(place, f"{error.code}: {error.message}")
     if any(text is not None and is_broken(text) for one in values for text, _ in one):
         return bad_row(place, "half of a surrogate pair", json.dumps(record))
-    return Row(place, values, weight=weight)
+    return RecordRow(place, values, weight=weight)
 
 
 def parse_record(text: str) -> Any:
@@ -219,7 +221,7 @@ def java_double(value: float) -> str:
     return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
 
 
-def _records(text: TextIO, iterator: str | None) -> Iterator[tuple[str, Any, str | Row]]:
+def _records(text: TextIO, iterator: str | None) -> Iterator[tuple[str, Any, str | RecordRow]]:
     """The place, value and text of each record, or a Row with the reason why there is none."""
     path = iterator or "$"
     steps = simple_steps(path)
@@ -253,8 +255,8 @@ def _records(text: TextIO, iterator: str | None) -> Iterator[tuple[str, Any, str
 
 
 def _elements(
-    cursor: _Cursor, steps: Sequence[Step], depth: int, number: int
-) -> Iterator[tuple[str, Any, str | Row]]:
+    cursor: _Cursor, steps: Sequence[PathStep], depth: int, number: int
+) -> Iterator[tuple[str, Any, str | RecordRow]]:
     """Cut the elements out of the array (or object) that the first `depth` steps lead to."""
     opened = 0
     for step in steps[:depth]:
@@ -275,7 +277,7 @@ def _elements(
     _leave(cursor, opened)
 
 
-def _follow(value: Any, steps: Sequence[Step]) -> list[Any]:
+def _follow(value: Any, steps: Sequence[PathStep]) -> list[Any]:
     path = "$" + "".join(
         "[*]"
         if isinstance(step, Every)

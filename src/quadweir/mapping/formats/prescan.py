@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
-Shape = TypeVar("Shape")
+_Shape = TypeVar("_Shape")
 
 _CHUNK: Final = 2**24
 _NEWLINE: Final = 10
@@ -35,10 +35,10 @@ class CsvShape(Enum):
     """Every line is a row, no cell is quoted, and only the first line is the header."""
 
 
-class Look(NamedTuple, Generic[Shape]):
+class Look(NamedTuple, Generic[_Shape]):
     """The result of a scan."""
 
-    shape: Shape
+    shape: _Shape
     is_clean: bool = False
     """Whether everything is ASCII, and no value can hold a character that a literal must escape."""
     records: int | None = None

@@ -11,7 +11,7 @@ from typing import IO
 import pyoxigraph as ox
 
 from quadweir.errors import MappingError
-from quadweir.mapping.formats.batches import Row, bad_row
+from quadweir.mapping.formats.batches import RecordRow, bad_row
 from quadweir.vocab import XSD
 
 _KINDS = {
@@ -24,7 +24,7 @@ _KINDS = {
 
 def read_solutions(
     stream: IO[bytes], name: str, query: str, variables: Sequence[str]
-) -> Iterator[Row]:
+) -> Iterator[RecordRow]:
     """The values of the variables in each solution."""
     suffix = name.rpartition(".")[2]
     form = ox.RdfFormat.from_extension(suffix) or ox.RdfFormat.TURTLE
@@ -50,7 +50,7 @@ def read_solutions(
             )
     for number, solution in enumerate(solutions, 1):
         values = tuple(_spell(solution[variable.lstrip("?$")]) for variable in variables)
-        yield Row(f"solution {number}", values)
+        yield RecordRow(f"solution {number}", values)
 
 
 def _spell(

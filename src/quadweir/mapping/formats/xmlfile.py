@@ -20,7 +20,7 @@ from typing import IO, Any, Final, final
 from lxml import etree
 
 from quadweir.errors import LimitError, MappingError
-from quadweir.mapping.formats.batches import MAX_RECORD_CHARACTERS, Row, bad_row
+from quadweir.mapping.formats.batches import MAX_RECORD_CHARACTERS, RecordRow, bad_row
 from quadweir.mapping.formats.xpaths import compile_xpath
 
 _NAME: Final = r"[^\W\d][\w.\-]*(?::[^\W\d][\w.\-]*)?"
@@ -45,8 +45,8 @@ _PARSER_OPTIONS: Final[dict[str, Any]] = {
     "huge_tree": False,
 }
 
-Values = list[str]
-Reader = Callable[[Any], Values]
+Texts = list[str]
+Reader = Callable[[Any], Texts]
 
 
 class MalformedXml(ValueError):  # noqa: N818 - a reason, caught where it can be reported
@@ -159,7 +159,9 @@ def check_plan(plan: XmlPlan) -> None:
             raise _not_an_xpath(path, what, error) from None
 
 
-def read_elements(stream: IO[bytes] | str, plan: XmlPlan, encoding: str | None) -> Iterator[Row]:
+def read_elements(
+    stream: IO[bytes] | str, plan: XmlPlan, encoding: str | None
+) -> Iterator[RecordRow]:
     """The values of each reference in each element that the iterator selects."""
     source = io.BytesIO(stream.encode()) if isinstance(stream, str) else stream
     read = _whole if plan.why_whole() else _one_by_one
@@ -169,7 +171,7 @@ def read_elements(stream: IO[bytes] | str, plan: XmlPlan, encoding: str | None) 
         for element in read(source, document, encoding):
             number += 1
             values = document.read(element)
-            yield Row(f"record {number}", values, weight=64 * len(values))
+            yield RecordRow(f"record {number}", values, weight=64 * len(values))
         unknown = sorted(document.plan.foreign())
         if unknown:
             text = f"nothing declares the prefix {unknown[0]}: of the iterator {plan.iterator}"
@@ -197,13 +199,13 @@ class _Document:
         self.plan = replace(plan, references=())
         self._own = replace(plan, iterator="/*")
         self._foreign = self._own.foreign()
-        self._readers: dict[tuple[tuple[str, str], ...], Callable[[Any], tuple[Values, ...]]] = {}
+        self._readers: dict[tuple[tuple[str, str], ...], Callable[[Any], tuple[Texts, ...]]] = {}
 
     def declare(self, element: Any) -> None:
         """Add the prefixes of an element, unless they are known already."""
         self.plan = self.plan.within(_declared(element))
 
-    def read(self, record: Any) -> tuple[Values, ...]:
+    def read(self, record: Any) -> tuple[Texts, ...]:
         """The values of all references in a record."""
         found: dict[str, str] = {}
         for element in record.iter(etree.Element) if self._foreign else ():
@@ -302,7 +304,7 @@ def _refuse_dtd(element: Any) -> None:
         raise MalformedXml(_DTD)
 
 
-def _readers(plan: XmlPlan) -> Callable[[Any], tuple[Values, ...]]:
+def _readers(plan: XmlPlan) -> Callable[[Any], tuple[Texts, ...]]:
     """A function that returns the values of all references; names and attributes need no XPath."""
     children: dict[str, list[tuple[int, bool]]] = {}
     others: list[tuple[int, Reader]] = []
@@ -318,8 +320,8 @@ def _readers(plan: XmlPlan) -> Callable[[Any], tuple[Values, ...]]:
             wanted.append((number, asks_text(reference)))
     width = len(plan.references)
 
-    def read(element: Any) -> tuple[Values, ...]:
-        found: list[Values] = [[] for _ in range(width)]
+    def read(element: Any) -> tuple[Texts, ...]:
+        found: list[Texts] = [[] for _ in range(width)]
         if children:
             # One walk for all names: one walk for each name takes four times as long.
             for child in element:
@@ -335,7 +337,7 @@ def _readers(plan: XmlPlan) -> Callable[[Any], tuple[Values, ...]]:
 
 
 def _attribute(name: str) -> Reader:
-    def read(element: Any) -> Values:
+    def read(element: Any) -> Texts:
         value = element.get(name)
         return [value] if value is not None else []
 
@@ -350,7 +352,7 @@ def _child_text(child: Any, own_text: bool) -> str | None:
 
 
 def _general(xpath: Any) -> Reader:
-    def read(element: Any) -> Values:
+    def read(element: Any) -> Texts:
         found = xpath(element)
         if not isinstance(found, list):
             found = [found]

@@ -21,7 +21,7 @@ from typing import IO, Any, Final, TypeAlias, final
 import numpy as np
 from numba import njit
 
-from quadweir.mapping.formats.batches import Row
+from quadweir.mapping.formats.batches import RecordRow
 from quadweir.mapping.formats.prescan import MOST_BYTES
 from quadweir.mapping.formats.xmlfile import XmlPlan, read_elements, simple_reference
 
@@ -212,7 +212,7 @@ def _judge(
     )
 
 
-def _found(row: Row, marks: dict[str, str]) -> tuple[str | None, ...] | None:
+def _found(row: RecordRow, marks: dict[str, str]) -> tuple[str | None, ...] | None:
     found: list[str | None] = []
     for values in row.values or ():
         if len(values) > 1:

@@ -34,13 +34,13 @@ class Argument:
 
 
 Arguments = dict[str, Argument]
-Builder = Callable[[Arguments], Column]
-BUILDERS: Final[dict[str, Builder]] = {}
+ColumnBuilder = Callable[[Arguments], Column]
+BUILDERS: Final[dict[str, ColumnBuilder]] = {}
 """The expression of every built-in function, by its IRI."""
 
 
-def _builds(*iris: str) -> Callable[[Builder], Builder]:
-    def keep(builder: Builder) -> Builder:
+def _builds(*iris: str) -> Callable[[ColumnBuilder], ColumnBuilder]:
+    def keep(builder: ColumnBuilder) -> ColumnBuilder:
         for iri in iris:
             BUILDERS[iri] = builder
         return builder

@@ -1,8 +1,8 @@
 """Where shards run: one interface, whatever the host.
 
-A host gets jobs (`shard/base.py`) and outputs, and starts a run. There are three hosts:
-`bounded.py` for input that has an end, `executors.py` for shards in Spark's state store, and
-`processes.py` for shards in worker processes on the driver's machine.
+A host gets jobs (`shard/base.py`) and outputs, and starts a run: `executors.py` for shards in Spark's
+state store, `processes.py` for shards in worker processes on the driver's machine. A run over input
+that has an end needs neither outputs nor a checkpoint: `bounded.py` returns a frame.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from quadweir.runtime.host.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -53,6 +54,12 @@ def choose_host(spark: SparkSession, asked: str | None, known: Fingerprint | Non
             hint=f"Choose {EXECUTORS}, or the master local[*].",
         )
     return HOSTS[asked]
+
+
+def host_of_joins(spark: SparkSession, checkpoint: Path) -> Host:
+    """Return the host for the joins of a live mapping."""
+    # In older checkpoints, the state of joins is in Spark's state store.
+    return HOSTS[EXECUTORS] if (checkpoint / "state").is_dir() else usual_host(spark)
 
 
 def _is_on_one_machine(spark: SparkSession) -> bool:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, final
 
 from quadweir.mapping.compile import Compiled, tagged_union
-from quadweir.runtime.checkpoint import EXECUTORS
 from quadweir.runtime.host.base import AnswerOutput, Trigger
-from quadweir.runtime.host.choice import HOSTS, usual_host
+from quadweir.runtime.host.choice import host_of_joins
 from quadweir.runtime.joins.frames import join_job, pairs_of
 from quadweir.runtime.joins.hosted import JOIN_OUTPUT
 from quadweir.runtime.mappings.live import launch_alone
@@ -51,9 +50,7 @@ class HostedJoins:
         compiled.tagged_in_windows()  # asks for every join
         if not self._asked:
             return launch_alone(compiled, sink, checkpoint)
-        # In older checkpoints, the state of joins is in Spark's state store.
-        is_old = (checkpoint / "state").is_dir()
-        host = HOSTS[EXECUTORS] if is_old else usual_host(self._spark)
+        host = host_of_joins(self._spark, checkpoint)
         shards = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 1)
         jobs = [join_job(asked, shards) for asked in self._asked.values()]
         alone = compiled.tagged_alone()

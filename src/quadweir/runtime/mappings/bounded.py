@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from quadweir import rows
 from quadweir.errors import DataError, UsageError
 from quadweir.fileformats import Compression
-from quadweir.mapping.compile import Compiled, Open, compile_mapping
+from quadweir.mapping.compile import Compiled, OpenRecords, compile_mapping
 from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders
 from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
@@ -113,7 +113,7 @@ def bounded_streams(spark: SparkSession, job: MappingJob) -> Streams:
     )
 
 
-def open_bounded(spark: SparkSession, job: MappingJob) -> Open:
+def open_bounded(spark: SparkSession, job: MappingJob) -> OpenRecords:
     """A function that opens the sources of a mapping for `compile_mapping`, to read them to their
     end.
     """

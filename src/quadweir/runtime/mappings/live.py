@@ -67,7 +67,7 @@ class Letters(Sink):
 
     sink: Sink | None = None
     strict: bool = False
-    on_bad: Callable[[int, str], None] = lambda _count, _told: None
+    on_bad: Callable[[int, str], None] = lambda _count, _bad: None
     count: int = 0
     failure: DataError | None = field(default=None)
 
@@ -84,16 +84,16 @@ class Letters(Sink):
         self.count += found
         first = frame.first()
         assert first is not None
-        told = f"{first.source}, {first.place}: {first.reason}"
+        bad = f"{first.source}, {first.place}: {first.reason}"
         if self.strict:
             # Kept here as well, because Spark passes on only the text of the error that ended a
             # query.
             self.failure = DataError(
-                f"a record could not be used: {told}",
+                f"a record could not be used: {bad}",
                 hint="Fix the source, or run without --strict to skip such records.",
             )
             raise self.failure
-        self.on_bad(self.count, told)
+        self.on_bad(self.count, bad)
 
 
 Launch: TypeAlias = Callable[["Compiled", Sink, Path], RunningQuery]

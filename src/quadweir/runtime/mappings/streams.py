@@ -25,7 +25,7 @@ from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders
 from quadweir.mapping.frames import from_frame
 from quadweir.mapping.functions.registry import FUNCTIONS, MappingFunctions
-from quadweir.mapping.joins import Host, StreamTime
+from quadweir.mapping.joins import JoinHost, StreamTime
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.readfile import read_file
 from quadweir.mapping.records import Records, describe
@@ -127,7 +127,7 @@ class Streams:
             reference = named or (None if is_lookup else self.times.get(""))
             return StreamTime(
                 reference,
-                is_told=not isinstance(source, MappedFile | FileStream),
+                has_own_time=not isinstance(source, MappedFile | FileStream),
                 ahead_ms=None if self.bounded else self.ahead_ms,
             )
         match declared.time:
@@ -347,7 +347,7 @@ def compile_live(
     *,
     base: str | None = None,
     registry: MappingFunctions = FUNCTIONS,
-    host: Host | None = None,
+    host: JoinHost | None = None,
     elements: ElementRule | None = None,
     run: str = "",
 ) -> Compiled:

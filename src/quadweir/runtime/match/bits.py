@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import numpy as np
 
 from quadweir.kernel.arrays import Ints
-from quadweir.plan.matchtests import MatchTest, Part
+from quadweir.plan.matchtests import MatchTest, StatementTerm
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,14 +23,14 @@ BITS: Final = 62
 WORD: Final = "passed"
 """The name of the columns, before a number."""
 
-Field: TypeAlias = str | tuple[str, Part]
+Field: TypeAlias = str | tuple[str, StatementTerm]
 REPORTS_TIME: Final[Field] = "reports_time"
 """Whether a row is no statement, but reports how far time has come."""
 STREAM: Final[Field] = "stream"
 """The number of the stream."""
 
 
-def shard_by(key: Part) -> Field:
+def shard_by(key: StatementTerm) -> Field:
     """Return the field for the shard of a row, by a key of the tests."""
     return ("shard", key)
 

@@ -21,10 +21,10 @@ from quadweir.algebra.expressions import (
     And,
     Arithmetic,
     Bound,
-    Call,
     Compare,
     Constant,
     Expression,
+    FunctionCall,
     In,
     Negate,
     Not,
@@ -103,7 +103,7 @@ def judge(condition: Expression, terms: Mapping[Variable, Column]) -> Verdict | 
             return _compared(operator, left, right, terms)
         case In(operand=operand, choices=choices, negated=negated):
             return _in(operand, choices, terms, negated=negated)
-        case Call(function=str() as function, arguments=arguments):
+        case FunctionCall(function=str() as function, arguments=arguments):
             return _called(function, arguments, terms)
         case _:
             return None
@@ -324,7 +324,7 @@ def _searched(
         case VariableExpression(variable=variable) if variable in terms:
             term = terms[variable]
             takes_iris = False
-        case Call(function="STR", arguments=(VariableExpression(variable=variable),)) if (
+        case FunctionCall(function="STR", arguments=(VariableExpression(variable=variable),)) if (
             variable in terms
         ):
             term = terms[variable]

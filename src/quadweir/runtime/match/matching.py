@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F
 
 from quadweir import rows, spelling
-from quadweir.plan.matchtests import TERMS, Matching, MatchTest, Part
+from quadweir.plan.matchtests import TERMS, Matching, MatchTest, StatementTerm
 from quadweir.runtime.match.bits import BITS, REPORTS_TIME, STREAM, MatchBits, shard_by
 from quadweir.runtime.match.columns import may_hold
 from quadweir.runtime.match.edges import is_edge
@@ -216,7 +216,7 @@ def condition_of(test: MatchTest, is_of_stream: Column, *, fixed: bool) -> Colum
     return reduce(and_, [*conditions, of_use] if of_use is not None else conditions)
 
 
-def _part(part: Part) -> Column:
+def _part(part: StatementTerm) -> Column:
     return F.col(_NAMES[part]) if isinstance(part, int) else F.lit(part)
 
 

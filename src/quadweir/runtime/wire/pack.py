@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from quadweir import rows
-from quadweir.plan.matchtests import Matching, Part
+from quadweir.plan.matchtests import Matching, StatementTerm
 from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, MatchBits, shard_by
 from quadweir.runtime.match.matching import END, stream_numbers
 from quadweir.runtime.spark.heap import freeze_heap
@@ -76,7 +76,7 @@ class Packer:
     keys: tuple[int, ...]
     streams: tuple[str, ...]
     bits: MatchBits
-    sent_by: tuple[Part | None, ...]
+    sent_by: tuple[StatementTerm | None, ...]
     clock: str = ""
 
     @staticmethod

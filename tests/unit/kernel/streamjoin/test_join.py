@@ -147,9 +147,9 @@ def test_size_and_limits_outlive_an_eviction() -> None:
     # Eight records in 100 ms, twice the limits: the next window is half as long.
     burst = list(range(0, 80, 10))
     pairs(join, arrivals([*burst, 101, 102, 103], [0, 1] * 5 + [0]))
-    (told,) = join.windows().to_pylist()
-    assert (told["size_ms"], told["child_limit"], told["evictions"]) == (50, 7, 1)
-    assert (told["child_records"], told["parent_records"]) == (1, 0)
+    (reported,) = join.windows().to_pylist()
+    assert (reported["size_ms"], reported["child_limit"], reported["evictions"]) == (50, 7, 1)
+    assert (reported["child_records"], reported["parent_records"]) == (1, 0)
 
 
 def test_carrying_over_loses_no_pair_at_the_end_of_a_window() -> None:
@@ -167,8 +167,8 @@ def test_a_window_by_count_ends_after_so_many_records() -> None:
     found = pairs(join, arrivals([1, 2, 3, 4, 5, 6], [0, 1, 0, 1, 0, 1]))
     # The fifth finds the window full.
     assert found == {(0, 1), (2, 1), (0, 3), (2, 3), (4, 5)}
-    (told,) = join.windows().to_pylist()
-    assert told["child_limit"] == 8
+    (reported,) = join.windows().to_pylist()
+    assert reported["child_limit"] == 8
 
 
 @pytest.mark.parametrize("window", [Tumbling(), Dynamic(), Interval()])

@@ -91,7 +91,7 @@ def test_two_stages_skip_closes_without_content(monkeypatch, output):
 @pytest.mark.parametrize("text", [COUNTED, GROUPED])
 @pytest.mark.parametrize("tasks", [1, 3])
 def test_files_read_by_several_tasks_give_the_answers_of_the_oracle(text, tasks):
-    """Tasks see other times, and parts of elements; what is read goes on from instant to instant."""
+    """Each task sees other times and other parts of elements; the answers are the same."""
     elements = [
         *stream(*[(1000 + 7 * n, f"a{n % 3} p b{n % 2} . a{n % 3} o b") for n in range(20)]),
         *stream(*[(1003 + 5 * n, f"b{n % 2} q c{n % 4}") for n in range(24)], name="t"),

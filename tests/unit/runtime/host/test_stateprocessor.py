@@ -213,13 +213,13 @@ COUNTED = """SELECT ?x (COUNT(*) AS ?n) FROM NAMED WINDOW <urn:w> ON <urn:made> 
 { WINDOW <urn:w> { ?x <urn:r> ?z } } GROUP BY ?x"""
 
 
-def test_a_query_that_reads_another_is_told_how_far_time_has_come():
+def test_a_query_that_reads_another_learns_how_far_time_has_come():
     """Answers that leave early do not make those late that leave after them."""
     feed = make_feed(60)
     arrived = list(feed)
     random.Random(3).shuffle(arrived)
     makes = Host(MADE, delay_ms=1000, name="makes")
-    counts = Host(COUNTED, streams=["urn:made"], told=frozenset({"urn:made"}), name="counts")
+    counts = Host(COUNTED, streams=["urn:made"], reported=frozenset({"urn:made"}), name="counts")
 
     def elements(answers: Sequence[Answer]) -> list[Element]:
         return [
@@ -233,7 +233,7 @@ def test_a_query_that_reads_another_is_told_how_far_time_has_come():
         assert makes.through is not None
         made = elements(makes.answers)[given:]
         given += len(made)
-        counts.push(made, told={"urn:made": makes.through})
+        counts.push(made, reported={"urn:made": makes.through})
     assert counts.late == 0
     wanted = Oracle(COUNTED).answers(elements(expected(MADE, feed)))
     assert wanted

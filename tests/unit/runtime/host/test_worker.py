@@ -130,7 +130,7 @@ def test_a_shard_belongs_to_one_process_at_a_time(tmp_path):
     timer.join()
 
 
-def test_what_fails_is_told_and_the_next_request_is_heard():
+def test_what_fails_is_reported_and_the_next_request_is_carried_out():
     ours, theirs = multiprocessing.Pipe()
     thread = threading.Thread(target=serve, args=(theirs,))
     thread.start()

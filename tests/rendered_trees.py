@@ -1,4 +1,4 @@
-"""The text form of a tree, read back: the inverse of `quadweir.algebra.render`."""
+"""Reads the text form of a tree: the inverse of `quadweir.algebra.render`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from quadweir.algebra.expressions import (
     And,
     Arithmetic,
     Bound,
-    Call,
     Coalesce,
     Compare,
     Constant,
     Exists,
     Expression,
+    FunctionCall,
     If,
     In,
     Negate,
@@ -66,13 +66,13 @@ from quadweir.algebra.query import (
     ConstructForm,
     ContinuousQuery,
     DescribeForm,
+    QueryForm,
     SelectForm,
     TemplateTerm,
     TemplateTriple,
     TripleTemplate,
 )
-from quadweir.algebra.query import Form as QueryForm
-from quadweir.algebra.sexpr import Form, flat, parse_form
+from quadweir.algebra.sexpr import Sexpr, flat
 from quadweir.algebra.streams import EVERY_INSTANT, OutputOperator, Report, ReportPolicy, Tick
 from quadweir.algebra.windows import (
     AllScope,
@@ -86,12 +86,17 @@ from quadweir.algebra.windows import (
     Window,
 )
 from quadweir.errors import DataError, InternalError, LimitError, QuerySyntaxError
+from quadweir.spans import Span
 from quadweir.terms import IRI, BlankNode, Ground, Literal, TripleTerm, Variable, unescape
 from quadweir.vocab import XSD
 
 _T = TypeVar("_T")
 AnyTerm: TypeAlias = TemplateTerm
 
+_ATOM: Final = re.compile(
+    r'\s+|(?P<bracket>[()])|(?P<atom><[^<>\s]*>|"(?:[^"\\]|\\.)*"(?:@[A-Za-z0-9-]+|\^\^<[^>]*>)?|[^\s()"]+)',
+    re.DOTALL,
+)
 _LITERAL: Final = re.compile(r'"((?:[^"\\]|\\.)*)"(?:@([A-Za-z0-9-]+)|\^\^<([^>]*)>)?', re.DOTALL)
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DECIMAL: Final = re.compile(r"[+-]?[0-9]*\.[0-9]+")
@@ -126,7 +131,42 @@ def read_expression(text: str) -> Expression:
     return _reading(text, _expression)
 
 
-def _reading(text: str, read: Callable[[Form], _T]) -> _T:
+def parse_form(text: str) -> Sexpr:
+    """Read one form.
+
+    >>> parse_form('(extend ?x "a b"@en (bgp))')
+    ['extend', '?x', '"a b"@en', ['bgp']]
+    """
+    stack: list[list[Sexpr]] = [[]]
+    place = 0
+    while place < len(text):
+        match = _ATOM.match(text, place)
+        if match is None:
+            raise _error(text, place, f"unexpected {text[place]!r} in a query tree")
+        place = match.end()
+        if match["atom"] is not None:
+            stack[-1].append(match["atom"])
+        elif match["bracket"] == "(":
+            stack.append([])
+        elif match["bracket"] == ")":
+            if len(stack) == 1:
+                raise _error(text, match.start(), "a bracket closes that was not opened")
+            done = stack.pop()
+            stack[-1].append(done)
+    if len(stack) > 1:
+        raise _error(text, len(text), "a bracket is not closed")
+    if len(stack[0]) != 1:
+        raise _error(text, 0, f"a query tree is one form, and here are {len(stack[0])}")
+    return stack[0][0]
+
+
+def _error(text: str, place: int, message: str) -> QuerySyntaxError:
+    line = text.count("\n", 0, place) + 1
+    column = place - (text.rfind("\n", 0, place) + 1) + 1
+    return QuerySyntaxError(message, span=Span(line, column))
+
+
+def _reading(text: str, read: Callable[[Sexpr], _T]) -> _T:
     try:
         return read(parse_form(text))
     except (IndexError, KeyError, ValueError, DataError, InternalError) as problem:
@@ -135,26 +175,26 @@ def _reading(text: str, read: Callable[[Form], _T]) -> _T:
         raise LimitError("the query tree nests too deeply") from None
 
 
-def _list(form: Form) -> list[Form]:
+def _list(form: Sexpr) -> list[Sexpr]:
     if isinstance(form, str):
         raise ValueError(f"expected a form in brackets, not {form[:40]}")
     return form
 
 
-def _atom(form: Form) -> str:
+def _atom(form: Sexpr) -> str:
     if not isinstance(form, str):
         raise ValueError(f"expected a word, not {flat(form)[:40]}")
     return form
 
 
-def _head(form: Form) -> str:
+def _head(form: Sexpr) -> str:
     return _atom(_list(form)[0])
 
 
 # --- terms ------------------------------------------------------------------------------------
 
 
-def _term(form: Form) -> AnyTerm:
+def _term(form: Sexpr) -> AnyTerm:
     if not isinstance(form, str):
         return _triple_term(form)
     atom = _atom(form)
@@ -181,7 +221,7 @@ def _term(form: Form) -> AnyTerm:
     return Literal(lexical, datatype=IRI(match[3])) if match[3] is not None else Literal(lexical)
 
 
-def _triple_term(form: list[Form]) -> AnyTerm:
+def _triple_term(form: list[Sexpr]) -> AnyTerm:
     head, *parts = form
     if head != "triple-term" or len(parts) != 3:
         raise ValueError(f"{flat(form)[:40]} is no term")
@@ -195,60 +235,60 @@ def _triple_term(form: list[Form]) -> AnyTerm:
     return TripleTemplate(subject=subject, predicate=predicate, object=end)
 
 
-def _iri(form: Form) -> IRI:
+def _iri(form: Sexpr) -> IRI:
     value = _term(form)
     if not isinstance(value, IRI):
         raise ValueError(f"{value} is no IRI")
     return value
 
 
-def _variable(form: Form) -> Variable:
+def _variable(form: Sexpr) -> Variable:
     value = _term(form)
     if not isinstance(value, Variable):
         raise ValueError(f"{value} is no variable")
     return value
 
 
-def _name(form: Form) -> IRI | Variable:
+def _name(form: Sexpr) -> IRI | Variable:
     value = _term(form)
     if not isinstance(value, IRI | Variable):
         raise ValueError(f"{value} is no name")
     return value
 
 
-def _pattern_term(form: Form) -> PatternTerm:
+def _pattern_term(form: Sexpr) -> PatternTerm:
     value = _term(form)
     if isinstance(value, BlankNode | TripleTemplate):
         raise ValueError(f"{flat(form)} cannot stand in a pattern")
     return value
 
 
-def _value(form: Form) -> Ground:
+def _value(form: Sexpr) -> Ground:
     value = _term(form)
     if not isinstance(value, IRI | Literal | TripleTerm):
         raise ValueError(f"{value} is no value")
     return value
 
 
-def _string(form: Form) -> str:
+def _string(form: Sexpr) -> str:
     value = _term(form)
     if not isinstance(value, Literal):
         raise ValueError(f"{value} is no string")
     return value.lexical
 
 
-def _variables(form: Form) -> tuple[Variable, ...]:
+def _variables(form: Sexpr) -> tuple[Variable, ...]:
     return tuple(map(_variable, _list(form)))
 
 
-def _ms(form: Form) -> int:
+def _ms(form: Sexpr) -> int:
     return int(_atom(form).removesuffix("ms"))
 
 
 # --- query and windows --------------------------------------------------------------------------
 
 
-def _query(form: Form) -> ContinuousQuery:
+def _query(form: Sexpr) -> ContinuousQuery:
     if _head(form) != "query":
         raise ValueError("a query starts with (query")
     parts = {_head(part): _list(part)[1:] for part in _list(form)[1:]}
@@ -269,7 +309,7 @@ def _query(form: Form) -> ContinuousQuery:
     )
 
 
-def _query_form(kind: str, parts: list[Form]) -> QueryForm:
+def _query_form(kind: str, parts: list[Sexpr]) -> QueryForm:
     match kind:
         case "select":
             return SelectForm(variables=tuple(map(_variable, parts)))
@@ -281,7 +321,7 @@ def _query_form(kind: str, parts: list[Form]) -> QueryForm:
             return DescribeForm(targets=tuple(map(_name, parts)))
 
 
-def _template(form: Form) -> TemplateTriple:
+def _template(form: Sexpr) -> TemplateTriple:
     _, subject, predicate, object_, *graph = _list(form)
     return TemplateTriple(
         subject=_term(subject),
@@ -291,7 +331,7 @@ def _template(form: Form) -> TemplateTriple:
     )
 
 
-def _window(form: Form) -> Window:
+def _window(form: Sexpr) -> Window:
     _, name, stream, scope, content, *rest = _list(form)
     return Window(
         name=_iri(name),
@@ -302,7 +342,7 @@ def _window(form: Form) -> Window:
     )
 
 
-def _scope(form: list[Form]) -> Scope:
+def _scope(form: list[Sexpr]) -> Scope:
     head, *rest = map(_atom, form)
     match head:
         case "range":
@@ -341,7 +381,7 @@ def _options(atoms: list[str]) -> dict[str, int]:
 # --- patterns ---------------------------------------------------------------------------------
 
 
-def _pattern(form: Form) -> Pattern:
+def _pattern(form: Sexpr) -> Pattern:
     head, *rest = _list(form)
     match head:
         case "bgp":
@@ -404,7 +444,7 @@ def _pattern(form: Form) -> Pattern:
             raise ValueError(f"no pattern {flat(head)[:40]}")
 
 
-def _triple(form: Form) -> TriplePattern | PathPattern:
+def _triple(form: Sexpr) -> TriplePattern | PathPattern:
     head, subject, middle, object_ = _list(form)
     if head == "triple":
         return TriplePattern(
@@ -415,7 +455,7 @@ def _triple(form: Form) -> TriplePattern | PathPattern:
     )
 
 
-def _path(form: Form) -> Path:
+def _path(form: Sexpr) -> Path:
     if isinstance(form, str):
         return Link(predicate=_iri(form))
     head, *rest = form
@@ -441,12 +481,12 @@ def _path(form: Form) -> Path:
             raise ValueError(f"no path {flat(head)[:40]}")
 
 
-def _order_key(form: Form) -> OrderKey:
+def _order_key(form: Sexpr) -> OrderKey:
     direction, expression = _list(form)
     return OrderKey(expression=_expression(expression), descending=direction == "desc")
 
 
-def _aggregation(form: Form) -> Aggregation:
+def _aggregation(form: Sexpr) -> Aggregation:
     variable, call = _list(form)
     function, *rest = _list(call)
     name = _atom(function)
@@ -468,7 +508,7 @@ def _aggregation(form: Form) -> Aggregation:
 # --- expressions ------------------------------------------------------------------------------
 
 
-def _expression(form: Form) -> Expression:
+def _expression(form: Sexpr) -> Expression:
     if isinstance(form, str) or form[:1] == ["triple-term"]:
         value = _term(form)
         if isinstance(value, Variable):
@@ -477,7 +517,7 @@ def _expression(form: Form) -> Expression:
     head, *rest = form
     name = _atom(head)
     if name.startswith("<") and name.endswith(">"):
-        return Call(function=_iri(name), arguments=tuple(map(_expression, rest)))
+        return FunctionCall(function=_iri(name), arguments=tuple(map(_expression, rest)))
     if name in ("exists", "not-exists"):
         return Exists(pattern=_pattern(rest[0]), negated=name == "not-exists")
     if name == "BOUND":
@@ -506,6 +546,6 @@ def _expression(form: Form) -> Expression:
         case "COALESCE":
             return Coalesce(arguments=arguments)
         case _ if _BUILTIN.fullmatch(name):
-            return Call(function=name, arguments=arguments)
+            return FunctionCall(function=name, arguments=arguments)
         case _:
             raise ValueError(f"no expression {name[:40]}")
