@@ -42,8 +42,8 @@ def test_rules_for_values_are_one_of_two(
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (("--live",), "hint: Run it without --live, or name a stream."),
-        (("--realtime", "--strict"), "hint: Run it with --live, or watch the topic"),
+        (("--live",), "hint: Map it without --live, or name a stream."),
+        (("--realtime", "--strict"), "hint: Map it with --live, or watch the topic"),
     ],
 )
 def test_hints_say_what_to_do_instead(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from quadweir.plan.matchtests import Matching
     from quadweir.runtime.network.controllog import ControlLog
     from quadweir.runtime.network.delivery import Delivery
-    from quadweir.runtime.network.registry import Registry
+    from quadweir.runtime.network.registry import QueryRegistry
     from quadweir.runtime.network.spec import NetworkSpec
     from quadweir.runtime.network.templates import Templates
 
@@ -45,7 +45,7 @@ class NetworkControl(JobControl):
 
     def __init__(
         self,
-        registry: Registry,
+        registry: QueryRegistry,
         log: ControlLog,
         templates: Templates,
         spec: NetworkSpec,

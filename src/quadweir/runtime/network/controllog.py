@@ -29,7 +29,7 @@ FOLDER: Final = "control"
 _BASE: Final = "base.json"
 _LOG: Final = "log"
 
-Entry = Mapping[str, Any]
+LogEntry = Mapping[str, Any]
 
 
 @final
@@ -53,9 +53,9 @@ class ControlLog:
         make_folder(folder)
         self._lock = threading.Lock()
         self._begun = begun
-        self._changes: dict[int, Entry] = {}
+        self._changes: dict[int, LogEntry] = {}
         self._after: dict[int, int] = {}
-        self.base: Entry = {"version": 0}
+        self.base: LogEntry = {"version": 0}
         self._read()
         self.version = max(self._changes, default=self.first)
         self._out: BinaryIO = (folder / _LOG).open("ab")
@@ -71,11 +71,11 @@ class ControlLog:
         """How many changes the log has."""
         return len(self._changes)
 
-    def changes(self) -> Iterator[tuple[int, Entry]]:
+    def changes(self) -> Iterator[tuple[int, LogEntry]]:
         """Yield the changes since the base, with their versions."""
         yield from self._changes.items()
 
-    def append(self, entry: Entry) -> int:
+    def append(self, entry: LogEntry) -> int:
         """Log a change; once this returns, it survives a crash. Return its version."""
         with self._lock:
             version = self.version + 1
@@ -170,7 +170,7 @@ class ControlLog:
                 file_of_log.truncate(end)
 
 
-def _fold(queries: dict[int, list[Any]], entry: Entry) -> None:
+def _fold(queries: dict[int, list[Any]], entry: LogEntry) -> None:
     """Apply a change to queries: number, name, template, text, whether paused, why stopped."""
     for number in entry.get("unregister", []):
         queries.pop(number, None)
@@ -183,7 +183,7 @@ def _fold(queries: dict[int, list[Any]], entry: Entry) -> None:
             queries[number][4] = is_paused
 
 
-def _line(table: Entry) -> bytes:
+def _line(table: LogEntry) -> bytes:
     data = json.dumps(table, ensure_ascii=False).encode("utf-8", "surrogatepass")
     return b"%08x %s\n" % (zlib.crc32(data), data)
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from quadweir import rows
 from quadweir.runtime.answers import SOLUTION
-from quadweir.runtime.network.rendering import Solutions, network_lines, query_lines
+from quadweir.runtime.network.rendering import SolutionColumns, network_lines, query_lines
 from quadweir.runtime.network.spec import QUERY, VALUES
 from quadweir.sinks.base import ArrowSink
 from quadweir.sinks.kafka import KafkaSink
@@ -141,7 +141,7 @@ class Delivery(ArrowSink):
             )
         ]
 
-    def _by_form(self, part: pa.RecordBatch) -> Iterable[Solutions]:
+    def _by_form(self, part: pa.RecordBatch) -> Iterable[SolutionColumns]:
         """Group the answers of one template by what their queries make of a solution."""
         numbers = part.column(QUERY).to_numpy()
         present = np.unique(numbers)
@@ -172,7 +172,7 @@ class Delivery(ArrowSink):
                 self._failures[number] = f"its sink failed: {error}"
 
     def _hand_over(
-        self, target: Target, query: NetworkQuery, found: Sequence[Solutions], batch: Batch
+        self, target: Target, query: NetworkQuery, found: Sequence[SolutionColumns], batch: Batch
     ) -> None:
         if not hasattr(target, "write"):
             target([answer for each in found for answer in each.answers(query.id)])
@@ -197,11 +197,11 @@ def _answers(part: pa.RecordBatch) -> pa.RecordBatch:
     return part if not numbers.null_count else part.filter(numbers.is_valid())
 
 
-def _solutions(part: pa.RecordBatch, query: NetworkQuery) -> Solutions:
+def _solutions(part: pa.RecordBatch, query: NetworkQuery) -> SolutionColumns:
     values = part.column(VALUES).flatten().to_numpy(zero_copy_only=False)
     width = len(query.variables)
     columns = values.reshape(part.num_rows, width) if width else values.reshape(part.num_rows, 0)
-    return Solutions(
+    return SolutionColumns(
         part.column(QUERY).to_pylist(),
         part.column(rows.REPORT).to_pylist(),
         part.column(rows.SIGN).to_pylist(),

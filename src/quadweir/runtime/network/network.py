@@ -23,7 +23,7 @@ from quadweir.runtime.network.control import NetworkControl
 from quadweir.runtime.network.controllog import FOLDER, ControlLog
 from quadweir.runtime.network.delivery import Delivery, NetworkAnswer, Target
 from quadweir.runtime.network.querytext import QueryText
-from quadweir.runtime.network.registry import Registry
+from quadweir.runtime.network.registry import QueryRegistry
 from quadweir.runtime.network.spec import NETWORK_METRICS, NetworkSpec
 from quadweir.runtime.network.templates import NetworkInputs, Templates
 from quadweir.runtime.shard.base import Job
@@ -95,7 +95,7 @@ class Network:
         self._meter = QueryMeter()
         self._claim: Claim | None = None
         self._run: Run | None = None
-        self._registry: Registry | None = None
+        self._registry: QueryRegistry | None = None
         self._log: ControlLog | None = None
         self._delivery: Delivery | None = None
         self._control: NetworkControl | None = None
@@ -242,7 +242,7 @@ class Network:
                 f"there is no query {name!r}", hint="`network.status()` lists the queries."
             )
 
-    def _registered(self) -> Registry:
+    def _registered(self) -> QueryRegistry:
         if self._registry is None:
             raise UsageError("the network was not started", hint="Call start(checkpoint=...).")
         return self._registry
@@ -310,7 +310,7 @@ class Network:
         self._fingerprint().guard(folder)
         log = self._log = ControlLog(folder / FOLDER, _last_batch(folder))
         templates = Templates(inputs)
-        registry = Registry(templates, log)
+        registry = QueryRegistry(templates, log)
         _, refused = registry.register(self._waiting, replacing=True)
         for name, error in refused.items():
             raise _of_query(name, error)

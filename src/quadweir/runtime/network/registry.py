@@ -17,7 +17,7 @@ from quadweir.runtime.network.templates import Templates
 
 if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
-    from quadweir.runtime.network.controllog import ControlLog, Entry
+    from quadweir.runtime.network.controllog import ControlLog, LogEntry
     from quadweir.runtime.network.spec import TemplateSpec
     from quadweir.sharing.shapes import Shape
 
@@ -77,7 +77,7 @@ class VersionChange:
 
 
 @final
-class Registry:
+class QueryRegistry:
     """All queries of a network as of the last change, whether it counts already or not.
 
     Args:
@@ -233,7 +233,7 @@ class Registry:
             found.append(query)
         return found
 
-    def _commit(self, entry: Entry, change: VersionChange) -> None:
+    def _commit(self, entry: LogEntry, change: VersionChange) -> None:
         version = self._log.append({name: value for name, value in entry.items() if value})
         self.pending[version] = change
         self._apply(change)
@@ -327,7 +327,7 @@ class Registry:
             self.pending[version] = change
             self._apply(change)
 
-    def _read(self, entry: Entry) -> VersionChange:
+    def _read(self, entry: LogEntry) -> VersionChange:
         """Return what a change in the log changes; queries that were stopped before are let go."""
         change = VersionChange(paused=entry.get("pause", []), resumed=entry.get("resume", []))
         for number in entry.get("unregister", []):

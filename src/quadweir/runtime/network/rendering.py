@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Solutions:
-    """Solutions of queries that select the same variables.
+class SolutionColumns:
+    """SolutionColumns of queries that select the same variables.
 
     Attributes:
         queries: the number of the query of each.
@@ -96,10 +96,10 @@ class Solutions:
             yield NetworkAnswer(query, t, sign, bindings)  # type: ignore[arg-type]
 
 
-def network_lines(found: Solutions, names: Mapping[int, str]) -> Iterator[str]:
+def network_lines(found: SolutionColumns, names: Mapping[int, str]) -> Iterator[str]:
     r"""Yield answers as JSON lines that say which query each belongs to.
 
-    >>> one = Solutions([4], [5], ["+"], {"x": ["<urn:a>"]}, [None], None)
+    >>> one = SolutionColumns([4], [5], ["+"], {"x": ["<urn:a>"]}, [None], None)
     >>> list(network_lines(one, {4: "rooms"}))
     ['{"query":"rooms","t":5,"sign":"+","bindings":{"x":{"type":"uri","value":"urn:a"}}}']
     """
@@ -130,7 +130,7 @@ def _members(key: str, terms: Spelled) -> list[str]:
     return [made[term] for term in terms]
 
 
-def query_lines(found: Solutions, form: LineFormat) -> list[str]:
+def query_lines(found: SolutionColumns, form: LineFormat) -> list[str]:
     """Return the answers of one query as lines, as a query alone writes them.
 
     Raises:
