@@ -297,7 +297,7 @@ def read_answer(spec: ShardSpec, row: Mapping[str, Any], salt: str) -> list[Answ
     """What a row that a shard gives says; a CONSTRUCT's may be of no triple."""
     bound = {
         variable.name: parse_term(row[f"v{place}"])
-        for place, variable in enumerate(spec.shape.variables)
+        for place, variable in enumerate(spec.answer_form.variables)
         if row[f"v{place}"] is not None
     }
     t, sign, form = int(row[rows.REPORT]), row[rows.SIGN], spec.plan.query.form

@@ -39,15 +39,15 @@ SOLUTION: Final = "_solution"
 
 @final
 @dataclass(frozen=True)
-class Shape:
+class AnswerForm:
     """The columns of a query's answers on their way out of the workers."""
 
     variables: tuple[Variable, ...]
     numbered: bool
 
     @staticmethod
-    def of(query: ContinuousQuery, variables: tuple[Variable, ...]) -> Shape:
-        return Shape(variables, _makes_blank_nodes(query))
+    def of(query: ContinuousQuery, variables: tuple[Variable, ...]) -> AnswerForm:
+        return AnswerForm(variables, _makes_blank_nodes(query))
 
     @property
     def schema(self) -> StructType:
@@ -117,7 +117,7 @@ class Shape:
         return pa.array(found, pa.string())
 
 
-def present(raw: DataFrame, query: ContinuousQuery, shape: Shape) -> DataFrame:
+def present(raw: DataFrame, query: ContinuousQuery, form: AnswerForm) -> DataFrame:
     """Return answers as users see them.
 
     Returns:
@@ -126,7 +126,7 @@ def present(raw: DataFrame, query: ContinuousQuery, shape: Shape) -> DataFrame:
         graph.
     """
     answers = raw.where(F.col(rows.SIGN).isNotNull())
-    named = {variable: F.col(_column(place)) for place, variable in enumerate(shape.variables)}
+    named = {variable: F.col(_column(place)) for place, variable in enumerate(form.variables)}
     if isinstance(query.form, ConstructForm):
         graph = _filled(query.form, named).alias(rows.TRIPLES)
         found = answers.select(rows.REPORT, rows.SIGN, graph)
@@ -135,7 +135,7 @@ def present(raw: DataFrame, query: ContinuousQuery, shape: Shape) -> DataFrame:
     return answers.select(rows.REPORT, rows.SIGN, bindings.alias(rows.BINDINGS))
 
 
-def with_times(raw: DataFrame, query: ContinuousQuery, shape: Shape, stream: str) -> DataFrame:
+def with_times(raw: DataFrame, query: ContinuousQuery, form: AnswerForm, stream: str) -> DataFrame:
     """Return the triples of a CONSTRUCT as statements, and how far time has come in their stream.
 
     Shards report in every batch through which instant everything is known: all answers until then
@@ -144,7 +144,7 @@ def with_times(raw: DataFrame, query: ContinuousQuery, shape: Shape, stream: str
     """
     if not isinstance(query.form, ConstructForm):
         raise InternalError("only a CONSTRUCT makes statements")
-    named = {variable: F.col(_column(place)) for place, variable in enumerate(shape.variables)}
+    named = {variable: F.col(_column(place)) for place, variable in enumerate(form.variables)}
     is_answer = F.col(rows.SIGN).isNotNull()
     nothing = F.array(F.struct(*[F.lit(None).cast("string").alias(n) for n in rows.TERMS]))
     graph = F.when(is_answer, _filled(query.form, named)).otherwise(nothing)

@@ -36,7 +36,7 @@ class AnswerFrames:
     def answers(self, spool: Path | None) -> DataFrame:
         """Return the answers as users see them."""
         raw, _ = self.raw(spool)
-        return present(raw, self._planned.plan.query, self._planned.spec.shape)
+        return present(raw, self._planned.plan.query, self._planned.spec.answer_form)
 
     def raw(self, spool: Path | None, *, run: str = "", tag: str = "") -> tuple[DataFrame, bool]:
         """Return the output of the shards, and whether it goes on.

@@ -133,8 +133,8 @@ class RegisteredQuery:
         # Each of several queries in one run has metrics of its own.
         raw, is_streaming = self._frames.raw(spool, run=stream, tag=f"_{next(_TAGS)}")
         if is_streaming:
-            return with_times(raw, self.plan.query, self.spec.shape, stream)
-        return as_statements(present(raw, self.plan.query, self.spec.shape), stream)
+            return with_times(raw, self.plan.query, self.spec.answer_form, stream)
+        return as_statements(present(raw, self.plan.query, self.spec.answer_form), stream)
 
     def as_feed(self, stream: str) -> Feed:
         """Return the triples of a CONSTRUCT's answers as a stream that another query can read.

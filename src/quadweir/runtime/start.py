@@ -102,15 +102,15 @@ class Started:
 
 
 def _outputs(query: PlannedQuery, options: StartOptions) -> list[AnswerOutput]:
-    plan, shape = query.plan, query.spec.shape
+    plan, form = query.plan, query.spec.answer_form
 
     def answers(raws: Sequence[DataFrame]) -> DataFrame:
-        found = present(raws[0], plan.query, shape)
+        found = present(raws[0], plan.query, form)
         if options.statements is None:
             return found
         return as_statements(found, options.statements, named=options.name_elements)
 
-    names = tuple(each.name for each in shape.variables)
+    names = tuple(each.name for each in form.variables)
     is_solutions = not isinstance(plan.query.form, ConstructForm)
     found = [AnswerOutput(options.sink, answers, variables=names if is_solutions else None)]
     if options.dead_letters is not None:

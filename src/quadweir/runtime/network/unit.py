@@ -118,8 +118,8 @@ class Unit:
         numbers = [each for each in self.members if each not in paused]
         place, query = _routed(answers, np.array(numbers, dtype=np.int64))
         found = []
-        shape = self.spec.shards.shape
-        names = shape.solution_names(answers, salt)
+        form = self.spec.shards.answer_form
+        names = form.solution_names(answers, salt)
         for at in range(0, len(place), _MOST_ROWS):
             here, whose = pa.array(place[at : at + _MOST_ROWS]), query[at : at + _MOST_ROWS]
             columns = {

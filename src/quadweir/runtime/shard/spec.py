@@ -14,7 +14,7 @@ from quadweir.kernel.shard import Shard
 from quadweir.kernel.staticrelations import ShardShare, StaticSource
 from quadweir.plan.query import QueryPlan
 from quadweir.plan.shapes import answer_variables
-from quadweir.runtime.answers import Shape
+from quadweir.runtime.answers import AnswerForm
 from quadweir.runtime.match.matched import NarrowPacker, matched_rows
 from quadweir.runtime.shard.base import Counts, Job
 from quadweir.runtime.shard.clock import StreamTiming
@@ -73,9 +73,9 @@ class ShardSpec:
         install_functions(self.functions)
 
     @property
-    def shape(self) -> Shape:
+    def answer_form(self) -> AnswerForm:
         """The columns of the answers."""
-        return Shape.of(self.plan.query, answer_variables(self.plan.query))
+        return AnswerForm.of(self.plan.query, answer_variables(self.plan.query))
 
     @property
     def receives(self) -> bool:
@@ -130,9 +130,9 @@ class ShardSpec:
         return Unpacker(shard, self.plan.wanted, letters=self.letters)
 
     @property
-    def writer(self) -> Shape | ChangeSender:
+    def writer(self) -> AnswerForm | ChangeSender:
         """What packs the output of the shard."""
-        return self.sender if self.sends else self.shape
+        return self.sender if self.sends else self.answer_form
 
     @property
     def sender(self) -> ChangeSender:
