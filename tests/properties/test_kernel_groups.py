@@ -1,11 +1,15 @@
-"""Shared equals separate (P4): a query gives the same answers alone and in a group."""
+"""Shared equals separate (P4): a query gives the same answers alone and in a group.
+
+Queries come and go while the group runs. Each gives the answers that it gives alone over the
+elements later than the instant at which it joined (J1).
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,13 +18,12 @@ from properties.strategies import ALLOW, MONOTONIC, NEGATION
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.streams import OutputOperator
-from quadweir.kernel.answers import Answers
-from quadweir.kernel.group import Group
 from quadweir.kernel.shard import Shard
 from quadweir.optimize import optimize
 from quadweir.syntax import parse
 from quadweir.terms import Quad
 from quadweir.testing import Answer, diff_answers
+from quadweir.testing.groups import QueryGroup
 from quadweir.testing.shards import ShardFeed, as_answers, scoped_static
 
 # In place of $A, $B come constants of each query's own, in place of $R, $S window lengths.
@@ -33,6 +36,12 @@ _WINDOWS = {
         "WINDOW :w1",
     ),
 }
+_WINDOWS["stepped"] = (
+    "FROM NAMED WINDOW :w0 ON STREAM :stream0 [RANGE $Rms STEP 4ms] "
+    "FROM NAMED WINDOW :w1 ON STREAM :stream1 [RANGE $Sms STEP 3ms]",
+    "WINDOW :w0",
+    "WINDOW :w1",
+)
 _SHAPES = [
     ("SELECT ?b", "{W} {{ $A :p0 ?b }}", ""),
     ("SELECT ?a", "{W} {{ ?a :p0 $A }}", ""),
@@ -62,24 +71,31 @@ _SHAPES = [
     ("CONSTRUCT {{ $A :knows ?b }}", "{W} {{ $A :p0 ?b }}", ""),
     ("ASK", "{W} {{ ?a ?v $A }}", ""),
     ("SELECT ?x", "{W} {{ $A :p0+ ?x }}", ""),
+    ("SELECT ?a ?b", "{W} {{ ?a ?v ?b FILTER(?a = $A || ?b = $A) }}", ""),
+    ("SELECT ?v", "{W} {{ ?a ?v ?b }} FILTER(?a = $A)", ""),
+    ("SELECT ?v (COUNT(*) AS ?n)", "{W} {{ ?a ?v ?b FILTER(?b = $A || ?a = $A) }}", "GROUP BY ?v"),
+    ("SELECT ?a ?b ?c", "{W} {{ ?a ?v ?b FILTER(?a = $A || ?b = $A) }} {V} {{ ?b :p1 ?c }}", ""),
+    ("SELECT ?b (COUNT(*) AS ?n)", "{W} {{ ?a :p0 ?b }} {V} {{ ?b :p1 ?c }}", "GROUP BY ?b"),
+    ("SELECT DISTINCT ?a", "{W} {{ ?a :p0 ?b }} {V} {{ ?b ?v $A }}", ""),
     ("SELECT ?a ?t", "{W} {{ ?a :p0 $A }} BIND(NOW() AS ?t)", ""),
 ]
 
 
 @st.composite
-def members(draw: st.DrawFn) -> tuple[str, list[str]]:
-    """One to six queries of one shape: constants and window lengths differ."""
+def families(draw: st.DrawFn) -> Callable[[], ContinuousQuery]:
+    """Draws queries of one shape: constants and window lengths differ."""
     dialect = draw(st.sampled_from(sorted(_WINDOWS)))
     declared, first, second = _WINDOWS[dialect]
     head, body, tail = draw(st.sampled_from(_SHAPES))
     body = body.format(W=first, V=second)
     head = head.format()
     text = f"PREFIX : <http://example.org/> {head} {declared} WHERE {{ {body} }} {tail}"
-    found = []
-    for _ in range(draw(st.integers(1, 6))):
+    output = draw(st.sampled_from([*OutputOperator, OutputOperator.ISTREAM]))
+
+    def query() -> ContinuousQuery:
         values = {
             "$A": draw(st.sampled_from([":s0", ":s1", ":s2", "2"] if "$A" not in head else [":s1"]))
-            if not re.search(r"\$A [:?]", text)
+            if not re.search(r"\$A [:?]|= \$A", text)
             else draw(st.sampled_from([":s0", ":s1", ":s2", ":s3"])),
             "$B": draw(st.sampled_from([":s0", ":s1", "1"])),
             "$P": draw(st.sampled_from([":p0", ":p1", ":p2"])),
@@ -89,92 +105,120 @@ def members(draw: st.DrawFn) -> tuple[str, list[str]]:
         own = text
         for name, value in values.items():
             own = own.replace(name, value)
-        found.append(own)
-    return dialect, found
+        parsed = parse(own, dialect="rspql" if dialect == "stepped" else dialect, allow=ALLOW)
+        return optimize(replace(parsed, output=output)).query
+
+    return query
 
 
-def of_query(answers: Answers, number: int, query: ContinuousQuery) -> list[Answer]:
-    assert answers.query is not None
-    own = answers.query == number
-    mask = pa.array(own)
-    values = tuple(column.filter(mask) for column in answers.values)
-    return as_answers(Answers(answers.variables, answers.t[own], answers.sign[own], values), query)
+@dataclass(frozen=True)
+class Turn:
+    """What happens between two steps."""
+
+    size: int
+    added: int
+    removed: int
+    saved: bool
+    restarted: bool
+
+
+TURNS = st.lists(
+    st.builds(
+        Turn,
+        size=st.integers(1, 4),
+        added=st.sampled_from([0, 0, 1, 1, 3]),
+        removed=st.sampled_from([0, 0, 1]),
+        saved=st.booleans(),
+        restarted=st.sampled_from([False, False, True]),
+    ),
+    min_size=1,
+    max_size=5,
+)
 
 
 def check(
-    queries: list[ContinuousQuery],
+    first: list[ContinuousQuery],
+    draw_query: Callable[[], ContinuousQuery],
     arrived: Feed,
     static: list[Quad],
-    steps: list[int],
+    turns: list[Turn],
     *,
     delay_ms: int,
-    restarts: bool = False,
 ) -> None:
-    """Compare a group with a shard for each query; all of them read the same streams."""
+    """Compare queries in a group with each alone; all of them read the same streams."""
     data = Dataset.of(scoped_static(static))
     streams = sorted({element.stream for element in arrived})
-
-    def group() -> Group:
-        return Group(queries, static=data, streams=streams)
-
-    found: list[Answers] = []
-    fed = ShardFeed(group(), delay_ms=delay_ms)
-    snapshot: bytes | None = None
-    deltas: list[bytes] = []
+    group = QueryGroup(static=data, streams=streams, delay_ms=delay_ms)
+    queries = dict(enumerate(first))
+    group.change(queries, [])
+    left: dict[int, int] = {}
+    snapshots, deltas = group.saved(), []
     start = turn = 0
     while start < len(arrived):
-        size = steps[turn % len(steps)]
-        found.append(fed.push(arrived[start : start + size]))
-        start, turn = start + size, turn + 1
-        if restarts:
-            deltas.append(fed.shard.delta())
-            if turn % 3 == 0:
-                snapshot, deltas = fed.shard.snapshot(), []
-            if turn % 2 == 0:
-                fed.shard = group()
-                fed.shard.restore(snapshot, deltas)
-    found.append(fed.finish())
-    for number, query in enumerate(queries):
-        alone = ShardFeed(Shard.of(query, static=data, streams=streams), delay_ms=delay_ms)
-        expected = as_answers(alone.push(arrived), query) + as_answers(alone.finish(), query)
-        assert alone.late == fed.late
-        shared = [answer for each in found for answer in of_query(each, number, query)]
-        assert diff_answers(expected, shared) == "", number
+        now = turns[turn % len(turns)]
+        group.push(arrived[start : start + now.size])
+        deltas.append(group.deltas())
+        start, turn = start + now.size, turn + 1
+        if now.saved:
+            snapshots, deltas = group.saved(), []
+        running = [number for number in queries if number not in left]
+        removed = running[: now.removed] if turn < 20 else []
+        added = {len(queries) + n: draw_query() for n in range(now.added if turn < 6 else 0)}
+        group.change(added, removed)
+        queries |= added
+        left |= {number: len(group.answers[number]) for number in removed}
+        if now.restarted:
+            group.restart(snapshots, deltas)
+    group.finish()
+    for number, query in queries.items():
+        alone = Shard.of(query, static=data, streams=streams)
+        elements = sorted(
+            ((time, e) for time, e in group.taken if time > group.since[number]),
+            key=lambda each: (each[0], each[1].stream, each[1].position),
+        )
+        feed = ShardFeed(alone, delay_ms=0)
+        expected: list[Answer] = as_answers(feed.push_all(elements), query) + as_answers(
+            feed.finish(), query
+        )
+        found = group.answers[number]
+        if number in left:
+            # It gave no answer after it had left, and none that it should not have given.
+            assert len(found) == left[number], number
+            rest = list(expected)
+            for answer in found:
+                assert answer in rest, (number, answer)
+                rest.remove(answer)
+        else:
+            assert diff_answers(expected, found) == "", number
 
 
-@given(data=st.data(), feed=feeds(), static=static_data())
+@given(data=st.data(), feed=feeds(), static=static_data(), turns=TURNS)
 def test_a_query_answers_the_same_alone_and_in_a_group(
-    data: st.DataObject, feed: Feed, static: list[Quad]
+    data: st.DataObject, feed: Feed, static: list[Quad], turns: list[Turn]
 ) -> None:
-    dialect, texts = data.draw(members())
-    output = data.draw(st.sampled_from([*OutputOperator, OutputOperator.ISTREAM]))
-    queries = [
-        optimize(replace(parse(text, dialect=dialect, allow=ALLOW), output=output)).query
-        for text in texts
-    ]
-    steps = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    query = data.draw(families())
+    first = [query() for _ in range(data.draw(st.integers(1, 4)))]
     delay = data.draw(st.integers(0, 8))
-    arrived = data.draw(arrivals(feed, delay))
-    restarts = data.draw(st.booleans())
-    check(queries, arrived, static, steps, delay_ms=delay, restarts=restarts)
+    check(first, query, data.draw(arrivals(feed, delay)), static, turns, delay_ms=delay)
 
 
-@given(data=st.data(), feed=feeds(), static=static_data())
+@given(data=st.data(), feed=feeds(), static=static_data(), turns=TURNS)
 def test_any_question_with_other_constants_and_lengths(
-    data: st.DataObject, feed: Feed, static: list[Quad]
+    data: st.DataObject, feed: Feed, static: list[Quad], turns: list[Turn]
 ) -> None:
     dialect = data.draw(st.sampled_from(["rspql", "csparql", "cqels"]))
     kinds = MONOTONIC | NEGATION | {"optional", "subselect", "graph", "named"}
     text = data.draw(dense_questions(dialect, kinds=kinds, slices=True)).text(dialect)
     output = data.draw(st.sampled_from(list(OutputOperator)))
-    queries = []
-    for _ in range(data.draw(st.integers(2, 4))):
+
+    def query() -> ContinuousQuery:
         names = data.draw(st.permutations([":s0", ":s1", ":s2"]))
         length = data.draw(st.integers(1, 9))
-        own = re.sub(r":s([012])\b", lambda match, names=names: names[int(match[1])], text)  # type: ignore[misc]
-        own = re.sub(r"RANGE \d+ms\]", f"RANGE {length}ms]", own)
-        query = parse(own, dialect=dialect, allow=ALLOW)
-        queries.append(optimize(replace(query, output=output)).query)
-    steps = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+        own = re.sub(r":s([012])\b", lambda match: names[int(match[1])], text)
+        own = re.sub(r"RANGE \d+ms( STEP|\])", rf"RANGE {length}ms\1", own)
+        parsed = parse(own, dialect=dialect, allow=ALLOW)
+        return optimize(replace(parsed, output=output)).query
+
+    first = [query() for _ in range(data.draw(st.integers(1, 3)))]
     delay = data.draw(st.integers(0, 8))
-    check(queries, data.draw(arrivals(feed, delay)), static, steps, delay_ms=delay)
+    check(first, query, data.draw(arrivals(feed, delay)), static, turns, delay_ms=delay)

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from quadweir.bench.kernel_pipeline import CHUNK, Measurement, Pipeline, joined
+from quadweir.bench.templateshards import template_shards
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.events import Events, MatchColumns
-from quadweir.kernel.group import Group
 from quadweir.kernel.shard import Shard
 from quadweir.optimize import optimize
 from quadweir.syntax import parse
@@ -89,16 +89,16 @@ _LIKES: Final = (
 def queries(*, quick: bool) -> Iterator[Measurement]:
     """Queries that differ in a constant: the cost of an element that concerns none of them."""
     many, elements = (1_000, 20_000) if quick else (10_000, 300_000)
-    groups = {
-        count: Group([_parsed(_LIKES.format(n)) for n in range(count)], records=False)
+    shards = {
+        count: template_shards([_parsed(_LIKES.format(n)) for n in range(count)])[0]
         for count in (2, many)
     }
     costs = {}
-    for count, group in groups.items():
+    for count, shard in shards.items():
         for concerned in (False, True):
             # Users that no query asks for, or only users that some query asks for.
             low, high = (0, count) if concerned else (many, 2 * many)
-            cost, answers = _cost(group, elements, low, high)
+            cost, answers = _cost(shard, elements, low, high)
             costs[count, concerned] = cost
             note_text = f"{answers:.2f} answers an element"
             what = "every element concerns one" if concerned else "no element concerns any"
@@ -122,10 +122,10 @@ def _parsed(text: str) -> Any:
     return optimize(parse(text, dialect="cqels")).query
 
 
-def _cost(group: Group, elements: int, low: int, high: int) -> tuple[float, float]:
+def _cost(shard: Shard, elements: int, low: int, high: int) -> tuple[float, float]:
     random = np.random.default_rng(5)
     # Time goes on from one call to the next.
-    now = int(getattr(group, "_bench_now", 0))
+    now = int(getattr(shard, "_bench_now", 0))
     names = pa.array([f"<urn:user/{n}>" for n in range(low, high)])
     things = pa.array([f"<urn:post/{n}>" for n in range(1_000)])
     spent, answers, taken, turn = 0.0, 0, 0, 0
@@ -140,18 +140,18 @@ def _cost(group: Group, elements: int, low: int, high: int) -> tuple[float, floa
             pa.array(random.integers(0, 1_000, size, dtype=np.int32)), things
         )
         matches = {}
-        for place, plan in enumerate(group.leaves):
+        for place, plan in enumerate(shard.leaves):
             own = [posts if v.name == "x" else users for v in plan.variables]
             matches[place] = MatchColumns(instants, np.arange(now - size, now), own)
         seen = {0: (int(instants[0]), int(instants[-1]))}
         start = time.process_time()
-        found = len(group.step(Events(matches, {}, seen), int(instants[-1]) - 1))
+        found = len(shard.step(Events(matches, {}, seen), int(instants[-1]) - 1))
         if turn:
             spent += time.process_time() - start
             answers += found
             taken += size
         turn += 1
-    object.__setattr__(group, "_bench_now", now)
+    object.__setattr__(shard, "_bench_now", now)
     return spent / taken, answers / taken
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from quadweir.engine import Engine
+    from quadweir.runtime.network.network import Network
     from quadweir.runtime.query import RegisteredQuery
 
 WARM_BATCHES: Final = 2
@@ -101,7 +102,25 @@ def measure_query(
     return throughput_of(registered, memory[0])
 
 
-def throughput_of(registered: RegisteredQuery, memory: int) -> Throughput:
+def measure_network(
+    spark: SparkSession,
+    queries: Mapping[str, str],
+    streams: Mapping[str, Path],
+    *,
+    static: Sequence[Path] = (),
+) -> Throughput:
+    """The throughput and memory of many queries in one network; their answers are dropped."""
+    network = engine_over(spark, streams).network(static=static)
+    found = network.register_all(queries)
+    for error in found.refused.values():
+        raise error
+    with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as checkpoint, watched() as memory:
+        network.start(checkpoint=Path(checkpoint), available_now=True)
+        network.awaitTermination()
+    return throughput_of(network, memory[0])
+
+
+def throughput_of(registered: RegisteredQuery | Network, memory: int) -> Throughput:
     """How a query fared that has taken its batches."""
     from quadweir.runtime.shard.spec import ANSWER_METRICS, STAGE_METRICS
 

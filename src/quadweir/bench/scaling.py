@@ -29,8 +29,8 @@ from quadweir.bench.method import Effort, inputs_of
 from quadweir.bench.speed import lsbench_input, measured, of_users, runs_of, summary
 from quadweir.bench.suite import BenchmarkPiece, Workbench
 from quadweir.bench.tables import as_quads, at_rate, head
+from quadweir.bench.templateshards import template_shards
 from quadweir.kernel.events import Events, MatchColumns
-from quadweir.kernel.group import Group
 from quadweir.kernel.shard import Shard
 from quadweir.optimize import optimize
 from quadweir.syntax.read import parse
@@ -163,7 +163,7 @@ _ASKED: Final = 984
 
 
 def many_queries(span: Range) -> Iterator[BenchmarkPiece]:
-    """Instances of one template that differ in a constant, in one group of the kernel, on one core."""
+    """Instances of one template that differ in a constant, in one shard of the kernel, on one core."""
     templates = {
         "Q1, of one user": _ONE_USER,
         "Q3": workloads.lsbench()["Q3"].text,
@@ -186,14 +186,14 @@ def _grouped(text: str, count: int, span: Range) -> Callable[[Workbench], Any]:
         queries = instances(text, count)
         static = _asked_of(static_table(network), queries[0])
         began = time.perf_counter()
-        group = Group(queries, static=static, streams=question.streams, records=False)
+        shared = template_shards(queries, static=static, streams=question.streams)
         found: dict[str, Any] = {
             "count": count,
             "seconds_to_make": time.perf_counter() - began,
-            "shards": len(group.shards),
+            "shards": len(shared),
         }
         with one_core():
-            rate, answers = feed_posts([group], table)
+            rate, answers = feed_posts(shared, table)
             found |= {"triples_per_second": rate, "answers": answers}
             if count <= span.apart:
                 shards = [
@@ -236,7 +236,7 @@ def instances(text: str, count: int) -> list[ContinuousQuery]:
     return [about(number) for number in range(count)]
 
 
-def feed_posts(groups: Sequence[Group | Shard], table: pa.Table) -> tuple[float, int]:
+def feed_posts(shards: Sequence[Shard], table: pa.Table) -> tuple[float, int]:
     """Match a stream and feed it to shards; return triples a second of CPU time, and answers.
 
     The first half of the stream is not measured.
@@ -248,20 +248,20 @@ def feed_posts(groups: Sequence[Group | Shard], table: pa.Table) -> tuple[float,
         part = table.slice(piece * size, size).combine_chunks()
         times = part.column("time").to_numpy()
         began = time.process_time()
-        for group in groups:
-            events = _matched(group, part)
-            answers += len(group.step(events, int(times[-1]) - 1))
+        for shard in shards:
+            events = _matched(shard, part)
+            answers += len(shard.step(events, int(times[-1]) - 1))
         if piece >= pieces // 2:
             spent += time.process_time() - began
             counted += part.num_rows
     return counted / spent, answers
 
 
-def _matched(group: Group | Shard, table: pa.Table) -> Events:
+def _matched(shard: Shard, table: pa.Table) -> Events:
     """The matches of each leaf in a part of a stream."""
     times, events = table.column("time").to_numpy(), table.column("event").to_numpy()
     found = {}
-    for place, plan in enumerate(group.leaves):
+    for place, plan in enumerate(shard.leaves):
         pattern = plan.pattern
         assert pattern is not None
         terms = zip(

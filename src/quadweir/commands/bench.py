@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quadweir.commands import benchendtoend, benchreport, lsbench
+from quadweir.commands import benchcloud, benchendtoend, benchreport, lsbench
 from quadweir.commands.output import print_json, stderr_console
 from quadweir.errors import SourceError
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.add_typer(lsbench.app, name="lsbench")
 app.command()(benchreport.report)
 app.command()(benchendtoend.endtoend)
+app.command()(benchcloud.cloud)
 
 
 @app.callback()

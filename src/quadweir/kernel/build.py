@@ -7,7 +7,6 @@ operator.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import assert_never, final
 
 import numpy as np
@@ -16,9 +15,8 @@ from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import solve
 from quadweir.algebra.expressions import Expression
 from quadweir.algebra.patterns import Values
-from quadweir.algebra.solutions import Bag
 from quadweir.algebra.windows import CountScope
-from quadweir.kernel import distinct, keynegation, multijoin, negation, paths, stateless
+from quadweir.kernel import distinct, keynegation, multijoin, negation, paths, route, stateless
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.clocks import CountClock, TimeClock
@@ -45,13 +43,13 @@ from quadweir.plan.nodes import (
     PlanNode,
     Project,
     Recompute,
+    Route,
     StaticRelation,
     Union,
     Window,
 )
 from quadweir.plan.program import Program
-from quadweir.sharing import bind
-from quadweir.terms import Term, Variable
+from quadweir.terms import Variable
 
 
 @final
@@ -85,6 +83,9 @@ class Builder:
         self._share = share
         self._operators: dict[PlanNode, Operator] = {}
         self._retained = find_retained(program)
+        self._open = program.template.windows if program.template is not None else ()
+        self.routes: list[route.Route] = []
+        """What hands rows to classes of the members of a template."""
 
     def build(self) -> Network:
         """Lower all nodes, each after its inputs."""
@@ -127,6 +128,8 @@ class Builder:
                 return add(Aggregate(below[0], keys, aggregates, dictionary), below)
             case Closure(triple=triple, path=path, ends=ends):
                 return add(paths.Closure(below[0], triple, path, ends, dictionary), below)
+            case Route():
+                return self._route(node, below[0])
             case Union():
                 return add(stateless.Union(below), below)
             case Join():
@@ -155,7 +158,22 @@ class Builder:
         clock_of = TimeClock.of(scope)
         leaf = TimedLeaf(node.variables, clock_of, self._dictionary, eager=self._program.eager)
         leaf.retain = node in self._retained
+        leaf.is_open = match.source.window in self._open
         return self.network.add_leaf(match, leaf)
+
+    def _route(self, node: Route, source: Operator) -> Operator:
+        query = self._program.query
+        parts = [
+            (
+                TimeClock.of(query.windows[window].scope),
+                tuple(variable for place, variable in node.times if place == window),
+            )
+            for window in self._open
+        ]
+        fixed = tuple(variable for place, variable in node.times if place not in self._open)
+        operator = route.Route(source, parts, fixed, node.parameters, node.variables)
+        self.routes.append(operator)
+        return self.network.add(operator, (source,))
 
     def _relation(self, node: StaticRelation) -> Operator:
         place = len(self.network.operators)
@@ -242,16 +260,7 @@ def relation_of(node: StaticRelation, static: StaticSource) -> FixedRelation:
     """Return the rows of a static relation, those of all shards."""
     if isinstance(node.query.pattern, Values):
         return FixedRelation.of_bag(node.variables, solve(node.query, Dataset()))
-    if not node.parameters:
-        return static.relation(node.query, node.variables)
-    # A template asks for the constants of its members alone.
-    found: Bag = []
-    for row in node.constants:
-        values = dict(zip(node.parameters, row, strict=True))
-        own = replace(node.query, pattern=bind(node.query.pattern, values))  # type: ignore[arg-type]
-        bound: dict[Variable, Term] = dict(values)
-        found += [solution | bound for solution in solve(own, static.dataset())]
-    return FixedRelation.of_bag(node.variables, found)
+    return static.relation(node.query, node.variables)
 
 
 def facts_of(program: Program, static: StaticSource) -> StaticFacts:
@@ -260,11 +269,8 @@ def facts_of(program: Program, static: StaticSource) -> StaticFacts:
 
 
 def has_layout(program: Program) -> bool:
-    """Return whether shards of a program can share what they make of static data.
-
-    A template's relations depend on its members, which come and go.
-    """
-    return bool(program.static) and program.why_not is None and program.template is None
+    """Return whether shards of a program can share what they make of static data."""
+    return bool(program.static) and program.why_not is None
 
 
 def _has_inputs(node: PlanNode) -> bool:

@@ -75,13 +75,17 @@ class TimeClock:
         """
         if self.until_ms is None:
             return time + self.after_ms, np.full(len(time), FOREVER, dtype=np.int64)
-        leave = _next_close(time + self.until_ms, self.step_ms, self.first_close_ms)
+        leave = self.leaves(time, self.until_ms)
         if not self.while_open:
             return _next_close(time + self.after_ms, self.step_ms, self.first_close_ms), leave
         assert self.step_ms is not None
         # The last window that holds it is the one before; after that one's close it is gone.
         last = np.where(leave > self.first_close_ms, leave - self.step_ms + 1, time)
         return time, last
+
+    def leaves(self, time: Ints, length: Ints | int) -> Ints:
+        """Return when each element is gone, if the window has a certain length."""
+        return _next_close(time + length, self.step_ms, self.first_close_ms)
 
 
 @final

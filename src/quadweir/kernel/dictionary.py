@@ -249,13 +249,16 @@ class Dictionary:
         """Take it that what is kept now, such as the terms of static data, is in every copy."""
         self._store.grant()
 
-    def arrays(self, included: Ints | None = None) -> dict[str, NDArray[Any]]:
+    def arrays(
+        self, included: Ints | None = None, released: Ints | None = None
+    ) -> dict[str, NDArray[Any]]:
         """Return terms and numbers, for a snapshot; only between steps.
 
         Args:
             included: Numbers of terms that are not left out even if they are granted.
+            released: Numbers, each as often as it counts one holder less there.
         """
-        return self._store.arrays(included)
+        return self._store.arrays(included, released)
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `arrays` returned; every term has the number it had."""

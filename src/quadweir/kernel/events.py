@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.clocks import Elements
@@ -25,6 +26,17 @@ class MatchColumns:
     time: Ints
     position: Ints
     columns: Sequence[pa.Array | Ints]
+
+    def pick(self, which: NDArray[np.bool_]) -> MatchColumns:
+        """Keep the matches where a mask is true."""
+        if which.all():
+            return self
+        mask = pa.array(which)
+        columns = [
+            each[which] if isinstance(each, np.ndarray) else each.filter(mask)
+            for each in self.columns
+        ]
+        return MatchColumns(self.time[which], self.position[which], columns)
 
 
 @final
@@ -74,6 +86,27 @@ class Events:
     seen: Mapping[int, tuple[int, int]] = field(default_factory=dict)
     changes: Changes | None = None
     before: Changes | None = None
+
+    def later(self, since: int) -> Events:
+        """What is later than an instant.
+
+        Only `seen` may be too early: its first time is then the next instant.
+        """
+        matches = {n: each.pick(each.time > since) for n, each in self.matches.items()}
+        elements = {
+            n: Elements(*(column[each.time > since] for column in each))
+            for n, each in self.elements.items()
+        }
+        return replace(
+            self,
+            matches={n: each for n, each in matches.items() if len(each.time)},
+            elements={n: each for n, each in elements.items() if len(each.time)},
+            seen={
+                n: (max(first, since + 1), last)
+                for n, (first, last) in self.seen.items()
+                if last > since
+            },
+        )
 
 
 @final

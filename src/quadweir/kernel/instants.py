@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import final
 
 import numpy as np
@@ -89,6 +90,12 @@ class Closes:
         self._last: dict[Source, int] = {}
         self._past = ALWAYS  # closes until here were given
         self._ended = False
+
+    def set_lengths(self, lengths: Mapping[int, int]) -> None:
+        """Take the lengths of open windows, by the places of windows in the query."""
+        for source, clock in self._timed.items():
+            if source.window in lengths:
+                self._timed[source] = replace(clock, until_ms=lengths[source.window])
 
     def hear(self, source: Source, first: int, last: int) -> None:
         """Take the earliest and the latest time of elements that have arrived."""

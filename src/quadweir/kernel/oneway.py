@@ -28,6 +28,8 @@ HASH: Final = 0
 COUNT: Final = 1
 FIRST_KEY: Final = 2
 
+# Indexes of fewer entries do not shrink.
+_SMALL: Final = 1024
 # How many keys ahead entries are fetched; their places in the table twice as many.
 _AHEAD: Final = 8
 
@@ -174,9 +176,11 @@ class OneWay:
     """
 
     def __init__(self, key_width: int, extra: int = 0, capacity: int = 16) -> None:
-        capacity = power_of_two(capacity)
         self.key_width = key_width
         self.first_extra = FIRST_KEY + key_width
+        self._clear(extra, power_of_two(max(16, capacity)))
+
+    def _clear(self, extra: int, capacity: int) -> None:
         self.cells: Ints = np.zeros((capacity, self.first_extra + extra), dtype=np.int64)
         self.table = ints(2 * capacity)
         self.free = np.arange(capacity - 1, -1, -1, dtype=np.int64)
@@ -243,6 +247,22 @@ class OneWay:
         became = np.array(change, dtype=np.int64)
         count_entries(self.entries, self.hashed(keys), became, found)
         return found, became
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its arrays."""
+        return self.cells.nbytes + self.table.nbytes + self.free.nbytes
+
+    def pack(self) -> None:
+        """Give memory back if few entries are left; their numbers change then."""
+        live = self.live()
+        if self.capacity <= _SMALL or 8 * len(live) > self.capacity:
+            return
+        cells = self.cells[live]
+        extra = cells.shape[1] - self.first_extra
+        self._clear(extra, power_of_two(max(_SMALL, 2 * len(live))))
+        entries = self.add(cells[:, FIRST_KEY : self.first_extra], cells[:, COUNT])
+        self.cells[entries, self.first_extra :] = cells[:, self.first_extra :]
 
     def take(self, entries: Mapping[str, Ints]) -> None:
         """Take arrays over as they are: what another index of the same kind has as `entries`."""

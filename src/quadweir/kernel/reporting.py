@@ -66,6 +66,11 @@ class Reporter:
         """Whether something may leave a window without a report at that instant."""
         return self.closes is not None or self._non_empty
 
+    def set_lengths(self, lengths: Mapping[int, int]) -> None:
+        """Take the lengths of open windows, by the places of windows in the query."""
+        if self.closes is not None:
+            self.closes.set_lengths(lengths)
+
     def hear(self, events: Events) -> None:
         """Take the times of elements that have arrived."""
         self.given = events.changes.reports if events.changes is not None else None

@@ -1,40 +1,53 @@
-"""Whose answers they are: the index of constants and the router of a template (paper 004).
+"""The members of a template in a shard: what they ask for, and which answers are whose (paper 004).
 
 The index of constants lets those matches in that some member asks for, before anything else is done
 with them: a match that no query needs costs one lookup. The router hands each answer to the members
-that have the values of its parameters as their constants and, where members differ in the lengths
-of their windows, whose windows held all its parts at its instant.
+that have the values of its parameters as their constants and whose windows held all its parts at its
+instant.
 
-The paper's router goes through a list of windows by size for each answer. Here members with equal
-constants stand together, sorted by their first window; those whose window is long enough are found
-by halving, so that an answer costs what it is handed on for.
+Answers that are final once they arrive (E1) are routed by their parts' ages. Other answers were
+routed to a class of members below (`route.py`), and here go to the members of the class.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, final
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from quadweir.errors import InternalError
 from quadweir.kernel.answers import Rows
-from quadweir.kernel.arrays import Ints, ints
+from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints
+from quadweir.kernel.classes import Classes
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns
+from quadweir.kernel.network import Network
 from quadweir.kernel.oneway import OneWay
+from quadweir.kernel.route import Route
 from quadweir.kernel.spellings import ZERO
+from quadweir.kernel.targets import TargetRows, Targets
+from quadweir.kernel.timewindow import TimedLeaf
+from quadweir.plan.nodes import CLASS
 from quadweir.plan.program import Program
+from quadweir.plan.pushdown import find_asked
+from quadweir.plan.template import TemplateMember
 
 
 @final
 class Router:
     """Lets in the matches that some member needs, and gives each member its own answers.
 
+    State: members come with the shard; the numbers of classes are saved.
+    Forgets: what was held for a member, when it leaves.
+
     Args:
         program: What the shard runs, for a template.
-        width: How many columns of a row are answered; parameters follow, then times.
-        dictionary: The shard's dictionary; the members' constants stay in it.
+        width: How many columns of a row are answered; parameters follow, then times or a class.
+        dictionary: The shard's dictionary; it holds the members' constants.
+        network: The shard's operators.
+        routes: Those of them that route rows to classes.
     """
 
     def __init__(
@@ -42,132 +55,267 @@ class Router:
         program: Program,
         width: int,
         dictionary: Dictionary,
+        network: Network,
+        routes: Sequence[Route],
     ) -> None:
         assert program.template is not None
-        self.template = template = program.template
+        self._template = template = program.template
         self._width = width
         self._dictionary = dictionary
-        self._places = [
+        self._network = network
+        self._routes = tuple(routes)
+        self._has_classes = CLASS in program.report.columns
+        self._times = [
             np.array([place for place, (own, _) in enumerate(program.instants) if own == window])
             for window in template.windows
         ]
-        parameters = template.parameters
+        self._has_times = bool(program.instants)
+        count = len(template.parameters)
+        self._targets = Targets(1, count + self._has_classes, len(template.windows))
+        self._classes = Classes(len(template.windows))
+        # How many members have each class together with the constants that a route looks at.
+        self._places = [
+            np.array([template.parameters.index(each) for each in route.parameters], dtype=np.int64)
+            for route in routes
+        ]
+        self._users = [OneWay(len(each) + 1) for each in self._places]
         self._asked = {
-            number: tuple(
-                (column, parameters.index(variable))
-                for column, variable in enumerate(plan.variables)
-                if variable in parameters
-            )
-            for number, plan in enumerate(program.matches)
-            if any(variable in parameters for variable in plan.variables)
+            leaf: [
+                (
+                    [program.matches[leaf].variables.index(variable) for variable, _ in pairs],
+                    tuple(template.parameters.index(parameter) for _, parameter in pairs),
+                )
+                for pairs in alternatives
+            ]
+            for leaf, alternatives in find_asked(program).items()
         }
-        self._spellings = [str(term) for each in template.members for term in each.constants]
-        dictionary.keep(self._number())
+        # Whether some member has a combination of constants, for each set of parameters that a
+        # match is tested for; the router knows about all of them.
+        everything = tuple(range(count)) if not self._has_classes else None
+        self._wanted = {
+            places: OneWay(len(places))
+            for alternatives in self._asked.values()
+            for _, places in alternatives
+            if places != everything
+        }
+        self.since = FOREVER
+        """No member sees elements up to this instant."""
 
-    def number_anew(self) -> None:
-        """Look the constants up in a dictionary that was restored."""
-        self._number()
+    # --- members ---
 
-    def _number(self) -> Ints:
-        members = self.template.members
-        numbers = self._dictionary.numbers(self._spellings)
-        keys = numbers.reshape(len(members), len(self.template.parameters))
-        self._admits: dict[int, OneWay] = {}
-        for leaf, asked in self._asked.items():
-            own = np.unique(keys[:, [place for _, place in asked]], axis=0)
-            index = OneWay(own.shape[1], capacity=len(own))
-            index.add(own, np.ones(len(own), dtype=np.int64))
-            self._admits[leaf] = index
-        self._index = OneWay(max(1, keys.shape[1]), capacity=len(members))
-        if not keys.shape[1]:
-            keys = np.zeros((len(members), 1), dtype=np.int64)
-        entries = self._index.add(keys, np.ones(len(members), dtype=np.int64))
-        ranges = np.array([each.ranges for each in members], dtype=np.int64)
-        ranges = ranges.reshape(len(members), len(self.template.windows))
-        first = ranges[:, 0] if ranges.shape[1] else ints(len(members))
-        order = np.lexsort((first, entries))
-        self._members = np.array([each.number for each in members], dtype=np.int64)[order]
-        self._ranges = ranges[order]
-        # Members of one entry stand together, the shortest window first.
-        self._longest = int(first.max()) + 1
-        self._sorted = entries[order] * self._longest + first[order]
-        self._ends = np.searchsorted(
-            entries[order], np.arange(self._index.capacity, dtype=np.int64), side="right"
+    def __len__(self) -> int:
+        return len(self._targets)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that members take here, without the spellings of their constants."""
+        indexes = sum(each.nbytes for each in (*self._wanted.values(), *self._users))
+        routes = sum(each.nbytes for each in self._routes)
+        return indexes + routes + self._classes.nbytes + self._targets.nbytes
+
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return len(self._classes)
+
+    def change(self, added: Sequence[TemplateMember], removed: Collection[int]) -> None:
+        """Let members come and go; one that is replaced is in both."""
+        gone = None
+        if removed:
+            numbers = np.fromiter(removed, dtype=np.int64, count=len(removed)).reshape(-1, 1)
+            try:
+                gone, keys = self._targets.remove(numbers)
+            except KeyError as error:
+                raise InternalError(f"there is no member {error}") from error
+        if added:
+            self._add(self._read(added))
+        if gone is not None:
+            self._remove(gone, keys)
+        self._dictionary.settle()
+        self._set_lengths()
+
+    def _read(self, added: Sequence[TemplateMember]) -> TargetRows:
+        template = self._template
+        if any(
+            len(each.constants) != len(template.parameters)
+            or len(each.ranges) != len(template.windows)
+            for each in added
+        ):
+            raise InternalError("a member of another template")
+        since = np.array([each.since for each in added], dtype=np.int64)
+        if template.one_since and (
+            (since != since[0]).any() or (len(self) and since[0] != self.since)
+        ):
+            raise InternalError("members of this template must join at one instant")
+        spellings = [str(term) for each in added for term in each.constants]
+        constants = self._dictionary.numbers(spellings).reshape(len(added), -1)
+        ranges = np.array([each.ranges for each in added], dtype=np.int64)
+        ids = np.array([each.number for each in added], dtype=np.int64)
+        return TargetRows(
+            ids.reshape(-1, 1),
+            constants.reshape(len(added), len(template.parameters)),
+            ranges.reshape(len(added), len(template.windows)),
+            since,
         )
-        return numbers
+
+    def _add(self, rows: TargetRows, classes: Ints | None = None) -> None:
+        """Add members; `rows.keys` are their constants."""
+        constants = rows.keys
+        for places, index in self._wanted.items():
+            index.add(constants[:, places], np.ones(len(constants), dtype=np.int64))
+        if self._has_classes:
+            if classes is None:
+                classes = self._classes.come(rows.ranges, rows.since)
+            rows = rows._replace(keys=np.column_stack((constants, classes + ZERO)))
+            for route, own_places, users in self._by_route():
+                own = np.column_stack((constants[:, own_places], classes))
+                _, became = users.transitions(own, np.ones(len(own), dtype=np.int64))
+                new = became > 0
+                route.come(own[new, :-1], own[new, -1], rows.ranges[new], rows.since[new])
+        held = self._targets.add(rows)
+        self._dictionary.hold(held[:, : constants.shape[1]].ravel())
+
+    def _remove(self, rows: TargetRows, keys: Ints) -> None:
+        """Forget what was kept for members that `_targets` does not have any more."""
+        constants = rows.keys[:, : len(self._template.parameters)]
+        less = np.full(len(constants), -1, dtype=np.int64)
+        for places, index in self._wanted.items():
+            index.add(constants[:, places], less)
+            index.pack()
+        if self._has_classes:
+            self._classes.go(rows.ranges, rows.since)
+            classes = rows.keys[:, -1] - ZERO
+            for route, own_places, users in self._by_route():
+                own = np.column_stack((constants[:, own_places], classes))
+                _, became = users.transitions(own, less)
+                users.pack()
+                route.go(own[became < 0, :-1], own[became < 0, -1])
+        self._dictionary.drop(keys[:, : constants.shape[1]].ravel())
+
+    def _by_route(self) -> Iterator[tuple[Route, Ints, OneWay]]:
+        return zip(self._routes, self._places, self._users, strict=True)
+
+    def _set_lengths(self) -> None:
+        """Let every open window be as long as the longest that a member has."""
+        self.since = self._targets.earliest()
+        longest = self._targets.longest()
+        for place, window in enumerate(self._template.windows):
+            for match, leaf in self._network.leaves:
+                if match.source.window == window and isinstance(leaf, TimedLeaf):
+                    leaf.set_length(int(longest[place]) or 1)
+
+    def longest(self) -> dict[int, int]:
+        """The length of each open window, by its place in the query."""
+        found = zip(self._template.windows, self._targets.longest().tolist(), strict=True)
+        return {window: length or 1 for window, length in found}
 
     # --- in -------------------------------------------------------------------------------------
 
     def admitted(self, events: Events) -> Events:
-        """Leave out the matches that no member asks for."""
-        if not self._admits:
+        """Leave out what no member sees, and the matches that no member asks for."""
+        if self.since > ALWAYS:
+            events = events.later(self.since)
+        if not self._asked:
             return events
         matches = {}
         for place, columns in events.matches.items():
-            kept = self._admitted(place, columns) if place in self._admits else columns
+            kept = self._admitted(place, columns) if place in self._asked else columns
             if len(kept.time):
                 matches[place] = kept
         return Events(matches, events.elements, events.seen)
 
     def _admitted(self, place: int, matches: MatchColumns) -> MatchColumns:
-        keys = np.empty((len(matches.time), len(self._asked[place])), dtype=np.int64)
-        for number, (column, _) in enumerate(self._asked[place]):
-            given = matches.columns[column]
-            numbers = given if isinstance(given, np.ndarray) else self._dictionary.encode(given)
-            keys[:, number] = numbers
-        good = self._admits[place].find(keys) >= 0
-        if good.all():
-            return matches
-        if not good.any():
-            return MatchColumns(ints(0), ints(0), [pa.array([], pa.string())] * keys.shape[1])
-        mask = pa.array(good)
-        return MatchColumns(
-            matches.time[good],
-            matches.position[good],
-            [
-                each[good] if isinstance(each, np.ndarray) else each.filter(mask)
-                for each in matches.columns
-            ],
-        )
+        numbers: dict[int, Ints] = {}
+        good = np.zeros(len(matches.time), dtype=bool)
+        for columns, places in self._asked[place]:
+            for column in columns:
+                if column not in numbers:
+                    given = matches.columns[column]
+                    is_encoded = isinstance(given, np.ndarray)
+                    numbers[column] = given if is_encoded else self._dictionary.encode(given)
+            keys = np.column_stack([numbers[column] for column in columns])
+            index = self._wanted.get(places)
+            good |= self._targets.are_wanted(keys) if index is None else index.find(keys) >= 0
+        return matches.pick(good)
 
     # --- out ------------------------------------------------------------------------------------
 
     def routed(self, rows: Rows) -> Rows:
         """Hand rows on to the members they belong to; each row once for each of them."""
-        count = len(self.template.parameters)
-        keys = rows.values[:, self._width : self._width + count]
-        if not count:
-            keys = np.zeros((len(rows.t), 1), dtype=np.int64)
-        entries = self._index.find(keys)
-        places = np.flatnonzero(entries >= 0)
-        entries = entries[places]
-        ages = self._ages(rows, places, self._width + count)
-        # The first whose window is longer than the age of the oldest part.
-        first = np.minimum(ages[:, 0], self._longest - 1) if ages.shape[1] else ints(len(places))
-        side: Literal["left", "right"] = "right" if ages.shape[1] else "left"
-        starts = np.searchsorted(self._sorted, entries * self._longest + first, side=side)
-        times = self._ends[entries] - starts
-        taken = np.repeat(np.arange(len(places)), times)
-        members = np.arange(len(taken)) - np.repeat(np.cumsum(times) - times - starts, times)
-        if ages.shape[1] > 1:
-            fits = (ages[taken, 1:] < self._ranges[members, 1:]).all(axis=1)
-            taken, members = taken[fits], members[fits]
-        taken = places[taken]
+        start = self._width + len(self._template.parameters)
+        end = start + 1 if self._has_classes else start
+        keys = rows.values[:, self._width : end]
+        ages, oldest = self._ages(rows, start)
+        taken, slots = self._targets.find(keys, ages, oldest)
         return Rows(
             rows.t[taken],
             rows.sign[taken],
             rows.values[taken, : self._width],
-            self._members[members],
+            self._targets.ids(slots)[:, 0],
         )
 
-    def _ages(self, rows: Rows, places: Ints, start: int) -> NDArray[Any]:
-        """Give, for each window that differs, how old the oldest part of a row is at its instant."""
-        ages = np.zeros((len(places), len(self._places)), dtype=np.int64)
-        for number, own in enumerate(self._places):
-            if not len(own):
-                continue
-            times = rows.values[places][:, start + own]
-            # 0 where a row has no such part.
-            times = np.where(times == 0, rows.t[places].reshape(-1, 1) + ZERO, times)
-            ages[:, number] = rows.t[places] - (times.min(axis=1) - ZERO)
-        return ages
+    def _ages(self, rows: Rows, start: int) -> tuple[Ints, Ints]:
+        """Give, for each open window, how old the oldest part of a row is at its instant.
+
+        The second array has the times of the oldest parts.
+        """
+        count = len(rows.t)
+        ages = np.zeros((count, len(self._template.windows)), dtype=np.int64)
+        if not self._has_times:
+            # A class was found by its windows; and the only part of a row is as old as the row.
+            return ages, rows.t
+        times = rows.values[:, start:]
+        # 0 where a row has no such part.
+        times = np.where(times == 0, rows.t.reshape(-1, 1), times - ZERO)
+        for place, own in enumerate(self._times):
+            if len(own):
+                ages[:, place] = rows.t - times[:, own].min(axis=1)
+        return ages, times.min(axis=1)
+
+    # --- state ----------------------------------------------------------------------------------
+
+    def held(self) -> Ints:
+        """The numbers of the terms that are held for members."""
+        keys = self._targets.keys()[:, : len(self._template.parameters)]
+        return np.ascontiguousarray(keys).ravel()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the numbers of classes, which rows in the state refer to."""
+        return dict(self._classes.arrays()) if self._has_classes else {}
+
+    def read(self) -> tuple[TargetRows, list[str]]:
+        """Return the members, with their constants spelled out; for `number_again`."""
+        rows = self._targets.rows()
+        constants = rows.keys[:, : len(self._template.parameters)]
+        return rows, self._dictionary.spellings(np.ascontiguousarray(constants).ravel())
+
+    def number_again(
+        self, members: tuple[TargetRows, list[str]], arrays: Mapping[str, NDArray[Any]]
+    ) -> None:
+        """Look the constants up in a dictionary that was restored, and take the saved classes.
+
+        Args:
+            members: What `read` returned before that.
+            arrays: What `arrays` returned in another shard.
+        """
+        rows, spellings = members
+        template = self._template
+        constants = self._dictionary.numbers(spellings).reshape(
+            len(rows.ids), len(template.parameters)
+        )
+        self._targets = Targets(
+            1, len(template.parameters) + self._has_classes, len(template.windows)
+        )
+        self._wanted = {places: OneWay(len(places)) for places in self._wanted}
+        self._users = [OneWay(len(each) + 1) for each in self._places]
+        for route in self._routes:
+            route.forget_classes()
+        classes = None
+        if self._has_classes:
+            classes = self._classes.restore(arrays, rows.ranges, rows.since)
+        self._add(rows._replace(keys=constants), classes)
+        self._dictionary.settle()
+
+    def lengthen(self) -> None:
+        """Set the lengths of windows again, after they were restored."""
+        self._set_lengths()

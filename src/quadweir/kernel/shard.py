@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, final
 
@@ -33,6 +33,7 @@ from quadweir.kernel.staticrelations import Loaded, ShardShare, StaticSource
 from quadweir.kernel.window import Leaf
 from quadweir.plan.nodes import Match, Recompute, Source
 from quadweir.plan.program import Program, program_of
+from quadweir.plan.template import TemplateMember
 
 # How many changes run through the operators at once: enough to make each cheap, few enough that
 # what they touch stays in the processor's caches.
@@ -105,11 +106,12 @@ class Shard:
         self._steps = 0
         self._reported = ints(0)
         self._last: Recorded | None = None
-        self._router = (
-            Router(program, len(self.variables), self.dictionary)
-            if program.template is not None
-            else None
-        )
+        self._router: Router | None = None
+        if program.template is not None:
+            self._router = Router(
+                program, len(self.variables), self.dictionary, self.network, builder.routes
+            )
+            self.change_members(program.template.members, ())
 
     @staticmethod
     def of(
@@ -144,6 +146,27 @@ class Shard:
     def tells_reports(self) -> bool:
         """Whether the report instants are known before the solutions are."""
         return self.program.report.tells_reports
+
+    # --- members of a template ---
+
+    def change_members(self, added: Sequence[TemplateMember], removed: Collection[int]) -> None:
+        """Let members of the template come and go; only between two steps.
+
+        Args:
+            added: New members. Each sees what comes from now on, as far as it is later than its
+                `since`, which is not before the latest element so far.
+            removed: The numbers of members that get no more answers. A number that is in `added`
+                too is replaced.
+        """
+        if self._router is None:
+            raise InternalError("only the shard of a template has members")
+        self._router.change(added, removed)
+        self._reporter.set_lengths(self._router.longest())
+
+    @property
+    def since(self) -> int:
+        """Elements up to this instant are seen by no member; all, if it has none."""
+        return ALWAYS if self._router is None else self._router.since
 
     # --- running ---
 
@@ -276,19 +299,27 @@ class Shard:
             for leaf, own in self._held_by_leaves(found)
             for numbers in leaf.terms(own)
         ]
-        terms = self.dictionary.arrays(np.concatenate([ints(0), *leaves]))
+        terms = self.dictionary.arrays(
+            np.concatenate([ints(0), *leaves]),
+            self._router.held() if self._router is not None else None,
+        )
         found |= {f"dictionary.{name}": each for name, each in terms.items()}
         if self._recomputed is not None:
             found |= {f"held.{name}": each for name, each in self._recomputed.arrays().items()}
+        if self._router is not None:
+            found |= {f"members.{name}": each for name, each in self._router.arrays().items()}
         return found | self._reporter.arrays()
 
     def restore_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `arrays` returned, in a shard made for the same query and static data."""
         self._restore_times(arrays)
+        members = self._router.read() if self._router is not None else None
         self.dictionary.restore(part("dictionary.", arrays))
-        if self._router is not None:
-            self._router.number_anew()
+        if self._router is not None and members is not None:
+            self._router.number_again(members, part("members.", arrays))
         self.network.restore(part("network.", arrays))
+        if self._router is not None:
+            self._router.lengthen()
         self._output.restore(part("output.", arrays))
         if self._recomputed is not None:
             self._recomputed.restore(part("held.", arrays))

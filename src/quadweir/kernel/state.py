@@ -30,9 +30,6 @@ from quadweir.terms import Variable
 def fingerprint_of(program: Program, network: Network) -> bytes:
     """Digest what state refers to: the query, the operators made of it, the static rows in them."""
     parts: list[str | bytes] = _named(program)
-    for member in program.template.members if program.template is not None else ():
-        constants = " ".join(str(term) for term in member.constants)
-        parts.append(f"member {member.number} {member.ranges} {constants}")
     for operator, inputs in network.operators:
         parts.append(f"{type(operator).__name__} {inputs} {_names(operator.variables)}")
         if operator.digest is not None:

@@ -15,6 +15,7 @@ from quadweir.kernel.arrays import Ints, ints, power_of_two
 from quadweir.kernel.interning import COUNTERS, KEPT, TERM, TermRecords
 from quadweir.kernel.layout import Arrays
 from quadweir.kernel.memory import address
+from quadweir.kernel.spellings import INLINE_LIMIT
 
 _FIRST_SLOTS: Final = 64
 _FIRST_BYTES: Final = 4096
@@ -216,14 +217,22 @@ class TermStore:
         slots = np.concatenate((self._not_granted, after))
         return slots[self.terms["length"][slots] > 0]
 
-    def arrays(self, included: Ints | None = None) -> dict[str, NDArray[Any]]:
+    def arrays(
+        self, included: Ints | None = None, released: Ints | None = None
+    ) -> dict[str, NDArray[Any]]:
         """Return terms and numbers, for a snapshot; only between steps.
 
         Args:
             included: Numbers of terms that are not left out even if they are granted.
+            released: Numbers, each as often as it counts one holder less there.
         """
         is_in = np.zeros(self.fresh, dtype=bool)
         is_in[self._own()] = True
+        counts = self.terms["count"][: self.fresh].copy()
+        if released is not None:
+            entries = released[(released > 0) & (released < INLINE_LIMIT)]
+            counts -= 2 * np.bincount(entries, minlength=self.fresh)
+            is_in &= counts > 0
         if included is not None:
             is_in[included[(included > 0) & (included < len(is_in))]] = True
         slots = np.flatnonzero(is_in)
@@ -234,7 +243,7 @@ class TermStore:
             "spellings": spellings,
             "slots": slots,
             "lengths": lengths,
-            "counts": self.terms["count"][slots],
+            "counts": counts[slots],
             "pending": self._pending[: int(self._counters["pending"][0])].copy(),
         }
 

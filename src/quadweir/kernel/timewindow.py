@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import final
+from dataclasses import replace
+from typing import NamedTuple, final
 
 import numpy as np
 
-from quadweir.kernel.arrays import FOREVER, Ints
+from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints
 from quadweir.kernel.clocks import TimeClock
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.relation import Delta, in_order, no_change
@@ -26,6 +27,14 @@ def _by_instants(run: np.ndarray) -> np.ndarray:
     if np.all(enter[1:] >= enter[:-1]) and np.all(leave[1:] >= leave[:-1]):
         return run
     return run[np.lexsort((leave, enter))]
+
+
+class _Length(NamedTuple):
+    """How long matches after some time stay, and until when at least."""
+
+    after: int
+    clock: TimeClock
+    until: int
 
 
 @final
@@ -51,6 +60,11 @@ class TimedLeaf(Leaf):
         self.clock = clock
         self.eager = eager
         self.retain = True
+        # If lengths change: from which time on each counts, and until when its matches stay at
+        # least. So what comes later never leaves sooner.
+        self._lengths = [_Length(ALWAYS, clock, ALWAYS)]
+        self._latest = ALWAYS
+        self.is_open = False
         # Runs of [enter, leave, values...], each sorted by the instant of entering.
         self._runs: list[np.ndarray] = []
 
@@ -63,10 +77,34 @@ class TimedLeaf(Leaf):
         if self.retain:
             super().remember(report)
 
+    def set_length(self, length_ms: int) -> None:
+        """Set how long matches stay that are later than all that have come."""
+        last = self._lengths[-1]
+        if last.clock.until_ms == length_ms:
+            return
+        clock = replace(last.clock, until_ms=length_ms)
+        if last.after == self._latest:
+            self._lengths[-1] = last._replace(clock=clock)
+            return
+        time = np.array([self._latest], dtype=np.int64)
+        until = max(last.until, int(last.clock.interval(time)[1][0]))
+        self._lengths.append(_Length(self._latest, clock, until))
+
+    def _interval(self, time: Ints) -> tuple[Ints, Ints]:
+        if not self.is_open:
+            return self.clock.interval(time)
+        self._latest = max(self._latest, int(time.max()))
+        enter, leave = self._lengths[0].clock.interval(time)
+        leave = np.maximum(leave, self._lengths[0].until)
+        for after, clock, until in self._lengths[1:]:
+            own = np.maximum(clock.interval(time)[1], until)
+            leave = np.where(time > after, own, leave)
+        return enter, leave
+
     def hear(self, matches: Matches) -> None:
         if not len(matches.time):
             return
-        enter, leave = self.clock.interval(matches.time)
+        enter, leave = self._interval(matches.time)
         run = np.column_stack((enter, leave, matches.values))
         if self.clock.step_ms is not None:
             # A hopping window may never look at an element that falls between two scopes.
@@ -77,6 +115,8 @@ class TimedLeaf(Leaf):
     def advance(self, through: int, admitted: int = FOREVER) -> Delta:
         # Rows that never leave stay even at the end of all streams (E3).
         through = min(through, FOREVER - 1)
+        while len(self._lengths) > 1 and self._lengths[1].after <= through:
+            del self._lengths[0]  # nothing that early comes any more
         if self.eager:
             return self._advance_eagerly(through, admitted)
         return self._advance_in_order(through)
@@ -184,12 +224,22 @@ class TimedLeaf(Leaf):
         waiting = np.concatenate(runs)
         if not self.eager:
             waiting = _by_instants(waiting)
-        return {**super().arrays(), "waiting": waiting}
+        found = {**super().arrays(), "waiting": waiting}
+        if self.is_open:
+            lengths = [(each.after, each.clock.until_ms, each.until) for each in self._lengths]
+            found["lengths"] = np.array([(self._latest, 0, 0), *lengths], dtype=np.int64)
+        return found
 
     def restore(self, arrays: Mapping[str, Ints]) -> None:
         super().restore(arrays)
         waiting = arrays["waiting"]
         self._runs = [waiting] if len(waiting) else []
+        if self.is_open:
+            (self._latest, *_), *lengths = np.asarray(arrays["lengths"]).tolist()
+            self._lengths = [
+                _Length(after, replace(self.clock, until_ms=length), until)
+                for after, length, until in lengths
+            ]
 
     def terms(self, arrays: Mapping[str, Ints]) -> list[Ints]:
         return [*self._held_values(arrays), arrays["waiting"][:, FIRST_VALUE:]]

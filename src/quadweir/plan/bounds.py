@@ -26,6 +26,7 @@ from quadweir.plan.nodes import (
     LeftJoin,
     PlanNode,
     Project,
+    Route,
     StaticRelation,
     Union,
     Window,
@@ -45,7 +46,7 @@ class Kept:
     forgets: str
 
 
-_KINDS = (Join, LeftJoin, AntiJoin, Group, Distinct, Closure)
+_KINDS = (Join, Route, LeftJoin, AntiJoin, Group, Distinct, Closure)
 
 
 def find_kept(program: Program) -> tuple[Kept, ...]:

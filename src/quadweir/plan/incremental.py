@@ -7,6 +7,7 @@ and the query is then evaluated from scratch at its reports.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final, assert_never, final
@@ -61,7 +62,6 @@ from quadweir.plan.shapes import (
     waits,
 )
 from quadweir.plan.unfold import is_repeated, unfold
-from quadweir.sharing import QueryTemplate
 from quadweir.terms import IRI, Variable
 
 MOST_JOINED: Final = 256
@@ -92,13 +92,12 @@ class IncrementalPlanner:
         streams: All streams, for windows over a stream variable.
         facts: Known facts about static data.
         eager: Whether answers leave as soon as their parts have arrived (E1).
-        template: The template, if the query is one (with parameters or the longest windows).
+        timed: Whether rows carry the times of their parts, for members of a template.
 
     Attributes:
         obstacles: Why the query cannot be kept up to date, one reason for each part that has no
             incremental node; empty if it can. With obstacles, the nodes are not used.
-        instants: The variables for the times of matches, if members of a template have shorter
-        windows.
+        instants: The variables for the times of parts, each with the place of its window.
     """
 
     def __init__(
@@ -108,15 +107,16 @@ class IncrementalPlanner:
         facts: StaticFacts,
         *,
         eager: bool,
-        template: QueryTemplate | None = None,
+        timed: bool = False,
     ) -> None:
         self.query = query
         self.streams = streams
         self.facts = facts
         self.eager = eager
-        self.template = template
         self.obstacles: list[str] = []
-        self.instants: list[tuple[int, Variable]] = []
+        self.instants: dict[tuple[int, Variable], None] = {}
+        self._has_times = timed
+        self._parts: Counter[int] = Counter()
         self._hidden = 0
         self._timed: frozenset[Variable] = frozenset()
         self._with_graphs = windows_with_graphs(query)
@@ -159,11 +159,12 @@ class IncrementalPlanner:
         timed: bool = False,
         carried: bool = False,
         graph: IRI | Variable | None = None,
+        routed: bool = False,
     ) -> Window:
-        """All triples of a window, with their times if `timed`."""
+        """All triples of a window, with their times if `timed`, and as parts of rows if `routed`."""
         pattern = TriplePattern(subject=_TRIPLE[0], predicate=_TRIPLE[1], object=_TRIPLE[2])
         names = (*_TRIPLE, *_variables(graph))
-        times = _TRIPLE[:1] if timed else ()
+        times = _TRIPLE[:1] if timed else self._own_time(source) if routed else ()
         return self._window(Match(source, pattern, names, times, carried, graph))
 
     def sources_of(self, number: int) -> tuple[Source, ...]:
@@ -207,7 +208,9 @@ class IncrementalPlanner:
         parts = [*bags, Distinct(_union(graphs))] if graphs else bags
         # Without a match in static data, the windows alone are enough, and as fast as without
         # static data.
-        fixed = self._static(BasicPattern(patterns=(pattern,))) if place.static else None
+        fixed = (
+            self._static(BasicPattern(patterns=(pattern,))) if self._may_be_static(place) else None
+        )
         if fixed is not None and (not parts or self.facts.may_match(fixed.query)):
             if graphs:
                 # So no state is needed for static rows.
@@ -216,14 +219,28 @@ class IncrementalPlanner:
         return _union(parts)
 
     def _own_time(self, source: Source) -> tuple[Variable, ...]:
-        """A variable for the time of a match's element, if members of a template have different
-        windows.
-        """
-        if self.template is None or source.window not in self.template.windows:
+        """A variable for the time of a match's element, if rows carry the times of their parts."""
+        if not self._has_times:
             return ()
-        name = Variable(f"leaf {len(self.instants)}")
-        self.instants.append((source.window, time_variable(name)))
+        name = Variable(f"part {source.window}.{self._parts[source.window]}")
+        self._parts[source.window] += 1
+        self.instants[source.window, time_variable(name)] = None
         return (name,)
+
+    def _branches(self, patterns: Iterable[Pattern], place: _Place) -> list[PlanNode]:
+        """The nodes of the branches of a union.
+
+        A row has the parts of one branch, so those of different branches have the same names: then
+        equal matches in two branches are one.
+        """
+        before, after = self._parts, self._parts
+        found = []
+        for each in patterns:
+            self._parts = before.copy()
+            found.append(self._node(each, place))
+            after = after | self._parts
+        self._parts = after
+        return found
 
     # --- static data ---
 
@@ -240,24 +257,23 @@ class IncrementalPlanner:
             named_graphs=(),
             default_graph_windows=(),
         )
-        known = in_scope(pattern, self.query)
-        asked = tuple(
-            each for each in (self.template.parameters if self.template else ()) if each in known
-        )
-        constants = self.template.constants(asked) if self.template and asked else ()
-        return StaticRelation(
-            query,
-            tuple(sorted(known)),
-            always_bound(pattern, self.query),
-            asked,
-            tuple(constants),
-        )
+        known = tuple(sorted(in_scope(pattern, self.query)))
+        return StaticRelation(query, known, always_bound(pattern, self.query))
 
     def _table(self, variables: Iterable[Variable], *rows: dict[Variable, IRI]) -> StaticRelation:
         """A relation of rows from the query text."""
         names = tuple(variables)
         return self._static(
             Values(variables=names, rows=tuple(tuple(row[each] for each in names) for row in rows))
+        )
+
+    def _may_be_static(self, place: _Place) -> bool:
+        """Whether a place has a static default graph.
+
+        Where windows are merged into it, it has no static data but what FROM names (A1).
+        """
+        return place.static and bool(
+            not self.query.default_graph_windows or self.query.default_graphs
         )
 
     def _is_static(self, pattern: Pattern, place: _Place) -> bool:
@@ -292,7 +308,7 @@ class IncrementalPlanner:
                 self._check_pairs(left, right)
                 return LeftJoin(left, right, condition)
             case algebra.Union(inputs=inputs):
-                return _union([self._node(each, place) for each in inputs])
+                return _union(self._branches(inputs, place))
             case algebra.Minus(left=first, right=second):
                 return self._minus(
                     pattern, self._node(first, place), self._node(second, place), place
@@ -398,7 +414,7 @@ class IncrementalPlanner:
     def _names(self, place: _Place) -> PlanNode:
         """The names of the graphs in the data, each once while it exists."""
         (source,) = place.sources
-        quads = self.triples(source, graph=place.graph)
+        quads = self.triples(source, graph=place.graph, routed=True)
         return Distinct(Project(quads, _variables(place.graph)))
 
     # --- joins ---

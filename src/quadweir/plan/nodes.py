@@ -22,7 +22,7 @@ from quadweir.algebra.scopes import bound_by
 from quadweir.algebra.solutions import is_time, time_variable
 from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.windows import AllScope, Scope
-from quadweir.terms import IRI, Term, Variable
+from quadweir.terms import IRI, Variable
 
 MAX_INPUTS: Final = 12
 """The most inputs of a join: it tabulates every subset of them."""
@@ -30,6 +30,8 @@ MAX_INPUTS: Final = 12
 
 GRAPH_NAME: Final = Variable("_:graph")
 """The variable of the graph's name, in windows that hold all triples of a stream."""
+CLASS: Final = Variable("_:class")
+"""The variable of the class of members that a row belongs to, above a `Route`."""
 
 
 class BaseNode:
@@ -126,16 +128,12 @@ class StaticRelation(BaseNode):
         query: A query without windows; its solutions are the rows.
         variables: What the rows may bind.
         always: What every row binds, by the form of the pattern.
-        parameters: The variables of a template for which only some values are asked for.
-        constants: Those values, one row for each combination.
         key: If set, each shard holds only the rows whose value of this variable belongs to it.
     """
 
     query: ContinuousQuery
     variables: tuple[Variable, ...]
     always: frozenset[Variable]
-    parameters: tuple[Variable, ...] = ()
-    constants: tuple[tuple[Term, ...], ...] = ()
     key: Variable | None = None
 
     name = "static relation"
@@ -345,6 +343,43 @@ class Closure(BaseNode):
     @cached_property
     def always(self) -> frozenset[Variable]:
         return frozenset(self.variables)
+
+
+@final
+@dataclass(frozen=True)
+class Route(BaseNode):
+    """One row for each class of members whose windows admit a row of the input (paper 004).
+
+    A class is all members of a template with the same window lengths that joined at the same
+    instant. A row comes for a class when its latest part comes. It goes when its first part leaves
+    that class's window.
+
+    Attributes:
+        input: Rows over the longest windows.
+        times: For each match below, the place of its window and the variable of its time.
+        parameters: The parameters of the template that every row binds.
+    """
+
+    input: PlanNode
+    times: tuple[tuple[int, Variable], ...]
+    parameters: tuple[Variable, ...]
+
+    name = "route"
+    remembers = "each row with its class"
+    forgets = "a row when it leaves the windows of its class"
+
+    @property
+    def inputs(self) -> tuple[PlanNode, ...]:
+        return (self.input,)
+
+    @cached_property
+    def variables(self) -> tuple[Variable, ...]:
+        hidden = {variable for _, variable in self.times}
+        return (*(each for each in self.input.variables if each not in hidden), CLASS)
+
+    @cached_property
+    def always(self) -> frozenset[Variable]:
+        return (self.input.always & frozenset(self.variables)) | {CLASS}
 
 
 # --- several inputs -----------------------------------------------------------------------------------
@@ -569,6 +604,7 @@ PlanNode: TypeAlias = (
     | Distinct
     | Group
     | Closure
+    | Route
     | Union
     | Join
     | LeftJoin
@@ -622,7 +658,16 @@ def _all_variables(nodes: tuple[PlanNode, ...]) -> tuple[Variable, ...]:
 def rewrite(node: PlanNode, change: Callable[[PlanNode], PlanNode]) -> PlanNode:
     """Rewrite nodes from the leaves up; a node with unchanged inputs is the same object."""
     match node:
-        case Filter() | Extend() | Project() | Distinct() | Group() | Closure() | Exchange():
+        case (
+            Filter()
+            | Extend()
+            | Project()
+            | Distinct()
+            | Group()
+            | Closure()
+            | Route()
+            | Exchange()
+        ):
             below = rewrite(node.input, change)
             node = node if below is node.input else replace(node, input=below)
         case Union() | Join():

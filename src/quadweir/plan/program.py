@@ -22,10 +22,12 @@ from quadweir.algebra.query import (
 )
 from quadweir.algebra.scopes import in_scope
 from quadweir.algebra.streams import OutputOperator, ReportPolicy
+from quadweir.algebra.windows import CountScope, PastScope
 from quadweir.errors import UnsupportedError
 from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
 from quadweir.plan.incremental import IncrementalPlanner
 from quadweir.plan.nodes import (
+    CLASS,
     GRAPH_NAME,
     AntiJoin,
     Distinct,
@@ -46,8 +48,9 @@ from quadweir.plan.nodes import (
     Window,
     walk,
 )
+from quadweir.plan.routes import CannotRouteError, RoutePlanner
 from quadweir.plan.shapes import answer_variables, is_eager, modifiers_of
-from quadweir.sharing import QueryTemplate
+from quadweir.plan.template import QueryTemplate
 from quadweir.terms import Variable
 
 
@@ -64,7 +67,10 @@ class Program:
         eager: Whether answers leave as soon as their parts have arrived (E1).
         why_not: Why the query is evaluated from scratch at its reports, if it is.
         template: The template, if the query stands for many.
-        instants: For a template, the window and the variable of each time that routing uses.
+        instants: For an eager template, the place of the window and the variable of the time of
+        each part; none if a row has one part, whose time is that of the answer.
+        not_shared: Why members of a template cannot join at any instant, each with windows of its
+        own length; empty if they can.
         sent: What this stage sends to the next; None in the last stage.
         next_is_silent: Whether no solutions here mean no answers, in later stages, too.
     """
@@ -77,6 +83,7 @@ class Program:
     why_not: str | None = None
     template: QueryTemplate | None = None
     instants: tuple[tuple[int, Variable], ...] = ()
+    not_shared: str = ""
     sent: Exchange | None = None
     next_is_silent: bool = True
 
@@ -189,29 +196,34 @@ def program_of(
     if incremental:
         can_be_eager = is_eager(query) and needs_content(query.pattern)
         for eager in (True, False) if can_be_eager else (False,):
-            planner = IncrementalPlanner(query, streams, facts, eager=eager, template=template)
-            found = _incremental(planner)
-            if not planner.obstacles:
-                return found
+            timed = template is not None and not template.one_since
+            planner = IncrementalPlanner(query, streams, facts, eager=eager, timed=timed)
+            found = _incremental(planner, template)
+            if planner.obstacles:
+                continue
+            if eager and timed and not _parts_meet(found):
+                planner = IncrementalPlanner(query, streams, facts, eager=True)
+                found = _incremental(planner, template)
+            return found
         reason = planner.obstacles[0]
-    planner = IncrementalPlanner(query, streams, facts, eager=False, template=template)
-    return _recomputed(planner, reason)
+    planner = IncrementalPlanner(query, streams, facts, eager=False)
+    return _recomputed(planner, reason, template)
 
 
-def _incremental(planner: IncrementalPlanner) -> Program:
+def _parts_meet(program: Program) -> bool:
+    """Whether an answer may have several parts, or another time than its one part."""
+    return any(
+        isinstance(node, Join | LeftJoin | AntiJoin)
+        and sum(any(isinstance(below, Window) for below in walk(each)) for each in node.inputs) > 1
+        for node in program.nodes
+    ) or any(isinstance(each.scope, PastScope) for each in program.windows)
+
+
+def _incremental(planner: IncrementalPlanner, template: QueryTemplate | None) -> Program:
     query = planner.query
     # An order without LIMIT matters only if reports are given as a whole.
     modifiers, inner = modifiers_of(query.pattern, orders=query.output is OutputOperator.RSTREAM)
     root = planner.plan(inner)
-    if planner.instants and not planner.eager:
-        planner.obstacles.append("windows of different lengths")
-    template = planner.template
-    # A router needs more columns than the answers have.
-    columns = (
-        *answer_variables(query),
-        *(template.parameters if template is not None else ()),
-        *(variable for _, variable in planner.instants),
-    )
     mode = Mode.DIFFERENCES
     if isinstance(query.form, AskForm) or modifiers:
         mode = Mode.WHOLE
@@ -226,7 +238,29 @@ def _incremental(planner: IncrementalPlanner) -> Program:
         or isinstance(query.form, AskForm)
         or not needs_content(query.pattern)
     )
+    not_shared = ""
+    if template is not None and not template.one_since and not planner.eager:
+        not_shared = _why_not_shared(query, mode)
+        if not not_shared:
+            try:
+                routes = RoutePlanner(tuple(planner.instants), template.parameters)
+                root = routes.root(root)
+            except CannotRouteError as error:
+                not_shared = str(error)
+    # A router needs more columns than the answers have.
+    columns = (
+        *answer_variables(query),
+        *(template.parameters if template is not None else ()),
+        *(variable for _, variable in planner.instants if planner.eager),
+        *((CLASS,) if CLASS in root.variables else ()),
+    )
     found = _program(planner, root, mode, columns, track=is_reported_whole)
+    found = replace(
+        found,
+        template=template,
+        instants=tuple(planner.instants) if planner.eager else (),
+        not_shared=not_shared,
+    )
     if not modifiers:
         return found
     modified = tuple(sorted(in_scope(inner, query)))
@@ -234,7 +268,24 @@ def _incremental(planner: IncrementalPlanner) -> Program:
     return replace(found, report=report)
 
 
-def _recomputed(planner: IncrementalPlanner, reason: str) -> Program:
+def _why_not_shared(query: ContinuousQuery, mode: Mode) -> str:
+    """Why members with other windows report at other instants, or nothing."""
+    if mode is Mode.WHOLE:
+        return "ASK, ORDER BY and LIMIT look at each report as a whole"
+    if not needs_content(query.pattern) and not reports_on_close(query):
+        return "it has answers while its windows are empty"
+    if any(isinstance(each.scope, CountScope) for each in query.windows):
+        return "its count windows begin with the elements that it sees"
+    if mode is Mode.EVERYTHING and not reports_on_close(query):
+        return "RSTREAM without a step reports whenever its own windows change"
+    if mode is Mode.DIFFERENCES and query.report.non_empty_only:
+        return "it reports only while its own windows have content"
+    return ""
+
+
+def _recomputed(
+    planner: IncrementalPlanner, reason: str, template: QueryTemplate | None
+) -> Program:
     query = planner.query
     sources = _sources(planner)
     windows = (
@@ -248,7 +299,10 @@ def _recomputed(planner: IncrementalPlanner, reason: str) -> Program:
     columns = answer_variables(query)
     root = Recompute(query, windows, columns, reason)
     return replace(
-        _program(planner, root, Mode.WHOLE, columns, track=True), eager=False, why_not=reason
+        _program(planner, root, Mode.WHOLE, columns, track=True),
+        eager=False,
+        why_not=reason,
+        template=template,
     )
 
 
@@ -279,8 +333,6 @@ def _program(
         report,
         sources,
         eager=planner.eager,
-        template=planner.template,
-        instants=tuple(planner.instants),
     )
 
 

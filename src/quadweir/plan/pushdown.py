@@ -21,6 +21,7 @@ from quadweir.plan.nodes import (
     Join,
     PlanNode,
     Project,
+    Route,
     StaticRelation,
     Union,
 )
@@ -43,14 +44,21 @@ class Condition:
         expressions: Expressions over what it binds.
         joined: Variables whose value some row of a static relation must have.
         values: The same once the values are known and few.
+        parameters: Variables whose value must be that of a parameter of the template, for one and
+        the same member. Which values members have is not part of the plan.
     """
 
     expressions: tuple[Expression, ...] = ()
     joined: tuple[tuple[Variable, StaticRelation], ...] = ()
     values: tuple[tuple[Variable, tuple[str, ...]], ...] = ()
+    parameters: tuple[tuple[Variable, Variable], ...] = ()
 
     def both(self, other: Condition) -> Condition:
-        return Condition(self.expressions + other.expressions, self.joined + other.joined)
+        return Condition(
+            self.expressions + other.expressions,
+            self.joined + other.joined,
+            parameters=self.parameters + other.parameters,
+        )
 
     def resolved(self, values_of: ValuesOf) -> Condition:
         """The condition with the values of static relations, where they are few."""
@@ -62,7 +70,7 @@ class Condition:
         )
 
     def __bool__(self) -> bool:
-        return bool(self.expressions or self.joined or self.values)
+        return bool(self.expressions or self.joined or self.values or self.parameters)
 
 
 def find_conditions(program: Program) -> dict[int, tuple[Condition, ...]]:
@@ -73,7 +81,9 @@ def find_conditions(program: Program) -> dict[int, tuple[Condition, ...]]:
     for node in program.nodes:
         for each in set(node.inputs):
             users.setdefault(each, []).append(node)
-    finder = _Finder(program.root, users)
+    template = program.template
+    parameters = frozenset(template.parameters) if template is not None else frozenset()
+    finder = _Finder(program.root, users, parameters)
     found = {}
     for place, window in enumerate(program.windows):
         if window.match.pattern is None or place in program.trackers:
@@ -81,6 +91,22 @@ def find_conditions(program: Program) -> dict[int, tuple[Condition, ...]]:
         conditions = finder.above(window, frozenset(window.match.variables))
         if all(conditions):
             found[place] = conditions
+    return found
+
+
+def find_asked(
+    program: Program,
+) -> dict[int, tuple[tuple[tuple[Variable, Variable], ...], ...]]:
+    """For each match of a template, which variables must have the values of which parameters.
+
+    A match is needed if it fulfils one of several alternatives for some member. Each alternative
+    pairs variables of the match with parameters. Matches that are needed in any case are left out.
+    """
+    found = {}
+    for place, conditions in find_conditions(program).items():
+        alternatives = tuple(dict.fromkeys(each.parameters for each in conditions))
+        if all(alternatives):
+            found[place] = alternatives
     return found
 
 
@@ -124,6 +150,7 @@ def _spelled_out(expression: Expression, bound: Bindings) -> Expression | None:
 class _Finder:
     root: PlanNode
     users: Mapping[PlanNode, Sequence[PlanNode]]
+    parameters: frozenset[Variable]
 
     def above(
         self, node: PlanNode, variables: frozenset[Variable], bound: Bindings = NOTHING_BOUND
@@ -133,7 +160,7 @@ class _Finder:
         `variables` are those that they had from below, and `bound` what BIND made of these.
         """
         if node == self.root or node not in self.users:
-            return (Condition(),)
+            return (self._asked(variables, bound),)
         return tuple(
             condition
             for user in self.users[node]
@@ -149,7 +176,7 @@ class _Finder:
                 spelled_out = _spelled_out(condition, bound)
                 if spelled_out is not None and mentioned(spelled_out) <= variables:
                     own = Condition((spelled_out,))
-            case Project() | Distinct() | Union():
+            case Project() | Distinct() | Union() | Route():
                 kept = frozenset(node.variables)
                 variables &= kept
                 bound = {variable: each for variable, each in bound.items() if variable in kept}
@@ -167,5 +194,16 @@ class _Finder:
                     )
                 )
             case _:
-                return (own,)
+                return (own.both(self._asked(variables, bound)),)
         return tuple(own.both(each) for each in self.above(node, variables, bound))
+
+    def _asked(self, variables: frozenset[Variable], bound: Bindings) -> Condition:
+        """The parameters that a row has from below: it has them in the answers, too."""
+        found = []
+        for parameter in sorted(self.parameters):
+            if parameter in variables:
+                found.append((parameter, parameter))
+            value = bound.get(parameter)
+            if isinstance(value, VariableExpression):
+                found.append((value.variable, parameter))
+        return Condition(parameters=tuple(found))

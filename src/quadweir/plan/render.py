@@ -23,6 +23,7 @@ from quadweir.plan.nodes import (
     Project,
     Recompute,
     Report,
+    Route,
     StaticRelation,
     Union,
     Window,
@@ -89,6 +90,9 @@ def _line(node: PlanNode, numbers: dict[Window, int], program: Program) -> str:
             return f"group by {_names(keys)}: {', '.join(map(_aggregation, aggregates))}"
         case Closure(path=path, ends=(start, end)):
             return f"path {_on_one_line(render_path(path))} from {start} to {end}"
+        case Route(parameters=parameters):
+            by = f" by {_names(parameters)}" if parameters else ""
+            return f"route to classes of members{by}"
         case Union():
             return "union"
         case Join():

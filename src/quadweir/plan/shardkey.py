@@ -31,6 +31,7 @@ from quadweir.plan.nodes import (
     Project,
     Recompute,
     Report,
+    Route,
     StaticRelation,
     Union,
     Window,
@@ -265,7 +266,7 @@ def _spread(node: PlanNode, inputs: Sequence[Spread], key: Variable) -> Spread:
     if kinds <= {Spread.EVERYWHERE}:
         return Spread.EVERYWHERE
     match node:
-        case Filter() | Extend():
+        case Filter() | Extend() | Route():
             return inputs[0]
         case Project():
             return inputs[0] if key in node.variables else Spread.APART

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.entailment.schema import Schema
+    from quadweir.plan.template import QueryTemplate
 
 
 @final
@@ -65,6 +66,7 @@ class PlannedQuery:
         shards: how many shards to use, at most.
         allow_unbounded: windows and streams that may be kept whole.
         schema: what else follows from the triples of streams and static data (N1).
+        template: the template, if the query is one.
 
     Attributes:
         query: the query as it was parsed.
@@ -86,6 +88,7 @@ class PlannedQuery:
         shards: int | None = None,
         allow_unbounded: Iterable[str] = (),
         schema: Schema | None = None,
+        template: QueryTemplate | None = None,
     ) -> None:
         analyze(query)
         self.query = query
@@ -98,6 +101,7 @@ class PlannedQuery:
         self.feeds = dict(feeds)
         self._static = static or StaticData()
         self._schema = schema
+        self._template = template
         self._optimized = optimize(query).query
         if schema is not None:
             refuse_transitive(schema, query)
@@ -153,6 +157,7 @@ class PlannedQuery:
             table=Table.of(schema, needs_of(self.query)) if schema is not None else None,
             shards=self.most_shards,
             like=like,
+            template=self._template,
         )
 
     @property

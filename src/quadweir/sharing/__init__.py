@@ -1,10 +1,19 @@
 """Many queries come in.
 
-Out go templates: queries with parameters, each of which stands for all queries that differ from it
-in constants and window lengths only.
-Read `generalize.py` first.
+Out go shapes and templates: queries with parameters and open windows, each of which stands for all
+queries that differ from it in constants and window lengths only.
+Read `shapes.py` first.
 """
 
-from quadweir.sharing.generalize import QueryTemplate, TemplateMember, bind, generalize
+from quadweir.plan.template import QueryTemplate, TemplateMember
+from quadweir.sharing.shapes import Shape, Shaped, Shapes, shape_of, template_of
 
-__all__ = ["TemplateMember", "QueryTemplate", "bind", "generalize"]
+__all__ = [
+    "QueryTemplate",
+    "Shape",
+    "Shaped",
+    "Shapes",
+    "TemplateMember",
+    "shape_of",
+    "template_of",
+]

@@ -7,7 +7,7 @@ each element against the shard's leaves, drops late elements (S4) and advances t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import final
 
@@ -22,7 +22,6 @@ from quadweir.errors import DataError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.kernel.clocks import Elements
-from quadweir.kernel.group import Group
 from quadweir.kernel.shard import Events, MatchColumns, Shard
 from quadweir.plan.nodes import Match
 from quadweir.sources.streamfiles import Element
@@ -34,17 +33,15 @@ from quadweir.testing.scoping import fill, of_stream, static_label
 
 @final
 class ShardFeed:
-    """Feeds a shard, or a group of queries, with elements as they arrive.
+    """Feeds a shard with elements as they arrive.
 
     Args:
-        shard: The shard or group.
+        shard: The shard.
         delay_ms: The allowed delay (S4).
         table: What follows from triples, if there is a schema (N1).
     """
 
-    def __init__(
-        self, shard: Shard | Group, *, delay_ms: int = 0, table: Table | None = None
-    ) -> None:
+    def __init__(self, shard: Shard, *, delay_ms: int = 0, table: Table | None = None) -> None:
         self.shard = shard
         self.delay_ms = delay_ms
         self.table = table
@@ -87,38 +84,55 @@ class ShardFeed:
                 for place, source in enumerate(self.shard.sources):
                     if (source.stream, source.event_time) == reader:
                         taken[place].append((time, element))
-        return self.shard.step(self.events(taken), self.through)
+        return self.shard.step(events_of(self.shard, taken, self.table), self.through)
+
+    def push_all(self, elements: Sequence[tuple[int, Element]]) -> Answers:
+        """Take all elements at once, with their times; none is late."""
+        taken: dict[int, list[tuple[int, Element]]] = defaultdict(list)
+        for place, source in enumerate(self.shard.sources):
+            own = [each for each in elements if each[1].stream == source.stream]
+            if own:
+                taken[place] = own
+        return self.shard.step(events_of(self.shard, taken, self.table), ALWAYS)
 
     def finish(self) -> Answers:
         """End all streams."""
         return self.shard.step(Events(), FOREVER)
 
-    def events(self, taken: dict[int, list[tuple[int, Element]]]) -> Events:
-        """Match elements against the leaves."""
-        matches = {}
-        for number, plan in enumerate(self.shard.leaves):
-            place = self.shard.sources.index(plan.source)
-            times, positions, rows = [], [], []
-            table = None if plan.carried else self.table
-            for time, element in taken.get(place, ()):
-                for row in _matches(plan, element, table):
-                    times.append(time)
-                    positions.append(element.position)
-                    rows.append(row)
-            if times:
-                columns = [
-                    pa.array([row[column] for row in rows], pa.string()).dictionary_encode()
-                    for column in range(len(plan.variables))
-                ]
-                matches[number] = MatchColumns(_ints(times), _ints(positions), columns)
-        elements, seen = {}, {}
-        for place, these in taken.items():
-            times = [time for time, _ in these]
-            sizes = [len(distinct_triples(element)) for _, element in these]
-            positions = [element.position for _, element in these]
-            elements[place] = Elements(_ints(times), _ints(positions), _ints(sizes))
-            seen[place] = (min(times), max(times))
-        return Events(matches, elements, seen)
+
+def events_of(
+    shard: Shard, taken: Mapping[int, Sequence[tuple[int, Element]]], table: Table | None = None
+) -> Events:
+    """Match elements with their times, given by the places of sources, against the leaves."""
+    if shard.program.template is not None:
+        later = {
+            place: [each for each in own if each[0] > shard.since] for place, own in taken.items()
+        }
+        taken = {place: own for place, own in later.items() if own}
+    matches = {}
+    for number, plan in enumerate(shard.leaves):
+        place = shard.sources.index(plan.source)
+        times, positions, rows = [], [], []
+        own_table = None if plan.carried else table
+        for time, element in taken.get(place, ()):
+            for row in _matches(plan, element, own_table):
+                times.append(time)
+                positions.append(element.position)
+                rows.append(row)
+        if times:
+            columns = [
+                pa.array([row[column] for row in rows], pa.string()).dictionary_encode()
+                for column in range(len(plan.variables))
+            ]
+            matches[number] = MatchColumns(_ints(times), _ints(positions), columns)
+    elements, seen = {}, {}
+    for place, these in taken.items():
+        times = [time for time, _ in these]
+        sizes = [len(distinct_triples(element)) for _, element in these]
+        positions = [element.position for _, element in these]
+        elements[place] = Elements(_ints(times), _ints(positions), _ints(sizes))
+        seen[place] = (min(times), max(times))
+    return Events(matches, elements, seen)
 
 
 def _ints(values: Sequence[int]) -> np.ndarray:

@@ -16,7 +16,7 @@ from quadweir.optimize.pipeline import optimize
 from quadweir.plan.matchtests import Matching, MatchTest
 from quadweir.runtime.network.spec import TemplateSpec
 from quadweir.runtime.planned import PlannedQuery
-from quadweir.sharing.shapes import Shapes
+from quadweir.sharing.shapes import Shapes, template_of
 from quadweir.sources.declare import undeclared
 
 if TYPE_CHECKING:
@@ -94,6 +94,7 @@ class Templates:
             shards=inputs.shards,
             allow_unbounded=allow_unbounded,
             schema=inputs.schema,
+            template=template_of(shape),
         )
         planned.keep_in_one_stage()
         home = None

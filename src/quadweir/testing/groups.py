@@ -1,0 +1,148 @@
+"""Many queries over the same streams that come and go, as a running network has them.
+
+What Spark does for a network, this does for tests: it finds the shape of each query, keeps a shard
+for each template, drops late elements, and hands every answer to its query.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import final
+
+import pyarrow as pa
+
+from quadweir.algebra.dataset import Dataset
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.kernel.answers import Answers
+from quadweir.kernel.arrays import ALWAYS, FOREVER
+from quadweir.kernel.shard import Events, Shard
+from quadweir.plan.program import program_of
+from quadweir.sharing import Shape, Shapes, TemplateMember, template_of
+from quadweir.sources.streamfiles import Element
+from quadweir.testing.answers import Answer
+from quadweir.testing.elements import event_time
+from quadweir.testing.shards import as_answers, events_of
+
+
+@final
+class QueryGroup:
+    """The queries of a network without Spark.
+
+    Args:
+        static: The static data.
+        streams: The streams there are.
+        delay_ms: The allowed delay (S4).
+
+    Attributes:
+        since: The instant after which each query that ever was there sees elements (J1).
+        taken: The elements that were not late, with their times, in order of arrival.
+        shards: The shard of each template, with the instant at which its members joined, if that
+        must be one.
+        answers: The answers of each query so far.
+    """
+
+    def __init__(self, *, static: Dataset, streams: Sequence[str], delay_ms: int) -> None:
+        self.static = static
+        self.streams = tuple(streams)
+        self.delay_ms = delay_ms
+        self.since: dict[int, int] = {}
+        self.taken: list[tuple[int, Element]] = []
+        self.shards: dict[tuple[Shape, int | None], Shard] = {}
+        self.answers: dict[int, list[Answer]] = defaultdict(list)
+        self._shapes = Shapes(self.streams)
+        self._queries: dict[int, ContinuousQuery] = {}
+        self._members: dict[tuple[Shape, int | None], dict[int, TemplateMember]] = {}
+        self._highest: dict[str, int] = {}
+
+    @property
+    def watermark(self) -> int:
+        """The lowest of the streams' highest times, less the delay."""
+        if any(stream not in self._highest for stream in self.streams):
+            return ALWAYS
+        return min(self._highest[stream] for stream in self.streams) - self.delay_ms
+
+    # --- queries ---
+
+    def change(self, added: Mapping[int, ContinuousQuery], removed: Collection[int]) -> None:
+        """Let queries come and go, by their numbers."""
+        coming: dict[tuple[Shape, int | None], list[TemplateMember]] = defaultdict(list)
+        leaving: dict[tuple[Shape, int | None], list[int]] = defaultdict(list)
+        for key, members in self._members.items():
+            for number in [each for each in members if each in removed]:
+                leaving[key].append(number)
+                del members[number]
+        since = max(self._highest.values(), default=ALWAYS)
+        for number, query in added.items():
+            shaped = self._shapes.of(query)
+            key = (shaped.shape, since if shaped.shape.one_since else None)
+            member = shaped.member(number, since)
+            coming[key].append(member)
+            self._members.setdefault(key, {})[number] = member
+            self._queries[number], self.since[number] = query, since
+        for key in {**coming, **leaving}:
+            if key not in self.shards:
+                self.shards[key] = self._shard(key[0])
+            self.shards[key].change_members(coming[key], leaving[key])
+
+    def _shard(self, shape: Shape, members: Iterable[TemplateMember] = ()) -> Shard:
+        template = template_of(shape, members)
+        program = program_of(template.query, streams=self.streams, template=template)
+        return Shard(program, static=self.static)
+
+    # --- elements ---
+
+    def push(self, elements: Iterable[Element]) -> None:
+        """Take elements in the order in which they arrive."""
+        taken: list[tuple[int, Element]] = []
+        for element in elements:
+            time = event_time(element, None)
+            highest = self._highest.get(element.stream, time)
+            if time <= self.watermark and not time == highest == self.watermark:
+                continue
+            self._highest[element.stream] = max(time, highest)
+            taken.append((time, element))
+        self.taken += taken
+        through = self.watermark if self.delay_ms > 0 else max(self.watermark - 1, ALWAYS)
+        for shard in self.shards.values():
+            by_source = {
+                place: [each for each in taken if each[1].stream == source.stream]
+                for place, source in enumerate(shard.sources)
+            }
+            own = {place: these for place, these in by_source.items() if these}
+            self._give(shard.step(events_of(shard, own), through))
+
+    def finish(self) -> None:
+        """End all streams."""
+        for shard in self.shards.values():
+            self._give(shard.step(Events(), FOREVER))
+
+    def _give(self, answers: Answers) -> None:
+        assert answers.query is not None
+        for number in set(answers.query.tolist()):
+            own = answers.query == number
+            mask = pa.array(own)
+            values = tuple(column.filter(mask) for column in answers.values)
+            mine = Answers(answers.variables, answers.t[own], answers.sign[own], values)
+            self.answers[number] += as_answers(mine, self._queries[number])
+
+    # --- state ---
+
+    def saved(self) -> dict[tuple[Shape, int | None], bytes]:
+        """The snapshots of all shards."""
+        return {key: shard.snapshot() for key, shard in self.shards.items()}
+
+    def deltas(self) -> dict[tuple[Shape, int | None], bytes]:
+        """What the last step changed, for all shards."""
+        return {key: shard.delta() for key, shard in self.shards.items()}
+
+    def restart(
+        self,
+        snapshots: Mapping[tuple[Shape, int | None], bytes],
+        deltas: Sequence[Mapping[tuple[Shape, int | None], bytes]],
+    ) -> None:
+        """Make all shards again, with the members of now and the state that was saved."""
+        for key in self.shards:
+            shard = self._shard(key[0], self._members[key].values())
+            shard.restore(snapshots.get(key), [each[key] for each in deltas if key in each])
+            self.shards[key] = shard
