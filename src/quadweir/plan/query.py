@@ -18,6 +18,7 @@ from quadweir.plan.program import Program, program_of
 from quadweir.plan.pushdown import ValuesOf, find_conditions
 from quadweir.plan.shardkey import IN_ONE_SHARD, Placed, ShardKey, choose_keys, find_static
 from quadweir.plan.stages import Stage, stages_of
+from quadweir.plan.template import QueryTemplate
 from quadweir.terms import Variable
 
 
@@ -138,6 +139,7 @@ def plan_query(
     table: Table | None = None,
     shards: int | None = None,
     like: str = "",
+    template: QueryTemplate | None = None,
 ) -> QueryPlan:
     """The plan of an optimised query.
 
@@ -149,8 +151,9 @@ def plan_query(
         shards: The most shards, if known. With one shard, no key is needed.
         like: The layout (`QueryPlan.layout`) of existing state; it is kept if possible. State in
         one shard can always be kept.
+        template: The template, if the query is one. It has one stage; its members play no part.
     """
-    program = program_of(query, streams=streams, facts=facts)
+    program = program_of(query, streams=streams, facts=facts, template=template)
     first = None
     for key in _choices(program, shards=shards, like=like):
         placed = find_static(program, key.variable)
@@ -167,6 +170,8 @@ def _choices(program: Program, *, shards: int | None, like: str) -> Iterator[Sha
     """The ways to shard a query, the best first."""
     keys = choose_keys(program)
     best = keys[0]
+    if program.template is not None and best.cut is not None:
+        yield ShardKey(None, f"a template has one stage; {best.reason}")
     if like == IN_ONE_SHARD:
         yield ShardKey(None, "its state is in one shard")
     elif shards == 1 and best.variable is not None and best.cut is None:
