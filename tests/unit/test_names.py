@@ -21,6 +21,7 @@ SHARED = {
     "Join": (_LAYERS, _OPERATOR),
     "LeftJoin": (_LAYERS, _OPERATOR),
     "Project": (_LAYERS, _OPERATOR),
+    "Route": (_LAYERS, "how rows of a template find their members: the plan node and its operator"),
     "Union": (_LAYERS, _OPERATOR),
     "Window": (_LAYERS, "one window: what the query says of it, and the plan node that fills it"),
     "Report": (_LAYERS, "one report: when the query gives it, and the plan node that gives it"),

@@ -9,7 +9,7 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.kernel.arrays import ALWAYS
 from quadweir.kernel.shard import Shard
 from quadweir.plan.program import program_of
-from quadweir.sharing import Shape, Shapes, TemplateMember, template_of
+from quadweir.sharing import QueryShape, Shapes, TemplateMember, template_of
 
 
 def template_shards(
@@ -20,7 +20,7 @@ def template_shards(
 ) -> list[Shard]:
     """One shard for each shape among optimised queries; members have the queries' places."""
     shapes = Shapes(streams)
-    members: dict[Shape, list[TemplateMember]] = {}
+    members: dict[QueryShape, list[TemplateMember]] = {}
     for number, query in enumerate(queries):
         shaped = shapes.of(query)
         members.setdefault(shaped.shape, []).append(shaped.member(number, ALWAYS))

@@ -151,6 +151,9 @@ def _conditions(place: int, plan: QueryPlan) -> list[str]:
                 for variable, values in condition.values
             ]
             parts += [f"static data has {variable}" for variable, _ in condition.joined]
+            parts += [
+                f"{variable} is what a member asks for" for variable, _ in condition.parameters
+            ]
             found.append(" and ".join(parts))
     return [" or if ".join(found)] if found else []
 

@@ -161,7 +161,7 @@ def plan_query(
         shards: The most shards, if known. With one shard, no key is needed.
         like: The layout (`QueryPlan.layout`) of existing state; it is kept if possible. State in
         one shard can always be kept.
-        template: The template, if the query is one.
+        template: The template, if the query is one. It has one stage; its members play no part.
     """
     program = program_of(query, streams=streams, facts=facts, template=template)
     first = None
@@ -180,6 +180,8 @@ def _choices(program: Program, *, shards: int | None, like: str) -> Iterator[Sha
     """The ways to shard a query, the best first."""
     keys = choose_keys(program)
     best = keys[0]
+    if program.template is not None and best.cut is not None:
+        yield ShardKey(None, f"a template has one stage; {best.reason}")
     if like == IN_ONE_SHARD:
         yield ShardKey(None, "its state is in one shard")
     elif shards == 1 and best.variable is not None and best.cut is None:

@@ -6,11 +6,11 @@ Read `shapes.py` first.
 """
 
 from quadweir.plan.template import QueryTemplate, TemplateMember
-from quadweir.sharing.shapes import Shape, Shaped, Shapes, shape_of, template_of
+from quadweir.sharing.shapes import QueryShape, Shaped, Shapes, shape_of, template_of
 
 __all__ = [
     "QueryTemplate",
-    "Shape",
+    "QueryShape",
     "Shaped",
     "Shapes",
     "TemplateMember",

@@ -45,7 +45,7 @@ _LONGEST_MS: Final = 2**39
 
 @final
 @dataclass(frozen=True, eq=False)
-class Shape:
+class QueryShape:
     """What the queries of one template have in common.
 
     Two shapes are equal if their names are.
@@ -71,7 +71,7 @@ class Shape:
         return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Shape) and (self is other or self.name == other.name)
+        return isinstance(other, QueryShape) and (self is other or self.name == other.name)
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -80,7 +80,7 @@ class Shape:
 class Shaped(NamedTuple):
     """A query as a shape, and what is its own: constants for the parameters, lengths of windows."""
 
-    shape: Shape
+    shape: QueryShape
     constants: tuple[Ground, ...]
     ranges: tuple[int, ...]
 
@@ -106,7 +106,7 @@ class Shapes:
     _reasons: dict[tuple[ContinuousQuery, tuple[Variable, ...], bool], str] = field(
         default_factory=dict
     )
-    _shapes: dict[ContinuousQuery, Shape] = field(default_factory=dict)
+    _shapes: dict[ContinuousQuery, QueryShape] = field(default_factory=dict)
 
     def of(self, query: ContinuousQuery) -> Shaped:
         """The shape of an optimised query. Its name does not matter."""
@@ -166,10 +166,10 @@ class Shapes:
         parameters: tuple[Variable, ...],
         windows: tuple[int, ...] | None,
         reason: str,
-    ) -> Shape:
+    ) -> QueryShape:
         shape = self._shapes.get(query)
         if shape is None:
-            shape = Shape(query, parameters, windows or (), windows is None, reason)
+            shape = QueryShape(query, parameters, windows or (), windows is None, reason)
             self._shapes[query] = shape
         return shape
 
@@ -190,7 +190,7 @@ def shape_of(
     return Shapes(streams, facts).of(query)
 
 
-def template_of(shape: Shape, members: Iterable[TemplateMember] = ()) -> QueryTemplate:
+def template_of(shape: QueryShape, members: Iterable[TemplateMember] = ()) -> QueryTemplate:
     """The template of a shape, with its first members."""
     return QueryTemplate(
         shape.query, shape.parameters, shape.windows, shape.one_since, tuple(members)

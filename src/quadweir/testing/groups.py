@@ -18,7 +18,7 @@ from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.kernel.shard import Events, Shard
 from quadweir.plan.program import program_of
-from quadweir.sharing import Shape, Shapes, TemplateMember, template_of
+from quadweir.sharing import QueryShape, Shapes, TemplateMember, template_of
 from quadweir.sources.streamfiles import Element
 from quadweir.testing.answers import Answer
 from quadweir.testing.elements import event_time
@@ -48,11 +48,11 @@ class QueryGroup:
         self.delay_ms = delay_ms
         self.since: dict[int, int] = {}
         self.taken: list[tuple[int, Element]] = []
-        self.shards: dict[tuple[Shape, int | None], Shard] = {}
+        self.shards: dict[tuple[QueryShape, int | None], Shard] = {}
         self.answers: dict[int, list[Answer]] = defaultdict(list)
         self._shapes = Shapes(self.streams)
         self._queries: dict[int, ContinuousQuery] = {}
-        self._members: dict[tuple[Shape, int | None], dict[int, TemplateMember]] = {}
+        self._members: dict[tuple[QueryShape, int | None], dict[int, TemplateMember]] = {}
         self._highest: dict[str, int] = {}
 
     @property
@@ -66,8 +66,8 @@ class QueryGroup:
 
     def change(self, added: Mapping[int, ContinuousQuery], removed: Collection[int]) -> None:
         """Let queries come and go, by their numbers."""
-        coming: dict[tuple[Shape, int | None], list[TemplateMember]] = defaultdict(list)
-        leaving: dict[tuple[Shape, int | None], list[int]] = defaultdict(list)
+        coming: dict[tuple[QueryShape, int | None], list[TemplateMember]] = defaultdict(list)
+        leaving: dict[tuple[QueryShape, int | None], list[int]] = defaultdict(list)
         for key, members in self._members.items():
             for number in [each for each in members if each in removed]:
                 leaving[key].append(number)
@@ -85,7 +85,7 @@ class QueryGroup:
                 self.shards[key] = self._shard(key[0])
             self.shards[key].change_members(coming[key], leaving[key])
 
-    def _shard(self, shape: Shape, members: Iterable[TemplateMember] = ()) -> Shard:
+    def _shard(self, shape: QueryShape, members: Iterable[TemplateMember] = ()) -> Shard:
         template = template_of(shape, members)
         program = program_of(template.query, streams=self.streams, template=template)
         return Shard(program, static=self.static)
@@ -128,18 +128,18 @@ class QueryGroup:
 
     # --- state ---
 
-    def saved(self) -> dict[tuple[Shape, int | None], bytes]:
+    def saved(self) -> dict[tuple[QueryShape, int | None], bytes]:
         """The snapshots of all shards."""
         return {key: shard.snapshot() for key, shard in self.shards.items()}
 
-    def deltas(self) -> dict[tuple[Shape, int | None], bytes]:
+    def deltas(self) -> dict[tuple[QueryShape, int | None], bytes]:
         """What the last step changed, for all shards."""
         return {key: shard.delta() for key, shard in self.shards.items()}
 
     def restart(
         self,
-        snapshots: Mapping[tuple[Shape, int | None], bytes],
-        deltas: Sequence[Mapping[tuple[Shape, int | None], bytes]],
+        snapshots: Mapping[tuple[QueryShape, int | None], bytes],
+        deltas: Sequence[Mapping[tuple[QueryShape, int | None], bytes]],
     ) -> None:
         """Make all shards again, with the members of now and the state that was saved."""
         for key in self.shards:

@@ -18,7 +18,13 @@ import pyarrow as pa
 from quadweir import rows
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.runtime.match.bits import REPORTS_TIME, WORD, MatchBits
-from quadweir.runtime.match.matching import VALUES, match_statements, stream_numbers
+from quadweir.runtime.match.matching import (
+    NOTHING_ASKED,
+    VALUES,
+    Asked,
+    match_statements,
+    stream_numbers,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -39,7 +45,9 @@ _ONLY: Final = f"{WORD}0"
 _LAST: Final = (1 << rows.TIME_BITS) - 1
 
 
-def matched_rows(statements: DataFrame, matching: Matching, shards: int) -> DataFrame:
+def matched_rows(
+    statements: DataFrame, matching: Matching, shards: int, asked: Asked = NOTHING_ASKED
+) -> DataFrame:
     """Return the rows that match, in few columns; `widened` reads them.
 
     Args:
@@ -47,10 +55,11 @@ def matched_rows(statements: DataFrame, matching: Matching, shards: int) -> Data
             letters, and leave as such.
         matching: what statements are tested for.
         shards: how many shards the first stage has.
+        asked: tests of parameters of templates.
     """
     bits = MatchBits.of(matching.wanted, streams=len(stream_numbers(matching)), shards=shards)
     tests = bits.masks(True for _ in matching.wanted)
-    return narrowed(padded(match_statements(statements, matching, shards), tests), bits)
+    return narrowed(padded(match_statements(statements, matching, shards, asked), tests), bits)
 
 
 def padded(matched: DataFrame, tests: Mapping[str, int]) -> DataFrame:

@@ -8,10 +8,10 @@ nothing becomes a row if its time is the earliest, or about the latest, of its t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyspark.sql import functions as F
 
@@ -22,6 +22,7 @@ from quadweir.runtime.match.columns import may_hold
 from quadweir.runtime.match.edges import is_edge
 from quadweir.runtime.match.entail import CARRIED, follows, with_consequences
 from quadweir.runtime.wire.deadletters import LETTER, letter
+from quadweir.terms import Variable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -43,7 +44,14 @@ def stream_numbers(matching: Matching) -> tuple[str, ...]:
     return (*matching.streams, END)
 
 
-def match_statements(statements: DataFrame, matching: Matching, shards: int) -> DataFrame:
+Asked: TypeAlias = Mapping[Variable, "Callable[[Column], Column]"]
+"""For parameters of templates, whether a term is asked for by some query."""
+NOTHING_ASKED: Final[Asked] = {}
+
+
+def match_statements(
+    statements: DataFrame, matching: Matching, shards: int, asked: Asked = NOTHING_ASKED
+) -> DataFrame:
     """Return the statements that pass a test, or that report how far time has come.
 
     Args:
@@ -51,6 +59,7 @@ def match_statements(statements: DataFrame, matching: Matching, shards: int) -> 
             letters, and leave as such.
         matching: what statements are tested for.
         shards: how many shards there are.
+        asked: tests of parameters; matches are not dropped for parameters without one.
 
     Returns:
         Rows with event time and position, and with the bits of the tests that a statement passed,
@@ -80,7 +89,7 @@ def match_statements(statements: DataFrame, matching: Matching, shards: int) -> 
     fixed = not statements.isStreaming
     is_of = {stream: number == place for place, stream in enumerate(streams)}
     passed = [
-        F.when(is_triple, _passed(each, is_of, fixed=fixed)).otherwise(nothing).alias(name)
+        F.when(is_triple, _passed(each, is_of, asked, fixed=fixed)).otherwise(nothing).alias(name)
         for each, name in zip(tests, names, strict=True)
     ]
     edge = is_edge(
@@ -155,7 +164,9 @@ def _scoped(place: int, streams: tuple[str, ...]) -> Column:
     return spelling.with_labels(term, prefix)
 
 
-def _passed(tests: Sequence[MatchTest], is_of: Mapping[str, Column], *, fixed: bool) -> Column:
+def _passed(
+    tests: Sequence[MatchTest], is_of: Mapping[str, Column], asked: Asked, *, fixed: bool
+) -> Column:
     """Return the tests that a statement passes, as the bits of a number.
 
     A test that needs one predicate is computed only for statements with this predicate. This
@@ -164,6 +175,7 @@ def _passed(tests: Sequence[MatchTest], is_of: Mapping[str, Column], *, fixed: b
     Args:
         tests: the tests.
         is_of: for each stream, whether a statement belongs to it.
+        asked: tests of parameters.
         fixed: whether static data stays as it is. If not, it may be reloaded while windows still
             hold a statement, so a statement is kept even if no static data joins with it now.
     """
@@ -178,25 +190,32 @@ def _passed(tests: Sequence[MatchTest], is_of: Mapping[str, Column], *, fixed: b
     found = F.lit(0).cast("bigint")
     for predicate, these in named.items():
         found = F.when(
-            F.col(rows.PREDICATE) == F.lit(predicate), _bits(these, is_of, fixed=fixed)
+            F.col(rows.PREDICATE) == F.lit(predicate), _bits(these, is_of, asked, fixed=fixed)
         ).otherwise(found)
-    return found.bitwiseOR(_bits(other, is_of, fixed=fixed)) if other else found
+    return found.bitwiseOR(_bits(other, is_of, asked, fixed=fixed)) if other else found
 
 
 def _bits(
-    tests: Iterable[tuple[int, MatchTest]], is_of: Mapping[str, Column], *, fixed: bool
+    tests: Iterable[tuple[int, MatchTest]],
+    is_of: Mapping[str, Column],
+    asked: Asked,
+    *,
+    fixed: bool,
 ) -> Column:
     nothing = F.lit(0).cast("bigint")
     found = [
         F.when(
-            condition_of(test, is_of[test.stream], fixed=fixed), F.lit(1 << at).cast("bigint")
+            condition_of(test, is_of[test.stream], asked, fixed=fixed),
+            F.lit(1 << at).cast("bigint"),
         ).otherwise(nothing)
         for at, test in tests
     ]
     return reduce(lambda one, more: one.bitwiseOR(more), found)
 
 
-def condition_of(test: MatchTest, is_of_stream: Column, *, fixed: bool) -> Column:
+def condition_of(
+    test: MatchTest, is_of_stream: Column, asked: Asked = NOTHING_ASKED, *, fixed: bool
+) -> Column:
     """Return whether a statement passes a test: its constants, and its terms that occur twice."""
     conditions = [is_of_stream]
     if test.way is not None:
@@ -212,7 +231,7 @@ def condition_of(test: MatchTest, is_of_stream: Column, *, fixed: bool) -> Colum
         if constant is not None and not is_known:
             conditions.append(seen[place] == F.lit(str(constant)))
     conditions += [seen[one] == seen[other] for one, other in test.equal]
-    of_use = _of_use(test, fixed=fixed)
+    of_use = _of_use(test, asked, fixed=fixed)
     return reduce(and_, [*conditions, of_use] if of_use is not None else conditions)
 
 
@@ -220,13 +239,18 @@ def _part(part: StatementTerm) -> Column:
     return F.col(_NAMES[part]) if isinstance(part, int) else F.lit(part)
 
 
-def _of_use(test: MatchTest, *, fixed: bool) -> Column | None:
+def _of_use(test: MatchTest, asked: Asked, *, fixed: bool) -> Column | None:
     """Return whether a match may change an answer; None if no column can decide it."""
     ways = []
     for bound, condition in test.conditions:
         terms = {variable: _part(part) for variable, part in bound}
-        asked = condition.values if fixed else ()
-        parts = [terms[variable].isin(*values) for variable, values in asked]
+        joined = condition.values if fixed else ()
+        parts = [terms[variable].isin(*values) for variable, values in joined]
+        parts += [
+            asked[parameter](terms[variable])
+            for variable, parameter in condition.parameters
+            if parameter in asked
+        ]
         parts += [
             found
             for found in (may_hold(each, terms) for each in condition.expressions)

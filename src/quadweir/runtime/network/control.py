@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.runtime.match.matched import NarrowPacker, matched_rows
+from quadweir.runtime.network.asked import AskedTerms
 from quadweir.runtime.network.changes import NetworkChange
+from quadweir.runtime.network.registry import VersionChange
 from quadweir.runtime.network.spec import UNITS
 from quadweir.runtime.shard.base import BatchPlan, JobControl
 from quadweir.runtime.shard.journal import LONGEST_LOG
@@ -16,7 +18,7 @@ from quadweir.runtime.spark.replacing import Replaced
 from quadweir.runtime.wire.pack import Packer
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from quadweir.plan.matchtests import Matching
     from quadweir.runtime.network.controllog import ControlLog
@@ -41,6 +43,7 @@ class NetworkControl(JobControl):
         templates: merges what templates match.
         spec: what shards are made from; it learns the templates.
         delivery: hands answers to sinks; it learns which queries there are.
+        spark: the session.
     """
 
     def __init__(
@@ -50,6 +53,7 @@ class NetworkControl(JobControl):
         templates: Templates,
         spec: NetworkSpec,
         delivery: Delivery,
+        spark: SparkSession,
     ) -> None:
         self._registry = registry
         self._log = log
@@ -67,6 +71,7 @@ class NetworkControl(JobControl):
         self._rows: Replaced | None = None
         # Templates without queries, and the batch in which the last one left.
         self._unused: dict[int, int] = {}
+        self._asked = AskedTerms(spark)
 
     @property
     def packer(self) -> NarrowPacker:
@@ -83,12 +88,15 @@ class NetworkControl(JobControl):
             # The shards are as they were before this batch.
             self._version = self._log.version_of(batch - 1)
             self._delivery.queries = self._registry.queries_at(self._version)
-            members = Counter(each.template for each in self._delivery.queries.values())
+            ran = [*self._delivery.queries.values()]
+            self._asked.change(VersionChange(joining=ran), self._registry.specs)
+            members = Counter(each.template for each in ran)
             self._members = members
         changes = self._registry.take_changes(self._version, version)
         self._version = version
         known = +members
         for change in changes:
+            self._asked.change(change, self._registry.specs)
             members.update(each.template for each in change.joining)
             members.subtract(each.template for each in change.leaving)
             self._delivery.change(change)
@@ -127,7 +135,9 @@ class NetworkControl(JobControl):
 
     def _matched(self, frame: DataFrame) -> DataFrame:
         assert self._matching is not None, "a batch has begun"
-        return matched_rows(frame, self._matching, len(self._spec.shards))
+        return matched_rows(
+            frame, self._matching, len(self._spec.shards), self._asked.of(self._matching)
+        )
 
     def _grown(self) -> list[object]:
         """Return the templates that workers do not have yet."""
@@ -149,6 +159,7 @@ class NetworkControl(JobControl):
         for number in old:
             self._unused.pop(number)
             self._sent.discard(number)
+            self._asked.forget(number)
         self._spec.grow(found)
         return found
 

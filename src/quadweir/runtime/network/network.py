@@ -326,7 +326,7 @@ class Network:
             if hasattr(target, "prepare"):
                 target.prepare()
             delivery.send(query, target)
-        control = NetworkControl(registry, log, templates, spec, delivery)
+        control = NetworkControl(registry, log, templates, spec, delivery, inputs.spark)
         counted = opened.counted()
         statements = counted.frame if has_letters else counted.statements
         job = Job(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.runtime.network.controllog import ControlLog, LogEntry
     from quadweir.runtime.network.spec import TemplateSpec
-    from quadweir.sharing.shapes import Shape
+    from quadweir.sharing.shapes import QueryShape
 
 
 @final
@@ -95,8 +95,8 @@ class QueryRegistry:
         self._by_id: dict[str, NetworkQuery] = {}
         self._by_number: dict[int, NetworkQuery] = {}
         self._stopped: dict[str, NetworkQuery] = {}
-        self._shapes: dict[Shape, int] = {}
-        self._of_template: dict[int, Shape] = {}
+        self._shapes: dict[QueryShape, int] = {}
+        self._of_template: dict[int, QueryShape] = {}
         self._members: Counter[int] = Counter()
         self.specs: dict[int, TemplateSpec] = {}
         self.pending: dict[int, VersionChange] = {}
@@ -264,11 +264,13 @@ class QueryRegistry:
         self._next_number += 1
         return found
 
-    def _shaped(self, query: ContinuousQuery) -> tuple[Shape, tuple[str, ...], tuple[int, ...]]:
+    def _shaped(
+        self, query: ContinuousQuery
+    ) -> tuple[QueryShape, tuple[str, ...], tuple[int, ...]]:
         shape, constants, ranges = self._templates.shape_of(query)
         return shape, tuple(map(str, constants)), ranges
 
-    def _plan(self, shape: Shape, number: int, text: QueryText) -> int:
+    def _plan(self, shape: QueryShape, number: int, text: QueryText) -> int:
         spec = self._templates.plan(shape, number, allow_unbounded=text.allow_unbounded)
         self.specs[number] = spec
         self._shapes[shape], self._of_template[number] = number, shape

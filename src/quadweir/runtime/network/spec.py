@@ -17,6 +17,7 @@ from quadweir.runtime.shard.facts import Fold
 from quadweir.runtime.wire.deadletters import LETTER
 
 if TYPE_CHECKING:
+    from quadweir.plan.template import QueryTemplate
     from quadweir.runtime.network.hosted import HostedNetwork
     from quadweir.runtime.shard.spec import ShardSpec
 
@@ -67,13 +68,18 @@ class TemplateSpec:
         number: the number of the template; it is never given to another one.
         shards: makes the kernel's shard, as for a single query.
         home: the one shard that answers its queries; None if all do.
-        is_open: whether queries may join and leave at any time, each with its own `since`.
+        template: the template as the kernel sees it, without members.
     """
 
     number: int
     shards: ShardSpec
     home: int | None
-    is_open: bool = False
+    template: QueryTemplate
+
+    @property
+    def is_open(self) -> bool:
+        """Whether queries may join at any time, each with its own `since`."""
+        return not self.template.one_since
 
     @property
     def streams(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from quadweir.runtime.network.spec import TemplateSpec
 from quadweir.runtime.planned import PlannedQuery
 from quadweir.sharing.shapes import Shapes, template_of
 from quadweir.sources.declare import undeclared
+from quadweir.terms import Variable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from quadweir.entailment.schema import Schema
     from quadweir.runtime.match.feeds import Feed
     from quadweir.runtime.static.data import StaticData
-    from quadweir.sharing.shapes import Shape, Shaped
+    from quadweir.sharing.shapes import QueryShape, Shaped
 
 
 @final
@@ -70,7 +71,7 @@ class Templates:
         return self._shapes.of(optimize(replace(query, name=None)).query)
 
     def plan(
-        self, shape: Shape, number: int, *, allow_unbounded: Iterable[str] = ()
+        self, shape: QueryShape, number: int, *, allow_unbounded: Iterable[str] = ()
     ) -> TemplateSpec:
         """Plan a template.
 
@@ -86,6 +87,7 @@ class Templates:
         inputs, query = self._inputs, shape.query
         for window in query.windows:
             self._check_times(window.stream, window.event_time)
+        template = template_of(shape)
         planned = PlannedQuery(
             inputs.spark,
             query,
@@ -94,7 +96,7 @@ class Templates:
             shards=inputs.shards,
             allow_unbounded=allow_unbounded,
             schema=inputs.schema,
-            template=template_of(shape),
+            template=template,
         )
         planned.keep_in_one_stage()
         home = None
@@ -107,7 +109,7 @@ class Templates:
         spec = replace(planned.spec, plan=plan, shards=shards)
         # Static data exists as long as the planned query does.
         self._planned[number] = planned
-        return TemplateSpec(number, spec, home, is_open=not shape.one_since)
+        return TemplateSpec(number, spec, home, template)
 
     def drop(self, number: int) -> None:
         """Let the static data of a template go."""
@@ -147,10 +149,11 @@ class Templates:
                     test, leaves=(), conditions=(), elements=(0,) if test.elements else ()
                 )
                 place = found.setdefault(bare, len(merged))
+                alone = _alone(test, template.number)
                 if place == len(merged):
-                    merged.append(_alone(test))
+                    merged.append(alone)
                 else:
-                    merged[place] = _both(merged[place], _alone(test))
+                    merged[place] = _both(merged[place], alone)
                 places.append(place)
             bits[template.number] = tuple(places)
         streams = tuple(sorted(self._inputs.feeds))
@@ -159,13 +162,32 @@ class Templates:
         return Matching(streams, tuple(merged), exact, table), bits
 
 
-def _alone(test: MatchTest) -> MatchTest:
+def _alone(test: MatchTest, template: int) -> MatchTest:
     """Return a test that names no leaf of a template, only the terms that leaves need."""
+    conditions = tuple(
+        (
+            bound,
+            replace(
+                condition,
+                parameters=tuple(
+                    (variable, parameter_of(template, parameter))
+                    for variable, parameter in condition.parameters
+                ),
+            ),
+        )
+        for bound, condition in test.conditions
+    )
     return replace(
         test,
         leaves=tuple((0, parts) for _, parts in test.leaves),
         elements=(0,) if test.elements else (),
+        conditions=conditions,
     )
+
+
+def parameter_of(template: int, parameter: Variable) -> Variable:
+    """Return a name of a parameter that no other template has."""
+    return Variable(f"{template} {parameter.name}")
 
 
 def _both(one: MatchTest, other: MatchTest) -> MatchTest:

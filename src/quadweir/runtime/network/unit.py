@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Final, final
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from quadweir.kernel.arrays import ALWAYS, Ints
+from quadweir.kernel.arrays import ALWAYS
+from quadweir.plan.template import TemplateMember
 from quadweir.runtime.match.bits import word_of
 from quadweir.runtime.network.spec import OUTPUT
 from quadweir.runtime.wire.unpack import ArrivedRows, Late, Unpacker
+from quadweir.terms import BlankNode, parse_term
 
 if TYPE_CHECKING:
     from quadweir.kernel.answers import Answers
     from quadweir.runtime.network.changes import Joining
     from quadweir.runtime.network.spec import TemplateSpec
+    from quadweir.terms import Ground
 
 _SCHEMA: Final = to_arrow_schema(OUTPUT)
 # More answers than this are handed on in several Arrow batches: a column holds at most 2 GiB.
 _MOST_ROWS: Final = 1 << 19
+
+UnitMember: TypeAlias = tuple[tuple[str, ...], tuple[int, ...], int]
+"""The spellings of a query's constants, its window lengths, and since when it is a member."""
 
 
 @final
@@ -35,7 +41,6 @@ class Unit:
         letters: whether to write dead letters about late statements.
 
     Attributes:
-        members: the numbers of the queries.
         bits: the numbers of the template's tests in the bits of a row.
         through: the instant through which it went.
     """
@@ -45,9 +50,8 @@ class Unit:
     ) -> None:
         self.spec = spec
         self._since = since
-        self._key = key
         self._letters = letters
-        self.members: list[int] = []
+        self._members: dict[int, UnitMember] = {}
         self.through = ALWAYS
         self._shard = spec.shards.make(key)
         self._bits: tuple[int, ...] = ()
@@ -73,13 +77,31 @@ class Unit:
         wanted = self.spec.shards.plan.wanted
         self._reader = Unpacker(self._shard, wanted, numbers=bits, letters=self._letters)
 
-    def join(self, joining: Joining, since: int) -> None:  # noqa: ARG002 - for open templates
-        """Let queries join."""
-        self.members += joining.numbers
+    @property
+    def members(self) -> list[int]:
+        """The numbers of the queries."""
+        return list(self._members)
+
+    def join(self, joining: Joining, since: int) -> None:
+        """Let queries join at an instant."""
+        given = zip(joining.numbers, joining.constants, joining.ranges, strict=True)
+        self._add({number: (constants, ranges, since) for number, constants, ranges in given})
+
+    def _add(self, members: Mapping[int, UnitMember]) -> None:
+        added = [
+            TemplateMember(number, tuple(map(_ground, constants)), ranges, since)
+            for number, (constants, ranges, since) in members.items()
+        ]
+        self._shard.change_members(added, ())
+        self._members |= members
 
     def leave(self, numbers: Collection[int]) -> None:
         """Let queries leave; numbers of others are ignored."""
-        self.members = [each for each in self.members if each not in numbers]
+        gone = [each for each in numbers if each in self._members]
+        if gone:
+            self._shard.change_members((), gone)
+            for each in gone:
+                del self._members[each]
 
     def step(
         self, arrived: ArrivedRows, through: int, salt: str, paused: Collection[int]
@@ -101,8 +123,9 @@ class Unit:
 
     def _step(self, arrived: ArrivedRows, through: int) -> tuple[Answers, Late]:
         mine = arrived.passing(self._masks)
-        if self._since != ALWAYS:
-            mine = mine.later_than(self._since)
+        since = max(self._since, self._shard.since)
+        if since != ALWAYS:
+            mine = mine.later_than(since)
         events, late = self._reader.events_of(mine, after=self.through)
         self.through = through
         return self._shard.step(events, through), late
@@ -115,8 +138,11 @@ class Unit:
         count = len(answers)
         if not count:
             return []
-        numbers = [each for each in self.members if each not in paused]
-        place, query = _routed(answers, np.array(numbers, dtype=np.int64))
+        assert answers.query is not None, "answers of a template name their queries"
+        place, query = np.arange(count), answers.query
+        if paused:
+            place = np.flatnonzero(~np.isin(query, np.fromiter(paused, dtype=np.int64)))
+            query = query[place]
         found = []
         form = self.spec.shards.answer_form
         names = form.solution_names(answers, salt)
@@ -146,7 +172,8 @@ class Unit:
 
     def described(self) -> dict[str, Any]:
         """Return what a snapshot says besides the kernel's state."""
-        return {"members": self.members, "through": self.through}
+        members = [[number, *each] for number, each in self._members.items()]
+        return {"members": members, "through": self.through}
 
     def snapshot(self) -> bytes:
         """Return the kernel's state."""
@@ -154,18 +181,20 @@ class Unit:
 
     def restore(self, described: dict[str, Any], data: bytes) -> None:
         """Take back what `described` and `snapshot` returned."""
-        self.members = list(described["members"])
+        self._add(
+            {
+                number: (tuple(constants), tuple(ranges), since)
+                for number, constants, ranges, since in described["members"]
+            }
+        )
         self.through = described["through"]
         self._shard.restore(data)
 
 
-def _routed(answers: Answers, members: Ints) -> tuple[Ints, Ints]:
-    """Return which answer goes to which query, as two columns."""
-    if answers.query is not None:
-        chosen = np.flatnonzero(np.isin(answers.query, members))
-        return chosen, answers.query[chosen]
-    place = np.repeat(np.arange(len(answers)), len(members))
-    return place, np.tile(members, len(answers))
+def _ground(spelling: str) -> Ground:
+    term = parse_term(spelling)
+    assert not isinstance(term, BlankNode), "no query text names a blank node of a stream"
+    return term
 
 
 def _lists(columns: list[pa.Array], count: int) -> pa.Array:

@@ -1,0 +1,79 @@
+"""The terms that some query of a network asks for, so that Spark drops statements about others.
+
+Queries of a template differ in constants. Most statements that match the template are about terms
+that no query names; these do not have to reach a shard.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, final
+
+from quadweir.runtime.network.templates import parameter_of
+from quadweir.runtime.spark.sharedsets import SharedSet
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from quadweir.plan.matchtests import Matching
+    from quadweir.runtime.match.matching import Asked
+    from quadweir.runtime.network.registry import VersionChange
+    from quadweir.runtime.network.spec import TemplateSpec
+    from quadweir.terms import Variable
+
+
+@final
+class AskedTerms:
+    """For each parameter of each template, the constants that its queries have for it.
+
+    Args:
+        spark: the session; its tasks run in the Java of this process.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._run = uuid.uuid4().hex
+        self._sets: dict[Variable, SharedSet] = {}
+
+    def change(self, change: VersionChange, specs: Mapping[int, TemplateSpec]) -> None:
+        """Add the constants of queries that join, and remove those of queries that leave."""
+        added: dict[Variable, list[str]] = {}
+        removed: dict[Variable, list[str]] = {}
+        for queries, texts in ((change.joining, added), (change.leaving, removed)):
+            for query in queries:
+                parameters = specs[query.template].template.parameters
+                for parameter, constant in zip(parameters, query.constants, strict=True):
+                    name = parameter_of(query.template, parameter)
+                    texts.setdefault(name, []).append(constant)
+        for name, constants in added.items():
+            self._set(name).add(constants)
+        for name, constants in removed.items():
+            self._set(name).remove(constants)
+
+    def of(self, matching: Matching) -> Asked:
+        """Return the tests of the parameters that statements are matched by."""
+        names = {
+            parameter
+            for test in matching.wanted
+            for _, condition in test.conditions
+            for _, parameter in condition.parameters
+        }
+        return {name: self._set(name).has for name in names}
+
+    def forget(self, template: int) -> None:
+        """Drop the sets of a template that has no queries."""
+        prefix = f"{template} "
+        for name in [each for each in self._sets if each.name.startswith(prefix)]:
+            self._sets.pop(name).close()
+
+    def close(self) -> None:
+        """Drop all sets; no batch may run any more."""
+        for each in self._sets.values():
+            each.close()
+        self._sets.clear()
+
+    def _set(self, name: Variable) -> SharedSet:
+        if name not in self._sets:
+            self._sets[name] = SharedSet(self._spark, f"quadweir.{self._run}.{name.name}")
+        return self._sets[name]
