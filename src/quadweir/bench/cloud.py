@@ -83,7 +83,9 @@ QUICK: Final = CloudSize(
 
 def asking_of_users(count: int, users: int, seed: int) -> dict[str, str]:
     """LSBench's Q1 of random users, each asked of once if there are enough."""
-    chosen = random.Random(seed).sample(range(FIRST_USER, FIRST_USER + max(users, count)), count)
+    others = range(FIRST_USER + 1, FIRST_USER + max(users, count))
+    # The first user is also in the small streams that answers are compared over.
+    chosen = sorted([FIRST_USER, *random.Random(seed).sample(others, count - 1)])
     text = query_text("q01")
     return {f"q1-{user}": text.replace(_USER, f"u{user}") for user in chosen}
 
@@ -128,7 +130,8 @@ def check_against_alone(
     from quadweir.sinks.lines import LineFormat
 
     paths = {f"{STREAM}{each}": folder / each for each in streams}
-    chosen = random.Random(seed).sample(sorted(queries), min(_CHECKED, len(queries)))
+    some = random.Random(seed).sample(sorted(queries), min(_CHECKED, len(queries)))
+    chosen = list(dict.fromkeys([*list(queries)[:_CHECKED], *some]))
     count = 0
     with tempfile.TemporaryDirectory(prefix="quadweir-bench-") as place:
         out = Path(place)
@@ -171,7 +174,8 @@ def constants(spark: SparkSession, size: CloudSize, folder: Path) -> Iterator[Me
     users = max(size.users, *size.constants)
     network, own = SocialNetworkSize(users=users), folder / "constants"
     streams = SHAPES["q01"]
-    write_streams(network, streams, own / "check", batches=3, triples=4_000)
+    few_users = SocialNetworkSize(users=20)
+    write_streams(few_users, streams, own / "check", batches=3, triples=4_000)
     write_streams(network, streams, own, batches=WARM_BATCHES + size.batches, triples=size.triples)
     rates: dict[int, float] = {}
     for count in size.constants:

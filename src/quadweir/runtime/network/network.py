@@ -22,6 +22,7 @@ from quadweir.runtime.metrics import QueryMeter
 from quadweir.runtime.network.control import NetworkControl
 from quadweir.runtime.network.controllog import FOLDER, ControlLog
 from quadweir.runtime.network.delivery import Delivery, NetworkAnswer, Target
+from quadweir.runtime.network.explain import network_svg, network_text, query_text
 from quadweir.runtime.network.querytext import QueryText
 from quadweir.runtime.network.registry import QueryRegistry
 from quadweir.runtime.network.spec import NETWORK_METRICS, NetworkSpec
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from quadweir.sinks.base import Sink
 
 JOB: Final = "network"
+# What shards report of each template (`control.units`).
+_TEMPLATE, _HELD, _MICROSECONDS = 0, 2, 3
 
 
 @final
@@ -72,6 +75,26 @@ class QueryStatus:
     reason: str | None
     template: int
     shared_with: int
+    answers: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class QueryCost:
+    """What a query of a network costs.
+
+    Attributes:
+        id: its name.
+        batch_ms: its share of the time that shards took for the last batch, in milliseconds.
+        share: the same as a part of the time of all queries.
+        held: its share of the mappings that shards hold.
+        answers: how many answers it gave since the network was started here.
+    """
+
+    id: str
+    batch_ms: float
+    share: float
+    held: float
     answers: int
 
 
@@ -449,6 +472,58 @@ class Network:
             max(0, self._registry.members_of(query.template) - 1),
             self._delivery.counts[query.number],
         )
+
+    def explain(self, query: str | None = None) -> str:
+        """Say which queries share what; for one query, also how it runs.
+
+        Raises:
+            UsageError: there is no such query, or the network was not started.
+        """
+        registry = self._registered()
+        if query is None:
+            streams = sorted(self._inputs.feeds)
+            return network_text(registry.specs, registry.queries(), streams, self._inputs.shards)
+        found = registry.get(query)
+        if found is None:
+            raise UsageError(
+                f"there is no query {query!r}", hint="`network.status()` lists the queries."
+            )
+        return query_text(found, registry.specs, registry.queries())
+
+    def draw(self) -> str:
+        """Draw streams, templates and queries as SVG.
+
+        Raises:
+            UsageError: the network was not started.
+        """
+        registry = self._registered()
+        return network_svg(registry.specs, registry.queries(), sorted(self._inputs.feeds))
+
+    def most_expensive(self, count: int = 10) -> list[QueryCost]:
+        """Return the queries that took most of the last batch, the most expensive first.
+
+        The queries of a template run together: each is charged with an equal share of its time and
+        state, and with its own answers.
+        """
+        registry, control = self._registered(), self._control
+        assert control is not None
+        assert self._delivery is not None
+        total = sum(unit[_MICROSECONDS] for unit in control.units) or 1
+        found = []
+        for query in registry.queries():
+            own = [unit for unit in control.units if unit[_TEMPLATE] == query.template]
+            members = max(1, registry.members_of(query.template))
+            spent = sum(unit[_MICROSECONDS] for unit in own) / members
+            found.append(
+                QueryCost(
+                    query.id,
+                    spent / 1000,
+                    spent / total,
+                    sum(unit[_HELD] for unit in own) / members,
+                    self._delivery.counts[query.number],
+                )
+            )
+        return sorted(found, key=lambda each: (-each.batch_ms, -each.answers))[:count]
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the network since it was first started here.

@@ -69,12 +69,14 @@ class TemplateSpec:
         shards: makes the kernel's shard, as for a single query.
         home: the one shard that answers its queries; None if all do.
         template: the template as the kernel sees it, without members.
+        reason: why its queries share no more than they do; empty if they share all.
     """
 
     number: int
     shards: ShardSpec
     home: int | None
     template: QueryTemplate
+    reason: str = ""
 
     @property
     def is_open(self) -> bool:

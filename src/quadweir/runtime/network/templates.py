@@ -109,7 +109,7 @@ class Templates:
         spec = replace(planned.spec, plan=plan, shards=shards)
         # Static data exists as long as the planned query does.
         self._planned[number] = planned
-        return TemplateSpec(number, spec, home, template)
+        return TemplateSpec(number, spec, home, template, shape.reason)
 
     def drop(self, number: int) -> None:
         """Let the static data of a template go."""
