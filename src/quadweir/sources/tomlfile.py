@@ -55,11 +55,13 @@ class TomlFile:
         document: its tables and values; dates and times are strings.
         where: where its paths may lead.
         places: the place of each key and value.
+        text: its text.
     """
 
     document: dict[str, Any]
     where: Places
     places: Mapping[TomlPath, Place]
+    text: str
 
     def path(self, text: str, path: TomlPath) -> Path:
         """Return a path that the file names.
@@ -122,7 +124,8 @@ def parse_toml(
         raise DeclarationError(f"more than {MAX_FILE_CHARACTERS} characters of declarations")
     try:
         document = tomllib.loads(text)
-        places = locate(text.replace("\r\n", "\n"), source)
+        text = text.replace("\r\n", "\n")
+        places = locate(text, source)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(str(error), text, source) from None
     except RecursionError:
@@ -131,7 +134,7 @@ def parse_toml(
     problem = first_problem(document, schema, *parts)
     if problem is not None:
         raise problem_error(problem, places)
-    return TomlFile(document, where, places)
+    return TomlFile(document, where, places, text)
 
 
 def problem_error(problem: Problem, places: Mapping[TomlPath, Place]) -> DeclarationError:
