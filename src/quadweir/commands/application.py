@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 
 from quadweir.commands.deadletters import KAFKA
 from quadweir.commands.querymappings import Mapped, Mappings, own_streams
-from quadweir.commands.queryoutput import Target
+from quadweir.commands.queryoutput import OutputTarget
 from quadweir.commands.querytext import read_text
 from quadweir.errors import QuadweirError
 from quadweir.sources.declare import StreamDeclaration, schema_files_of, streams_of
 from quadweir.sources.declare import schema as streams_schema
 from quadweir.sources.staticfiles import StaticFile
-from quadweir.sources.tomlfile import Places, TomlFile, read_toml
+from quadweir.sources.tomlfile import AllowedPaths, TomlFile, read_toml
 from quadweir.spans import Span
 from quadweir.terms import IRI
 from quadweir.times import parse_duration
@@ -36,7 +36,7 @@ _QUOTES: Final = ('"""\n', "'''\n", '"""', "'''", '"', "'")
 
 @final
 @dataclass(frozen=True, slots=True)
-class Origin:
+class QueryOrigin:
     """Where the text of a query is.
 
     Attributes:
@@ -88,8 +88,8 @@ class NamedQuery:
     name: str
     text: QueryText
     query: ContinuousQuery
-    origin: Origin
-    target: Target | None = None
+    origin: QueryOrigin
+    target: OutputTarget | None = None
     is_paused: bool = False
 
 
@@ -122,9 +122,9 @@ class Application:
     output: str = "-"
 
     @property
-    def target(self) -> Target | None:
+    def target(self) -> OutputTarget | None:
         """Where the answers of all queries go."""
-        return None if self.output == NONE else Target(self.output, "jsonl")
+        return None if self.output == NONE else OutputTarget(self.output, "jsonl")
 
     @property
     def mapped(self) -> frozenset[str]:
@@ -159,14 +159,14 @@ def load(
         DeclarationError: the file is not valid; the error has the place.
         QuadweirError: a query or a mapping is not valid.
     """
-    places = Places(path.parent, tuple(allow_dirs), hint=_OUTSIDE)
+    places = AllowedPaths(path.parent, tuple(allow_dirs), hint=_OUTSIDE)
     return _Reader(read_toml(path, schema(), places, streams_schema())).application(
         path.stem, tuple(allow_hosts)
     )
 
 
 def query_of(
-    name: str, text: QueryText, origin: Origin, *, streams: Iterable[str] | None = None
+    name: str, text: QueryText, origin: QueryOrigin, *, streams: Iterable[str] | None = None
 ) -> NamedQuery:
     """Check a query without Spark.
 
@@ -316,7 +316,7 @@ class _Reader:
             target = self._target(table, above, found.query)
             yield replace(found, target=target, is_paused=table.get("paused", False))
 
-    def _text(self, table: Mapping[str, Any], above: tuple[str, ...]) -> tuple[str, Origin]:
+    def _text(self, table: Mapping[str, Any], above: tuple[str, ...]) -> tuple[str, QueryOrigin]:
         if "text" in table:
             return table["text"], self._origin(table["text"], (*above, "text"))
         path = self.file.path(table["file"], (*above, "file"))
@@ -324,9 +324,9 @@ class _Reader:
             text, source = read_text(str(path))
         except QuadweirError as error:
             raise self.file.error((*above, "file"), error.message) from None
-        return text, Origin(source)
+        return text, QueryOrigin(source)
 
-    def _origin(self, text: str, path: tuple[str, ...]) -> Origin:
+    def _origin(self, text: str, path: tuple[str, ...]) -> QueryOrigin:
         """Find a text in the file, where it may be written with escapes."""
         place = self.file.places[path].value
         source = place.source or "the file"
@@ -334,18 +334,18 @@ class _Reader:
         rest = "\n".join([lines[place.line - 1][place.column - 1 :], *lines[place.line :]])
         quotes = next(each for each in _QUOTES if rest.startswith(each))
         if not rest.startswith(text, len(quotes)):
-            return Origin(source, whole=place)
+            return QueryOrigin(source, whole=place)
         if quotes.endswith("\n"):
-            return Origin(source, place.line)
-        return Origin(source, place.line - 1, place.column - 1 + len(quotes))
+            return QueryOrigin(source, place.line)
+        return QueryOrigin(source, place.line - 1, place.column - 1 + len(quotes))
 
     def _target(
         self, table: Mapping[str, Any], above: tuple[str, ...], query: ContinuousQuery
-    ) -> Target | None:
+    ) -> OutputTarget | None:
         output = self._output(table, "output", *above)
         if output is None:
             return None
-        target = Target(output, table.get("format", "jsonl"))
+        target = OutputTarget(output, table.get("format", "jsonl"))
         if target.is_kafka and target.form != "jsonl":
             raise self.file.error((*above, "format"), "Kafka gets the answers of a query as jsonl")
         try:

@@ -19,8 +19,8 @@ from typing import Any, Final, TypeAlias, cast, final
 from quadweir.addresses import read_addresses, read_host, spell
 from quadweir.errors import DataError, DeclarationError, UsageError
 from quadweir.sources.schemacheck import first_problem
-from quadweir.sources.tomlfile import Places, TomlFile, parse_toml, problem_error, read_toml
-from quadweir.sources.tomlplaces import Path as TomlPath
+from quadweir.sources.tomlfile import AllowedPaths, TomlFile, parse_toml, problem_error, read_toml
+from quadweir.sources.tomlplaces import KeyPath
 from quadweir.spans import Span
 from quadweir.times import format_duration, parse_duration, parse_time
 
@@ -360,7 +360,7 @@ def loads(
     text: str, *, base: Path, source: str | None = None, allow_outside: bool = False
 ) -> dict[str, StreamDeclaration]:
     """Return the stream declarations of a TOML text, like `load`; `base` is the folder."""
-    places = Places(base, anywhere=allow_outside)
+    places = AllowedPaths(base, anywhere=allow_outside)
     return streams_of(parse_toml(text, schema(), places, source=source))
 
 
@@ -371,7 +371,7 @@ def schema_files(path: Path | str, *, allow_outside: bool = False) -> tuple[Path
 
 def _read(path: Path | str, allow_outside: bool) -> TomlFile:
     path = Path(path)
-    return read_toml(path, schema(), Places(path.parent, anywhere=allow_outside))
+    return read_toml(path, schema(), AllowedPaths(path.parent, anywhere=allow_outside))
 
 
 def streams_of(file: TomlFile) -> dict[str, StreamDeclaration]:
@@ -397,9 +397,7 @@ def undeclared(iri: str, known: Iterable[str], span: Span | None = None) -> Usag
     )
 
 
-def _stream(
-    file: TomlFile, iri: str, table: Mapping[str, Any], path: TomlPath
-) -> StreamDeclaration:
+def _stream(file: TomlFile, iri: str, table: Mapping[str, Any], path: KeyPath) -> StreamDeclaration:
     options: dict[str, Any] = {
         key: table[key] for key in ("in_order", "description") if key in table
     }
@@ -418,7 +416,7 @@ def _stream(
     )
 
 
-def _source(file: TomlFile, table: Mapping[str, Any], path: TomlPath) -> DeclaredSource:
+def _source(file: TomlFile, table: Mapping[str, Any], path: KeyPath) -> DeclaredSource:
     options = dict(table)
     cls = _KINDS[options.pop("kind")]
     if "path" in options:
@@ -436,7 +434,7 @@ def _source(file: TomlFile, table: Mapping[str, Any], path: TomlPath) -> Declare
         raise file.error((*path, key), error.message, error.hint) from None
 
 
-def _instant(file: TomlFile, value: int | str, path: TomlPath) -> int:
+def _instant(file: TomlFile, value: int | str, path: KeyPath) -> int:
     try:
         return parse_time(value) if isinstance(value, str) else int(value)
     except DataError as error:

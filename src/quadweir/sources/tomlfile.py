@@ -12,8 +12,7 @@ from typing import Any, Final, final
 
 from quadweir.errors import DeclarationError
 from quadweir.sources.schemacheck import Problem, first_problem
-from quadweir.sources.tomlplaces import Path as TomlPath
-from quadweir.sources.tomlplaces import Place, locate
+from quadweir.sources.tomlplaces import KeyPath, Place, locate
 from quadweir.spans import Span
 
 MAX_FILE_CHARACTERS: Final = 2**20
@@ -21,7 +20,7 @@ MAX_FILE_CHARACTERS: Final = 2**20
 
 @final
 @dataclass(frozen=True, slots=True)
-class Places:
+class AllowedPaths:
     """Where the paths of a file may lead.
 
     Attributes:
@@ -59,11 +58,11 @@ class TomlFile:
     """
 
     document: dict[str, Any]
-    where: Places
-    places: Mapping[TomlPath, Place]
+    where: AllowedPaths
+    places: Mapping[KeyPath, Place]
     text: str
 
-    def path(self, text: str, path: TomlPath) -> Path:
+    def path(self, text: str, path: KeyPath) -> Path:
         """Return a path that the file names.
 
         Raises:
@@ -75,18 +74,18 @@ class TomlFile:
             raise self.error(path, message, self.where.hint)
         return found
 
-    def span(self, path: TomlPath) -> Span | None:
+    def span(self, path: KeyPath) -> Span | None:
         """Return the place of a key."""
         place = self.places.get(path)
         return place.key if place else None
 
-    def error(self, path: TomlPath, message: str, hint: str | None = None) -> DeclarationError:
+    def error(self, path: KeyPath, message: str, hint: str | None = None) -> DeclarationError:
         """Return an error about a value."""
         return problem_error(Problem(path, message, hint), self.places)
 
 
 def read_toml(
-    path: Path, schema: Mapping[str, Any], where: Places, *parts: Mapping[str, Any]
+    path: Path, schema: Mapping[str, Any], where: AllowedPaths, *parts: Mapping[str, Any]
 ) -> TomlFile:
     """Read a file, as `parse_toml` reads its text.
 
@@ -104,7 +103,7 @@ def read_toml(
 def parse_toml(
     text: str,
     schema: Mapping[str, Any],
-    where: Places,
+    where: AllowedPaths,
     *parts: Mapping[str, Any],
     source: str | None = None,
 ) -> TomlFile:
@@ -137,7 +136,7 @@ def parse_toml(
     return TomlFile(document, where, places, text)
 
 
-def problem_error(problem: Problem, places: Mapping[TomlPath, Place]) -> DeclarationError:
+def problem_error(problem: Problem, places: Mapping[KeyPath, Place]) -> DeclarationError:
     """Return a problem as an error, with the nearest place that is known."""
     path = problem.path
     while path and path not in places:
