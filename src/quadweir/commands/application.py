@@ -26,6 +26,7 @@ from quadweir.times import parse_duration
 
 if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
+    from quadweir.algebra.warn import QueryWarning
     from quadweir.runtime.network.querytext import QueryText
 
 NONE: Final = "none"
@@ -69,6 +70,10 @@ class QueryOrigin:
         """Return an error about the text with its place in the file."""
         error.span = self.locate(error.span)
         return error
+
+    def warning(self, warning: QueryWarning) -> QueryWarning:
+        """Return a warning about the text with its place in the file."""
+        return replace(warning, span=self.locate(warning.span))
 
 
 @final
