@@ -49,6 +49,7 @@ VERBS: Final = (
     Verb("replay", "Play recorded files as a live stream."),
     Verb("map", "Turn records into RDF with an RML mapping."),
     Verb("query", "Answer a continuous query over RDF streams."),
+    Verb("run", "Run many queries over the same streams, in one network."),
     Verb("explain", "Show how a query will be answered."),
     Verb("translate", "Rewrite a query in another dialect."),
     Verb("bench", "Measure performance, next to a baseline in the same run."),

@@ -11,11 +11,13 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final, Self, TextIO, cast, final
 
-from quadweir.commands.output import printable, stderr_console
+from quadweir.commands.output import described, printable, stderr_console
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
+
+    from quadweir.errors import QuadweirError
 
 STARTING: Final = "starting Spark, which takes 5 to 20 seconds"
 
@@ -88,6 +90,10 @@ class Board:
     def say(self, text: str, style: str | None = None) -> None:
         """Print a line above the display."""
         self._console.print(printable(text), markup=False, style=style, soft_wrap=True)
+
+    def report(self, error: QuadweirError) -> None:
+        """Print an error above the display; the run goes on."""
+        self._console.print(described(error), soft_wrap=True)
 
     def output(self) -> TextIO:
         """A stream for standard output; flushed text appears above the display."""

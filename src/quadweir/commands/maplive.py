@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO, final
 
-from quadweir.commands.board import STARTING, Board
+from quadweir.commands.board import Board
 from quadweir.commands.deadletters import KAFKA, kafka_sink, letter_sink
-from quadweir.commands.faults import naming_full_disk
-from quadweir.commands.interrupts import Interrupts
+from quadweir.commands.livesession import claimed_checkpoint, live_session
 from quadweir.commands.mapview import MapView
 from quadweir.errors import EnvironmentProblem, UsageError
 
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
     from quadweir.sources.declare import StreamDeclaration
 
 _ALL_ROWS: Final = 2**31 - 2
-_POLL: Final = timedelta(seconds=1)
 _DEAD: Final = "-dead-letters"
 
 
@@ -58,11 +54,9 @@ class LiveOptions:
 def run(mapping: RmlMapping, options: LiveOptions) -> None:
     """Map until Ctrl-C, or until a source fails."""
     from quadweir.mapping.check import check_mapping
-    from quadweir.runtime.claims import Claim
     from quadweir.runtime.mappings.bounded import check_graphs
     from quadweir.runtime.mappings.checks import check_sources
     from quadweir.runtime.mappings.realtime import check_realtime_sources, reads_streams
-    from quadweir.runtime.spark.session import build
     from quadweir.sinks.lines import LineFormat
     from quadweir.sinks.rdf_documents import Syntax
     from quadweir.sources.declare import load
@@ -71,11 +65,9 @@ def run(mapping: RmlMapping, options: LiveOptions) -> None:
     check_mapping(mapping)
     declarations = load(options.streams) if options.streams is not None else {}
     with ExitStack() as stack:
-        checkpoint = options.checkpoint or Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="quadweir-map-"))
+        checkpoint = stack.enter_context(
+            claimed_checkpoint(options.checkpoint, "map", options.output)
         )
-        stack.enter_context(naming_full_disk(checkpoint, options.output))
-        stack.enter_context(Claim(checkpoint))
         if options.form != LineFormat.TIMED_LINES:
             check_graphs(mapping, Syntax(options.form))
         check_sources(mapping, options.folders, declarations, options.hosts)
@@ -89,21 +81,19 @@ def run(mapping: RmlMapping, options: LiveOptions) -> None:
             if sink is not None:
                 sink.prepare()
         master = _master(mapping, declarations) if options.realtime else None
-        board = stack.enter_context(Board())
-        board.start(STARTING)
-        spark = build(app_name="quadweir-map", master=master)
-        stack.callback(spark.stop)
-        interrupts = stack.enter_context(Interrupts())
-        board.start("compiling the mapping and starting it")
-        begun = begin(spark, mapping, options, checkpoint, declarations, board)
-        view = MapView(board)
-        board.start("running; the first batch is not done yet")
+        live = stack.enter_context(
+            live_session("map", "compiling the mapping and starting it", master=master)
+        )
+        begun = begin(live.spark, mapping, options, checkpoint, declarations, live.board)
+        view = MapView(live.board)
+        live.board.start("running; the first batch is not done yet")
+
+        def show() -> None:
+            bad = begun.letters.count if begun.letters is not None else 0
+            view.update(begun.query.recentProgress, bad)
+
         try:
-            while not interrupts.seen:
-                if begun.wait(_POLL):
-                    break
-                bad = begun.letters.count if begun.letters is not None else 0
-                view.update(begun.query.recentProgress, bad)
+            live.watch(begun.wait, show)
         finally:
             begun.query.stop()
 

@@ -16,6 +16,7 @@ from quadweir.spans import Span, excerpt
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 # An excerpt is only a help for the reader, so larger files are not read for it.
 _MOST_SOURCE_BYTES: Final = 4_000_000
@@ -49,6 +50,11 @@ def printable(text: str) -> str:
 
 def report(error: QuadweirError) -> None:
     """Print an error: its code, its place, the text there, why, and what to do."""
+    stderr_console().print(described(error), soft_wrap=True)
+
+
+def described(error: QuadweirError) -> Text:
+    """An error in words, as `report` prints it."""
     from rich.text import Text
 
     line = Text("quadweir: ")
@@ -64,7 +70,7 @@ def report(error: QuadweirError) -> None:
     if error.hint:
         line.append("\nhint: ", style="bold green")
         line.append(printable(error.hint))
-    stderr_console().print(line, soft_wrap=True)
+    return line
 
 
 def report_unexpected(error: Exception) -> int:

@@ -16,6 +16,7 @@ from quadweir.private import check_writable, make_folder
 if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.sources.declare import StreamDeclaration
+    from quadweir.sources.staticfiles import StaticFile
 
 # Reading larger static data takes longer than Spark needs to start.
 _MOST_STATIC_BYTES: Final = 4 << 20
@@ -59,27 +60,57 @@ def check_query_inputs(
     Raises:
         QuadweirError: an input is not declared, is missing, or has the wrong format.
     """
-    from quadweir.sources.declare import load, schema_files, undeclared
-    from quadweir.sources.reach import check_source
-    from quadweir.sources.schemafiles import read_schema
+    from quadweir.sources.declare import load, schema_files
     from quadweir.terms import IRI
 
     known = load(streams_file) if streams_file is not None else {}
     known = {**known, **{each.iri: each for each in declared}}
-    for window in query.windows:
-        if isinstance(window.stream, IRI) and window.stream.value not in {*known, *mapped}:
-            raise undeclared(window.stream.value, known, span=window.span)
+    check_declared(query, {**known, **dict.fromkeys(mapped)})
     read = {window.stream for window in query.windows}
     named = {each.value for each in read if isinstance(each, IRI)}
     # A stream variable reads all declared streams.
     wanted = sorted(named) if len(named) == len(read) else [*known]
     streams = [known[each] for each in wanted if each not in mapped]
+    declared_files = schema_files(streams_file) if streams_file is not None else ()
+    check_inputs(streams, static=static, schema=[*schema, *declared_files], live=live)
+
+
+def check_declared(query: ContinuousQuery, known: Iterable[str]) -> None:
+    """Make sure that a query reads only streams that are known.
+
+    Raises:
+        UsageError: it reads another one.
+    """
+    from quadweir.sources.declare import undeclared
+    from quadweir.terms import IRI
+
+    known = list(known)
+    for window in query.windows:
+        if isinstance(window.stream, IRI) and window.stream.value not in known:
+            raise undeclared(window.stream.value, known, span=window.span)
+
+
+def check_inputs(
+    streams: Iterable[StreamDeclaration],
+    *,
+    static: Iterable[str | StaticFile],
+    schema: Iterable[Path | str],
+    live: bool,
+) -> None:
+    """Check streams, static data and schema files.
+
+    Raises:
+        QuadweirError: one is missing, or has the wrong format.
+    """
+    from quadweir.sources.reach import check_source
+    from quadweir.sources.schemafiles import read_schema
+
+    streams = list(streams)
     _check_ends(streams, live=live)
     for each in streams:
         check_source(each)
     check_static(static)
-    declared_files = schema_files(streams_file) if streams_file is not None else ()
-    read_schema([*schema, *declared_files])
+    read_schema(schema)
 
 
 def _check_ends(streams: Iterable[StreamDeclaration], *, live: bool) -> None:
@@ -94,7 +125,7 @@ def _check_ends(streams: Iterable[StreamDeclaration], *, live: bool) -> None:
             raise UsageError(f"<{each.iri}> has no end", hint="Add --live.", span=each.span)
 
 
-def check_static(named: Iterable[str]) -> None:
+def check_static(named: Iterable[str | StaticFile]) -> None:
     """Make sure that static files are there and, unless they are large, that they can be read.
 
     Raises:
@@ -103,7 +134,7 @@ def check_static(named: Iterable[str]) -> None:
     """
     from quadweir.sources.staticfiles import StaticFile, list_static, read_static
 
-    files = [StaticFile.of(each) for each in named]
+    files = [each if isinstance(each, StaticFile) else StaticFile.of(each) for each in named]
     size = sum(file.stat().st_size for each in files for file in list_static(each.path))
     if size <= _MOST_STATIC_BYTES:
         for _ in read_static(files):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.commands.output import printable
@@ -29,37 +30,60 @@ class QueryDashboard:
     def __init__(self, title: str, board: Board) -> None:
         self._title = title
         self._board = board
-        self._told = 0
-        self._knows_time = False
+        self._display = BatchDisplay(board)
 
     def show(self, found: dict[str, Any]) -> None:
         """Show metrics; without a terminal, only after a new batch."""
+        if not self._display.is_new(found):
+            return
+        if self._board.is_drawn:
+            self._board.draw(panel_of(self._title, grid_of(rows_of(found))))
+        else:
+            self._board.say(line_of(found), style="dim")
+
+
+@final
+class BatchDisplay:
+    """Says when there is something new to show, and doubts event times that look like seconds."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._told = 0
+        self._knows_time = False
+
+    def is_new(self, found: dict[str, Any]) -> bool:
+        """Whether to show metrics: on a terminal after the first batch, elsewhere after each one."""
         if not self._knows_time and found["through"] is not None:
             self._knows_time = True
             doubt = doubt_of_time(found["through"])
             if doubt is not None:
                 self._board.say(f"quadweir: warning: {doubt}")
-        if not found["batches"]:
-            return
-        if self._board.is_drawn:
-            self._board.draw(panel_of(self._title, found))
-        elif found["batches"] != self._told:
-            self._told = found["batches"]
-            self._board.say(line_of(found), style="dim")
+        batches = found["batches"]
+        if not batches or (batches == self._told and not self._board.is_drawn):
+            return False
+        self._told = batches
+        return True
 
 
-def panel_of(title: str, found: dict[str, Any]) -> RenderableType:
-    """Format metrics as a panel."""
+def panel_of(title: str, inside: RenderableType) -> RenderableType:
+    """Draw a frame around what is shown."""
     from rich.panel import Panel
+    from rich.text import Text
+
+    return Panel(inside, title=Text(printable(title)), title_align="left", border_style="green")
+
+
+def grid_of(rows: Iterable[tuple[str, str]]) -> RenderableType:
+    """Format names and texts as two columns."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
-    for name, text in rows_of(found):
-        table.add_row(name, Text(text))
-    return Panel(table, title=Text(printable(title)), title_align="left", border_style="green")
+    for name, text in rows:
+        table.add_row(Text(printable(name)), Text(printable(text)))
+    return table
 
 
 def rows_of(found: dict[str, Any]) -> list[tuple[str, str]]:

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import typer
 
-from quadweir.commands.board import STARTING, Board
 from quadweir.commands.deadletters import letter_sink
-from quadweir.commands.faults import naming_full_disk
-from quadweir.commands.interrupts import Interrupts
+from quadweir.commands.livesession import claimed_checkpoint, live_session
 from quadweir.commands.preflight import check_checkpoint, check_port, check_query_inputs
 from quadweir.commands.querydashboard import QueryDashboard
 from quadweir.commands.schemas import tell_of
@@ -25,6 +23,7 @@ from quadweir.errors import DataError, PlanError, SourceError, UnsupportedError,
 
 if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
+    from quadweir.commands.board import Board
     from quadweir.commands.querymappings import Mappings
     from quadweir.commands.queryoutput import OutputTarget
     from quadweir.commands.why import Reasons
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.testing import Oracle
     from quadweir.testing.sampling import Sampled
-
-_POLL: Final = timedelta(seconds=1)
 
 
 @final
@@ -67,27 +64,25 @@ class LiveQueryOptions:
 def run(asked: LiveQueryOptions) -> None:
     """Answer until Ctrl-C, or until a source fails."""
     from quadweir.engine import Engine
-    from quadweir.runtime.claims import Claim
     from quadweir.runtime.query import ANSWERS
-    from quadweir.runtime.spark.session import build
     from quadweir.sinks.start import wait
     from quadweir.testing.recorded import RecordedElements, reach_ms
     from quadweir.testing.sampling import Sampled, SampledSink
 
     with ExitStack() as stack:
-        checkpoint = asked.checkpoint or Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix="quadweir-query-"))
+        checkpoint = stack.enter_context(
+            claimed_checkpoint(asked.checkpoint, "query", asked.target.output)
         )
-        stack.enter_context(naming_full_disk(checkpoint, asked.target.output))
-        stack.enter_context(Claim(checkpoint))
         _check(asked, checkpoint)
-        board = stack.enter_context(Board())
-        board.start(STARTING)
-        spark = build(app_name="quadweir-query", master=asked.master, shards=asked.shards)
-        stack.callback(spark.stop)
-        interrupts = stack.enter_context(Interrupts())
-        board.start("planning the query and starting it")
-        engine = Engine(spark)
+        live = stack.enter_context(
+            live_session(
+                "query",
+                "planning the query and starting it",
+                master=asked.master,
+                shards=asked.shards,
+            )
+        )
+        board, engine = live.board, Engine(live.spark)
         if asked.streams_file is not None:
             engine.load_streams(asked.streams_file)
         engine.declare(*asked.declarations)
@@ -131,27 +126,29 @@ def run(asked: LiveQueryOptions) -> None:
         )
         stack.callback(registered.stop)
         if asked.metrics_port is not None:
-            from quadweir.runtime.prometheus import MetricsServer
+            from quadweir.runtime.prometheus import MetricsServer, QueryCollector
 
-            server = MetricsServer(lambda: {name: registered.metrics()}, asked.metrics_port)
+            metrics = QueryCollector(lambda: {name: registered.metrics()})
+            server = MetricsServer(metrics, asked.metrics_port)
             stack.callback(server.close)
         dashboard = QueryDashboard(name, board)
         board.start("running; the first batch is not done yet")
         # Without static data, SIGHUP ends the run, as for any program.
         reloads = stack.enter_context(Reloads()) if asked.static else None
-        while not interrupts.seen:
+
+        def show() -> None:
             if reloads is not None and reloads.taken():
                 if record is None:
                     _reload(registered, board)
                 else:
                     what = "explained" if sampled is None else "checked"
                     board.say(f"quadweir: static data is not reloaded while answers are {what}")
-            if wait(registered.streaming, _POLL):
-                break
             found = registered.metrics()
             dashboard.show(found)
             if sampled is not None:
                 _compare(sampled, found["through"], board)
+
+        live.watch(lambda poll: wait(registered.streaming, poll), show)
         if sampled is not None:
             _conclude(sampled, board)
 

@@ -133,8 +133,6 @@ def read_mappings(
         UsageError: a file is not there, nothing says which stream it makes, or a stream is given twice.
         MappingError: a file is no mapping.
     """
-    from quadweir.mapping.check import check_mapping
-    from quadweir.mapping.model import Mapping as RmlMapping
     from quadweir.sources.staticfiles import cut_assignment
     from quadweir.syntax.iris import resolve
     from quadweir.terms import IRI
@@ -147,14 +145,13 @@ def read_mappings(
             raise UsageError(
                 f"there is no mapping file {path}", hint="Write --mapping IRI=FILE, or only FILE."
             )
-        mapping = RmlMapping.read(path)
-        check_mapping(mapping)
+        mapping = read_mapping(Path(path))
         read.append((resolve(iri, base) if iri is not None and base else iri, path, mapping))
     rdf = {iri for iri, one in declared.items() if one.format.is_rdf}
     known = {*taken, *rdf, *(iri for iri, _, _ in read if iri is not None)}
     found = []
     for iri, path, mapping in read:
-        own = _own_streams(mapping)
+        own = own_streams(mapping)
         if iri is None and not (own and set(own) <= wanted):
             left = sorted(wanted - known)
             if len(left) != 1:
@@ -177,7 +174,21 @@ def read_mappings(
     return tuple(found)
 
 
-def _own_streams(mapping: RmlMapping) -> tuple[str, ...]:
+def read_mapping(path: Path) -> RmlMapping:
+    """Read and check a mapping.
+
+    Raises:
+        MappingError: the file is no mapping, or the mapping cannot run.
+    """
+    from quadweir.mapping.check import check_mapping
+    from quadweir.mapping.model import Mapping as RmlMapping
+
+    mapping = RmlMapping.read(path)
+    check_mapping(mapping)
+    return mapping
+
+
+def own_streams(mapping: RmlMapping) -> tuple[str, ...]:
     """The IRIs of a mapping's sources, if triples are made of declared streams only."""
     from quadweir.mapping.sources import DeclaredStream
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -11,8 +12,14 @@ from prometheus_client.registry import Collector
 
 from quadweir.errors import UsageError
 
+if TYPE_CHECKING:
+    from quadweir.runtime.network.network import Network
+
 Metrics = Mapping[str, Mapping[str, Any]]
 """The metrics of each query, by its name."""
+
+MOST_QUERIES: Final = 1000
+"""A network reports the answers of so many queries one by one."""
 
 # The key of a metric, its name for Prometheus, what it says, and its unit there. The library adds
 # `_total` to the names of counters.
@@ -52,25 +59,64 @@ class QueryCollector(Collector):
 
     Args:
         read: returns the metrics of each query, by its name.
+        label: the label that has the name.
     """
 
-    def __init__(self, read: Callable[[], Metrics]) -> None:
+    def __init__(self, read: Callable[[], Metrics], label: str = "query") -> None:
         self._read = read
+        self._labels = [label]
 
     def collect(self) -> Iterator[Metric]:
         queries = self._read()
         for key, name, meaning in _COUNTERS:
-            counter = CounterMetricFamily(f"quadweir_{name}", meaning, labels=["query"])
+            counter = CounterMetricFamily(f"quadweir_{name}", meaning, labels=self._labels)
             for query, value in _known(queries, key):
                 counter.add_metric([query], value)
             if counter.samples:
                 yield counter
         for key, name, meaning, scale in _GAUGES:
-            gauge = GaugeMetricFamily(f"quadweir_{name}", meaning, labels=["query"])
+            gauge = GaugeMetricFamily(f"quadweir_{name}", meaning, labels=self._labels)
             for query, value in _known(queries, key):
                 gauge.add_metric([query], value * scale)
             if gauge.samples:
                 yield gauge
+
+
+@final
+class NetworkCollector(Collector):
+    """Returns the metrics of a network, and the answers of its first `MOST_QUERIES` queries.
+
+    Args:
+        name: the name of the network.
+        network: the network.
+    """
+
+    def __init__(self, name: str, network: Network) -> None:
+        self._name = name
+        self._network = network
+
+    def collect(self) -> Iterator[Metric]:
+        found = self._network.metrics()
+        yield from QueryCollector(lambda: {self._name: found}, "network").collect()
+        status = self._network.status()
+        queries = GaugeMetricFamily(
+            "quadweir_network_queries", "Queries of the network", labels=["network", "state"]
+        )
+        counts = Counter(each.state for each in status)
+        for state in ("running", "paused", "stopped"):
+            queries.add_metric([self._name, state], counts[state])
+        yield queries
+        templates = GaugeMetricFamily(
+            "quadweir_network_templates", "Templates that queries share", labels=["network"]
+        )
+        templates.add_metric([self._name], found["templates"])
+        yield templates
+        answers = CounterMetricFamily(
+            "quadweir_query_answers", "Answers of a query", labels=["network", "query"]
+        )
+        for each in status[:MOST_QUERIES]:
+            answers.add_metric([self._name, each.id], each.answers)
+        yield answers
 
 
 def _known(queries: Metrics, key: str) -> Iterator[tuple[str, float]]:
@@ -85,17 +131,17 @@ class MetricsServer:
     """Answers `GET /metrics` on this machine only, until it is closed.
 
     Args:
-        read: returns the metrics of each query, by its name.
+        collector: returns the metrics when they are asked for.
         port: the port to listen on; 0 takes a free one, and `port` then has its number.
 
     Raises:
         UsageError: the port is in use.
     """
 
-    def __init__(self, read: Callable[[], Metrics], port: int) -> None:
+    def __init__(self, collector: Collector, port: int) -> None:
         # Not the library's own registry: it would add the state of this Python process.
         registry = CollectorRegistry()
-        registry.register(QueryCollector(read))
+        registry.register(collector)
         try:
             self._server, self._thread = start_http_server(port, "127.0.0.1", registry)
         except OSError as error:

@@ -7,11 +7,9 @@ schema `quadweir/schemas/streams.schema.json` checks both.
 from __future__ import annotations
 
 import json
-import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
@@ -20,8 +18,9 @@ from typing import Any, Final, TypeAlias, cast, final
 
 from quadweir.addresses import read_addresses, read_host, spell
 from quadweir.errors import DataError, DeclarationError, UsageError
-from quadweir.sources.schemacheck import Problem, first_problem
-from quadweir.sources.tomlplaces import Place, locate
+from quadweir.sources.schemacheck import first_problem
+from quadweir.sources.tomlfile import AllowedPaths, TomlFile, parse_toml, problem_error, read_toml
+from quadweir.sources.tomlplaces import KeyPath
 from quadweir.spans import Span
 from quadweir.times import format_duration, parse_duration, parse_time
 
@@ -30,7 +29,6 @@ AHEAD: Final = timedelta(hours=1)
 """How far ahead an element of a live stream may be by default (S4)."""
 # Means "not given": the default depends on the source.
 _DEFAULT: Final = timedelta(milliseconds=-1)
-MAX_FILE_CHARACTERS: Final = 2**20
 
 
 class Format(StrEnum):
@@ -272,7 +270,7 @@ class StreamDeclaration:
         # A declaration built in Python follows the same schema as one in a file.
         problem = first_problem({"streams": {self.iri: self.as_table()}}, schema())
         if problem is not None:
-            raise _error(problem, {})
+            raise problem_error(problem, {})
 
     @property
     def kind(self) -> str:
@@ -355,29 +353,38 @@ def load(path: Path | str, *, allow_outside: bool = False) -> dict[str, StreamDe
     Raises:
         DeclarationError: the file cannot be read or is not valid; the error has the place.
     """
-    path = Path(path)
-    return loads(_text(path), base=path.parent, source=str(path), allow_outside=allow_outside)
+    return streams_of(_read(path, allow_outside))
 
 
 def loads(
     text: str, *, base: Path, source: str | None = None, allow_outside: bool = False
 ) -> dict[str, StreamDeclaration]:
     """Return the stream declarations of a TOML text, like `load`; `base` is the folder."""
-    document, reader = _read(text, base, source, allow_outside)
-    return {
-        iri: reader.stream(iri, table, ("streams", iri))
-        for iri, table in document["streams"].items()
-    }
+    places = AllowedPaths(base, anywhere=allow_outside)
+    return streams_of(parse_toml(text, schema(), places, source=source))
 
 
 def schema_files(path: Path | str, *, allow_outside: bool = False) -> tuple[Path, ...]:
     """Return the schema files that a TOML file of declarations names; see `load`."""
+    return schema_files_of(_read(path, allow_outside))
+
+
+def _read(path: Path | str, allow_outside: bool) -> TomlFile:
     path = Path(path)
-    text = _text(path)
-    document, reader = _read(text, path.parent, str(path), allow_outside)
-    named = document.get("schema", [])
+    return read_toml(path, schema(), AllowedPaths(path.parent, anywhere=allow_outside))
+
+
+def streams_of(file: TomlFile) -> dict[str, StreamDeclaration]:
+    """Return the streams that a checked file declares, by IRI."""
+    tables = file.document.get("streams", {})
+    return {iri: _stream(file, iri, table, ("streams", iri)) for iri, table in tables.items()}
+
+
+def schema_files_of(file: TomlFile) -> tuple[Path, ...]:
+    """Return the schema files that a checked file names."""
+    named = file.document.get("schema", [])
     names = [named] if isinstance(named, str) else named
-    return tuple(reader.path(name, ("schema",)) for name in names)
+    return tuple(file.path(name, ("schema",)) for name in names)
 
 
 def undeclared(iri: str, known: Iterable[str], span: Span | None = None) -> UsageError:
@@ -390,95 +397,48 @@ def undeclared(iri: str, known: Iterable[str], span: Span | None = None) -> Usag
     )
 
 
-def _text(path: Path) -> str:
+def _stream(file: TomlFile, iri: str, table: Mapping[str, Any], path: KeyPath) -> StreamDeclaration:
+    options: dict[str, Any] = {
+        key: table[key] for key in ("in_order", "description") if key in table
+    }
+    for key in ("delay", "idle", "ahead"):
+        if key in table:
+            options[key] = parse_duration(table[key])
+    if "dead_letters" in table:
+        options["dead_letters"] = file.path(table["dead_letters"], (*path, "dead_letters"))
+    return StreamDeclaration(
+        iri=iri,
+        source=_source(file, table["source"], (*path, "source")),
+        format=Format(table["format"]),
+        time=_time_source(table.get("time", "envelope")),
+        span=file.span(path) or Span(1, 1),
+        **options,
+    )
+
+
+def _source(file: TomlFile, table: Mapping[str, Any], path: KeyPath) -> DeclaredSource:
+    options = dict(table)
+    cls = _KINDS[options.pop("kind")]
+    if "path" in options:
+        options["path"] = file.path(options["path"], (*path, "path"))
+    if "step" in options:
+        options["step"] = parse_duration(options["step"])
+    if "start" in options:
+        options["start"] = _instant(file, options["start"], (*path, "start"))
+    if "pace" in options:
+        options["pace"] = _pace(options["pace"])
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise DeclarationError(f"cannot read {path}: {reason}", hint="Check the path.") from error
+        return cast(DeclaredSource, cls(**options))
+    except DeclarationError as error:
+        key = "servers" if "servers" in options else "host"
+        raise file.error((*path, key), error.message, error.hint) from None
 
 
-def _read(
-    text: str, base: Path, source: str | None, allow_outside: bool
-) -> tuple[dict[str, Any], _TableReader]:
-    """Return the checked document, and a reader of its tables."""
-    if len(text) > MAX_FILE_CHARACTERS:
-        raise DeclarationError(f"more than {MAX_FILE_CHARACTERS} characters of declarations")
+def _instant(file: TomlFile, value: int | str, path: KeyPath) -> int:
     try:
-        document = tomllib.loads(text)
-        places = locate(text.replace("\r\n", "\n"), source)
-    except tomllib.TOMLDecodeError as error:
-        raise _syntax_error(str(error), text, source) from None
-    except RecursionError:
-        raise DeclarationError("the declarations are nested too deeply") from None
-    document = _without_moments(document)
-    problem = first_problem(document, schema())
-    if problem is not None:
-        raise _error(problem, places)
-    return document, _TableReader(base, allow_outside, places)
-
-
-@dataclass(frozen=True, slots=True)
-class _TableReader:
-    """Makes declarations from tables that passed the schema."""
-
-    base: Path
-    allow_outside: bool
-    places: Mapping[tuple[str | int, ...], Place]
-
-    def stream(
-        self, iri: str, table: Mapping[str, Any], path: tuple[str | int, ...]
-    ) -> StreamDeclaration:
-        place = self.places.get(path)
-        options: dict[str, Any] = {
-            key: table[key] for key in ("in_order", "description") if key in table
-        }
-        for key in ("delay", "idle", "ahead"):
-            if key in table:
-                options[key] = parse_duration(table[key])
-        if "dead_letters" in table:
-            options["dead_letters"] = self.path(table["dead_letters"], (*path, "dead_letters"))
-        return StreamDeclaration(
-            iri=iri,
-            source=self.source(table["source"], (*path, "source")),
-            format=Format(table["format"]),
-            time=_time_source(table.get("time", "envelope")),
-            span=place.key if place else Span(1, 1),
-            **options,
-        )
-
-    def source(self, table: Mapping[str, Any], path: tuple[str | int, ...]) -> DeclaredSource:
-        options = dict(table)
-        cls = _KINDS[options.pop("kind")]
-        if "path" in options:
-            options["path"] = self.path(options["path"], (*path, "path"))
-        if "step" in options:
-            options["step"] = parse_duration(options["step"])
-        if "start" in options:
-            options["start"] = self.instant(options["start"], (*path, "start"))
-        if "pace" in options:
-            options["pace"] = _pace(options["pace"])
-        try:
-            return cast(DeclaredSource, cls(**options))
-        except DeclarationError as error:
-            key = "servers" if "servers" in options else "host"
-            raise _error(Problem((*path, key), error.message, error.hint), self.places) from None
-
-    def instant(self, value: int | str, path: tuple[str | int, ...]) -> int:
-        try:
-            return parse_time(value) if isinstance(value, str) else int(value)
-        except DataError as error:
-            raise _error(Problem(path, error.message), self.places) from None
-
-    def path(self, text: str, path: tuple[str | int, ...]) -> Path:
-        found = self.base / text
-        # Links are followed, so a link to a place outside counts as outside.
-        inside = "\0" not in text and found.resolve().is_relative_to(self.base.resolve())
-        if not inside and not self.allow_outside:
-            hint = "Keep data below the declarations, or allow other places by name."
-            problem = Problem(path, f'"{text[:80]}" leaves the folder of the declarations', hint)
-            raise _error(problem, self.places)
-        return found
+        return parse_time(value) if isinstance(value, str) else int(value)
+    except DataError as error:
+        raise file.error(path, error.message) from None
 
 
 def _time_source(value: Any) -> TimeSource:
@@ -516,39 +476,3 @@ def _source_table(kind: str, source: DeclaredSource) -> dict[str, Any]:
     fields: Iterator[str] = iter(type(source).__dataclass_fields__)
     values = {name: getattr(source, name) for name in fields}
     return {"kind": kind, **{k: spelled(v) for k, v in values.items() if v is not None}}
-
-
-def _without_moments(value: Any) -> Any:
-    """Return the document with TOML's dates and times as strings, which the schema expects."""
-    match value:
-        case dict():
-            return {key: _without_moments(item) for key, item in value.items()}
-        case list():
-            return [_without_moments(item) for item in value]
-        case datetime() | date() | time():
-            return value.isoformat()
-        case _:
-            return value
-
-
-def _error(problem: Problem, places: Mapping[tuple[str | int, ...], Place]) -> DeclarationError:
-    path = problem.path
-    while path and path not in places:
-        path = path[:-1]
-    place = places.get(path)
-    exact = path == problem.path and not problem.at_key
-    span = (place.value if exact else place.key) if place else None
-    return DeclarationError(problem.message, hint=problem.hint, span=span)
-
-
-def _syntax_error(message: str, text: str, source: str | None) -> DeclarationError:
-    match = re.search(r" \(at (?:line (\d+), column (\d+)|end of document)\)$", message)
-    if match is None:
-        return DeclarationError(f"not TOML: {message}", span=Span(1, 1, source=source))
-    if match[1]:
-        span = Span(int(match[1]), int(match[2]), source=source)
-    else:
-        lines = text.split("\n")
-        span = Span(len(lines), len(lines[-1]) + 1, source=source)
-    what = message[: match.start()]
-    return DeclarationError(f"not TOML: {what[:1].lower()}{what[1:]}", span=span)

@@ -35,13 +35,22 @@ class Problem:
     at_key: bool = False
 
 
-def first_problem(document: Any, schema: Mapping[str, Any]) -> Problem | None:
+def first_problem(
+    document: Any, schema: Mapping[str, Any], *parts: Mapping[str, Any]
+) -> Problem | None:
     """Return the first problem of a document, in the order of its text; None if it is valid.
+
+    `parts` are other schemas that the schema refers to, by their `$id`.
 
     >>> first_problem({"delay": 5}, {"properties": {"delay": {"type": "string"}}})
     Problem(path=('delay',), message='delay is not a string', hint=None, at_key=False)
     """
-    errors = _validator_class()(schema).iter_errors(document)
+    from referencing import Registry, Resource
+
+    known: Registry[Any] = Registry()
+    for each in parts:
+        known = Resource.from_contents(each) @ known
+    errors = _validator_class()(schema, registry=known).iter_errors(document)
     problems = [problem for error in errors for problem in _problems(error, ())]
     return min(problems, key=lambda problem: _position(document, problem), default=None)
 

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from quadweir.errors import UsageError
 from quadweir.runtime.metrics import QueryMeter
-from quadweir.runtime.prometheus import MetricsServer
+from quadweir.runtime.prometheus import MetricsServer, QueryCollector
 
 DOORS: dict[str, Any] = {
     **QueryMeter().metrics(), "answers": 4, "ahead": 2, "state_ms": 30, "input_rate": 2.5
@@ -21,7 +21,9 @@ DOORS: dict[str, Any] = {
 
 @pytest.fixture
 def server() -> Iterator[MetricsServer]:
-    server = MetricsServer(lambda: {"doors": DOORS, 'odd "\\\n name': {"answers": 1}}, 0)
+    server = MetricsServer(
+        QueryCollector(lambda: {"doors": DOORS, 'odd "\\\n name': {"answers": 1}}), 0
+    )
     yield server
     server.close()
 
@@ -61,11 +63,11 @@ def test_metrics_are_served_on_this_machine_alone(server: MetricsServer) -> None
 
 def test_a_port_in_use_is_an_error_that_names_it(server: MetricsServer) -> None:
     with pytest.raises(UsageError, match=f"port {server.port}"):
-        MetricsServer(dict, server.port)
+        MetricsServer(QueryCollector(dict), server.port)
 
 
 def test_a_closed_server_answers_no_more() -> None:
-    server = MetricsServer(dict, 0)
+    server = MetricsServer(QueryCollector(dict), 0)
     server.close()
     with (
         pytest.raises(ConnectionRefusedError),

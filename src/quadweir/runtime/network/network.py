@@ -6,7 +6,8 @@ the moment when the call returns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -115,6 +116,7 @@ class Network:
         self._most_held = most_held
         self._waiting: dict[str, QueryText] = {}
         self._targets: dict[str, Target] = {}
+        self._paused: set[str] = set()
         self._meter = QueryMeter()
         self._claim: Claim | None = None
         self._run: Run | None = None
@@ -220,11 +222,11 @@ class Network:
             UsageError: there is no query of a name; then all stay.
         """
         if self._registry is None:
-            for name in queries:
-                self._check_waits(name)
+            self._check_wait(queries)
             for name in queries:
                 del self._waiting[name]
                 self._targets.pop(name, None)
+                self._paused.discard(name)
             return
         for name in self._registry.unregister(queries):
             self._send(name, None)
@@ -233,17 +235,25 @@ class Network:
         """Let queries give no answers for now; their windows go on (J4).
 
         Raises:
-            UsageError: there is no query of a name, or the network does not run.
+            UsageError: there is no query of a name.
         """
-        self._registered().pause(queries, is_paused=True)
+        if self._registry is None:
+            self._check_wait(queries)
+            self._paused.update(queries)
+        else:
+            self._registry.pause(queries, is_paused=True)
 
     def resume(self, *queries: str) -> None:
         """Let paused queries give answers again.
 
         Raises:
-            UsageError: there is no query of a name, or the network does not run.
+            UsageError: there is no query of a name.
         """
-        self._registered().pause(queries, is_paused=False)
+        if self._registry is None:
+            self._check_wait(queries)
+            self._paused.difference_update(queries)
+        else:
+            self._registry.pause(queries, is_paused=False)
 
     def send(self, query: str, target: Sink | Callable[[list[NetworkAnswer]], None] | None) -> None:
         """Hand the answers of a query to a sink or a function, too; None for no longer."""
@@ -259,11 +269,12 @@ class Network:
         if self._delivery is not None:
             self._delivery.send(query, target)
 
-    def _check_waits(self, name: str) -> None:
-        if name not in self._waiting:
-            raise UsageError(
-                f"there is no query {name!r}", hint="`network.status()` lists the queries."
-            )
+    def _check_wait(self, queries: Iterable[str]) -> None:
+        for name in queries:
+            if name not in self._waiting:
+                raise UsageError(
+                    f"there is no query {name!r}", hint="`network.queries()` lists the queries."
+                )
 
     def _registered(self) -> QueryRegistry:
         if self._registry is None:
@@ -281,6 +292,7 @@ class Network:
         available_now: bool = False,
         name: str | None = None,
         dead_letters: Sink | None = None,
+        refused: Callable[[str, QuadweirError], None] | None = None,
     ) -> Network:
         """Start all queries, and continue with those that the checkpoint has.
 
@@ -291,6 +303,8 @@ class Network:
             available_now: take what is there now and end.
             name: the name of the Spark query.
             dead_letters: where rows of `rows.DEAD_LETTER_SCHEMA` go.
+            refused: gets the name of each query that cannot be planned, and why; the others run.
+                Default: such a query is an error, and nothing starts.
 
         Raises:
             StateError: another process runs with the checkpoint; or it was made for other streams,
@@ -308,7 +322,8 @@ class Network:
         folder = Path(checkpoint)
         claim = Claim(folder)
         try:
-            self._begin(folder, sink, dead_letters, Trigger(every, available_now, name))
+            trigger = Trigger(every, available_now, name)
+            self._begin(folder, sink, dead_letters, trigger, refused or _raise_of_query)
         except BaseException:
             self._forget_run()
             claim.release()
@@ -317,7 +332,12 @@ class Network:
         return self
 
     def _begin(
-        self, folder: Path, sink: Sink | None, dead_letters: Sink | None, trigger: Trigger
+        self,
+        folder: Path,
+        sink: Sink | None,
+        dead_letters: Sink | None,
+        trigger: Trigger,
+        refuse: Callable[[str, QuadweirError], None],
     ) -> None:
         inputs = self._inputs
         times = {
@@ -336,7 +356,8 @@ class Network:
         registry = QueryRegistry(templates, log)
         _, refused = registry.register(self._waiting, replacing=True)
         for name, error in refused.items():
-            raise _of_query(name, error)
+            refuse(name, error)
+        registry.pause(sorted(self._paused - refused.keys()), is_paused=True)
         has_letters = dead_letters is not None
         spec = NetworkSpec(
             opened.timing,
@@ -525,6 +546,13 @@ class Network:
             )
         return sorted(found, key=lambda each: (-each.batch_ms, -each.answers))[:count]
 
+    def template_costs(self) -> dict[int, float]:
+        """Return the milliseconds that shards took for each template in the last batch."""
+        found: Counter[int] = Counter()
+        for template, _, _, microseconds, _ in self._control.units if self._control else ():
+            found[template] += microseconds
+        return {template: microseconds / 1000 for template, microseconds in found.items()}
+
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the network since it was first started here.
 
@@ -540,8 +568,8 @@ class Network:
         return found
 
 
-def _of_query(name: str, error: QuadweirError) -> QuadweirError:
-    return type(error)(
+def _raise_of_query(name: str, error: QuadweirError) -> None:
+    raise type(error)(
         f"the query {name!r}: {error.message}",
         detail=error.detail,
         hint=error.hint,

@@ -211,6 +211,8 @@ class QueryRegistry:
         """
         with self._lock:
             found = [each for each in self._known(names) if each.is_paused != is_paused]
+            if not found:
+                return
             numbers = [each.number for each in found]
             for each in found:
                 each.is_paused = is_paused
