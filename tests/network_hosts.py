@@ -26,8 +26,9 @@ from quadweir.runtime.match.matching import END
 from quadweir.runtime.network.control import NetworkControl
 from quadweir.runtime.network.controllog import FOLDER, ControlLog
 from quadweir.runtime.network.delivery import Delivery
+from quadweir.runtime.network.queries import NetworkQuery
 from quadweir.runtime.network.querytext import QueryText
-from quadweir.runtime.network.registry import NetworkQuery, Registry
+from quadweir.runtime.network.registry import QueryRegistry
 from quadweir.runtime.network.spec import NETWORK_FACTS, QUERY, VALUES, NetworkSpec
 from quadweir.runtime.network.templates import NetworkInputs, Templates
 from quadweir.runtime.shard.clock import StreamTiming
@@ -105,7 +106,7 @@ class NetworkHost:
         """Start the driver, with what the checkpoint has."""
         self.log = ControlLog(self.folder / FOLDER, self._begun)
         self.templates = Templates(self._inputs)
-        self.registry = Registry(self.templates, self.log)
+        self.registry = QueryRegistry(self.templates, self.log)
         self.spec = NetworkSpec(self._timing, tuple(range(self._shards)), most_held=self._most_held)
         self.delivery = Delivery(NO_SESSION, None)
         self.control = NetworkControl(

@@ -136,15 +136,13 @@ class ControlLog:
                 if of <= version:
                     _fold(queries, entry)
             base = {**self._numbers(), "version": version, "queries": [*queries.values()]}
-            with replaced(self._folder / _BASE) as scratch:
-                scratch.write_bytes(_line(base))
+            _replace(self._folder / _BASE, _line(base))
             self.base = base
             self._changes = {of: each for of, each in self._changes.items() if of > version}
             self._after = {of: each for of, each in self._after.items() if of > version}
             # A crash before this leaves changes in the log that the base has: they are skipped.
             self._out.close()
-            with replaced(self._folder / _LOG) as scratch:
-                scratch.write_bytes(b"".join(self._lines()))
+            _replace(self._folder / _LOG, b"".join(self._lines()))
             self._out = (self._folder / _LOG).open("ab", buffering=0)
 
     def _numbers(self) -> dict[str, int]:
@@ -207,6 +205,14 @@ def _fold(queries: dict[int, list[Any]], entry: LogEntry) -> None:
     for name, is_paused in (("pause", True), ("resume", False)):
         for number in entry.get(name, []):
             queries[number][4] = is_paused
+
+
+def _replace(file: Path, data: bytes) -> None:
+    """Put a file in the place of another one; whatever happens, one of them is there whole."""
+    with replaced(file) as scratch, scratch.open("wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
 
 
 def _line(table: LogEntry) -> bytes:

@@ -27,7 +27,7 @@ from quadweir.sinks.kafka import KafkaSink
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from quadweir.runtime.network.registry import NetworkQuery, VersionChange
+    from quadweir.runtime.network.queries import NetworkQuery, VersionChange
     from quadweir.sinks.base import Batch, Sink, TextSink
 
 _KEY: Final = "key"

@@ -23,7 +23,7 @@ from quadweir.runtime.network.control import NetworkControl
 from quadweir.runtime.network.controllog import FOLDER, ControlLog
 from quadweir.runtime.network.delivery import Delivery, NetworkAnswer, Target
 from quadweir.runtime.network.querytext import QueryText
-from quadweir.runtime.network.registry import QueryRegistry
+from quadweir.runtime.network.registry import QueryRegistry, of_query
 from quadweir.runtime.network.spec import NETWORK_METRICS, NetworkSpec
 from quadweir.runtime.network.templates import NetworkInputs, Templates
 from quadweir.runtime.shard.base import Job
@@ -33,7 +33,7 @@ from quadweir.terms import IRI
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from quadweir.runtime.network.registry import NetworkQuery
+    from quadweir.runtime.network.queries import NetworkQuery
     from quadweir.sinks.base import Sink
 
 JOB: Final = "network"
@@ -313,7 +313,7 @@ class Network:
         registry = QueryRegistry(templates, log)
         _, refused = registry.register(self._waiting, replacing=True)
         for name, error in refused.items():
-            raise _of_query(name, error)
+            raise of_query(name, error)
         has_letters = dead_letters is not None
         spec = NetworkSpec(
             opened.timing,
@@ -463,15 +463,6 @@ class Network:
         found["queries"] = len(queries)
         found["templates"] = len({each.template for each in queries})
         return found
-
-
-def _of_query(name: str, error: QuadweirError) -> QuadweirError:
-    return type(error)(
-        f"the query {name!r}: {error.message}",
-        detail=error.detail,
-        hint=error.hint,
-        span=error.span,
-    )
 
 
 def _last_batch(checkpoint: Path) -> int:
