@@ -25,7 +25,7 @@ from quadweir.runtime.match.feeds import Feed
 from quadweir.runtime.match.matching import END
 from quadweir.runtime.network.control import NetworkControl
 from quadweir.runtime.network.controllog import FOLDER, ControlLog
-from quadweir.runtime.network.delivery import Delivery
+from quadweir.runtime.network.delivery import Delivery, Target
 from quadweir.runtime.network.queries import NetworkQuery
 from quadweir.runtime.network.querytext import QueryText
 from quadweir.runtime.network.registry import QueryRegistry
@@ -34,7 +34,7 @@ from quadweir.runtime.network.templates import NetworkInputs, Templates
 from quadweir.runtime.shard.clock import StreamTiming
 from quadweir.runtime.shard.facts import folded
 from quadweir.runtime.static.data import StaticData
-from quadweir.sinks.base import Batch
+from quadweir.sinks.base import Batch, Sink
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import Quad, parse_term
 from quadweir.testing import Answer
@@ -89,8 +89,9 @@ class NetworkHost:
         delays: Mapping[str, int] = NO_DELAYS,
         processes: int = 1,
         most_held: int | None = None,
+        sink: Sink | None = None,
     ) -> None:
-        self.folder = folder
+        self.folder, self._sink = folder, sink
         self._shards, self._processes, self._most_held = shards, min(processes, shards), most_held
         self._timing = StreamTiming({iri: delays.get(iri, 0) for iri in streams}, {})
         self._inputs = inputs_of(streams=streams, static=static, shards=shards, delays=delays)
@@ -100,6 +101,7 @@ class NetworkHost:
         self.answers: dict[int, list[Answer]] = {}
         self.lifetimes: dict[int, NetworkQuery] = {}
         self.facts: Mapping[str, Any] = {}
+        self._targets: dict[str, Target] = {}
         self.start()
 
     def start(self) -> None:
@@ -108,7 +110,9 @@ class NetworkHost:
         self.templates = Templates(self._inputs)
         self.registry = QueryRegistry(self.templates, self.log)
         self.spec = NetworkSpec(self._timing, tuple(range(self._shards)), most_held=self._most_held)
-        self.delivery = Delivery(NO_SESSION, None)
+        self.delivery = Delivery(NO_SESSION, self._sink)
+        for name, target in self._targets.items():
+            self.delivery.send(name, target)
         self.control = NetworkControl(
             self.registry, self.log, self.templates, self.spec, self.delivery
         )
@@ -135,6 +139,12 @@ class NetworkHost:
             for name, text in texts.items()
         }
         return [*self.registry.register(given, replacing=replacing)[1]]
+
+    def send(self, **targets: Target) -> None:
+        """Hand the answers of queries to sinks or functions, too."""
+        self._targets |= targets
+        for name, target in targets.items():
+            self.delivery.send(name, target)
 
     def number(self, name: str) -> int:
         query = self.registry.get(name)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, final
 
@@ -18,6 +19,39 @@ from quadweir.terms import BlankNode, Variable
 if TYPE_CHECKING:
     from quadweir.algebra.query import ConstructForm, TemplateTerm
     from quadweir.runtime.network.delivery import NetworkAnswer
+
+
+@final
+class SolutionNames:
+    """Names the solutions of a batch, whose templates may make blank nodes for each.
+
+    No two solutions have the same name, and a repeated batch gives the same names, in whatever order.
+
+    Args:
+        batch: the number of the batch.
+    """
+
+    def __init__(self, batch: int) -> None:
+        self._batch = batch
+        self._seen: Counter[str] = Counter()
+
+    def of(
+        self, query: int, t: Sequence[int], sign: Sequence[str], bound: Iterable[Spelled]
+    ) -> list[str]:
+        """Return the names of solutions of a query."""
+        found = []
+        for solution in zip(t, sign, *bound, strict=True):
+            text = repr((self._batch, query, solution))
+            found.append(hashlib.sha256(f"{self._seen[text]}{text}".encode()).hexdigest()[:24])
+            self._seen[text] += 1
+        return found
+
+
+def makes_blank_nodes(form: ConstructForm | None) -> bool:
+    """Return whether a template has blank nodes."""
+    return form is not None and any(
+        isinstance(term, BlankNode) for triple in form.template for term in triple.parts
+    )
 
 
 SpelledQuad: TypeAlias = tuple[str, str, str, str | None]
@@ -34,7 +68,7 @@ class SolutionColumns:
         t: the report instant of each.
         sign: the sign of each.
         bound: the spellings of each variable, None where it is not bound.
-        names: names each solution, if blank nodes are made for it.
+        names: names each solution, if blank nodes are made for it; else empty.
         construct: the triples that are made of a solution; None if solutions are the answers.
     """
 
@@ -42,7 +76,7 @@ class SolutionColumns:
     t: Sequence[int]
     sign: Sequence[str]
     bound: Mapping[str, Spelled]
-    names: Sequence[str | None]
+    names: Sequence[str]
     construct: ConstructForm | None
 
     def graphs(self) -> Iterator[list[str]]:
@@ -112,7 +146,7 @@ class SolutionColumns:
 def network_lines(found: SolutionColumns, names: Mapping[int, str]) -> Iterator[str]:
     r"""Yield answers as JSON lines that say which query each belongs to.
 
-    >>> one = SolutionColumns([4], [5], ["+"], {"x": ["<urn:a>"]}, [None], None)
+    >>> one = SolutionColumns([4], [5], ["+"], {"x": ["<urn:a>"]}, [], None)
     >>> list(network_lines(one, {4: "rooms"}))
     ['{"query":"rooms","t":5,"sign":"+","bindings":{"x":{"type":"uri","value":"urn:a"}}}']
     """

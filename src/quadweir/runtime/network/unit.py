@@ -82,18 +82,17 @@ class Unit:
         self.members = [each for each in self.members if each not in numbers]
 
     def step(
-        self, arrived: ArrivedRows, through: int, salt: str, paused: Collection[int]
+        self, arrived: ArrivedRows, through: int, paused: Collection[int]
     ) -> tuple[list[pa.RecordBatch], Late]:
         """Take a batch and return its answers.
 
         Args:
             arrived: the rows of all queries.
             through: the instant through which everything is known.
-            salt: identifies this step of this shard.
             paused: the numbers of queries that give no answers for now.
         """
         answers, late = self._step(arrived, through)
-        return [*self._written(answers, salt, paused)], late
+        return self._written(answers, paused), late
 
     def replay(self, arrived: ArrivedRows, through: int) -> None:
         """Take a batch again, without answers."""
@@ -109,17 +108,13 @@ class Unit:
 
     # --- answers ---
 
-    def _written(
-        self, answers: Answers, salt: str, paused: Collection[int]
-    ) -> list[pa.RecordBatch]:
+    def _written(self, answers: Answers, paused: Collection[int]) -> list[pa.RecordBatch]:
         count = len(answers)
         if not count:
             return []
         numbers = [each for each in self.members if each not in paused]
         place, query = _routed(answers, np.array(numbers, dtype=np.int64))
         found = []
-        form = self.spec.shards.answer_form
-        names = form.solution_names(answers, salt)
         for at in range(0, len(place), _MOST_ROWS):
             here, whose = pa.array(place[at : at + _MOST_ROWS]), query[at : at + _MOST_ROWS]
             columns = {
@@ -129,8 +124,6 @@ class Unit:
                 "sign": pa.array(np.where(answers.sign > 0, "+", "-")).take(here),
                 "values": _lists([column.take(here) for column in answers.values], len(whose)),
             }
-            if names is not None:
-                columns["_solution"] = names.take(here)
             found.append(
                 pa.RecordBatch.from_arrays(
                     [

@@ -81,7 +81,7 @@ def test_lines_for_the_sink_of_a_query_are_those_of_a_query_alone(found: Solutio
 
 @pytest.mark.parametrize("form", [each for each in LineFormat if each not in ANSWERS])
 def test_solutions_are_no_triples(form: LineFormat) -> None:
-    found = SolutionColumns([4], [5], ["+"], {"x": ["<urn:a>"]}, [None], None)
+    found = SolutionColumns([4], [5], ["+"], {"x": ["<urn:a>"]}, ["n"], None)
     if form is LineFormat.JSONL:
         assert query_lines(found, form) == ['{"t":5,"sign":"+","bindings":{"x":"<urn:a>"}}']
         return
@@ -116,7 +116,7 @@ def test_a_template_is_filled_in_as_its_meaning_says(template: str, data: st.Dat
 
 
 def test_triples_are_no_solutions() -> None:
-    found = SolutionColumns([4], [5], ["+"], {"x": ["<urn:a>"]}, [None], None)
+    found = SolutionColumns([4], [5], ["+"], {"x": ["<urn:a>"]}, ["n"], None)
     found = replace(found, construct=form_of("CONSTRUCT { ?x <urn:p> ?x }"))
     for form in (LineFormat.ANSWERS_CSV, LineFormat.ANSWERS_TSV):
         with pytest.raises(UsageError, match="triples of a CONSTRUCT cannot be written"):
@@ -125,7 +125,7 @@ def test_triples_are_no_solutions() -> None:
 
 def test_triples_of_one_answer_are_one_element() -> None:
     """As `present` and `as_statements` write them: a graph name shows what belongs together."""
-    found = SolutionColumns([4], [5], ["+"], {"x": ["<urn:a>"]}, [None], None)
+    found = SolutionColumns([4], [5], ["+"], {"x": ["<urn:a>"]}, ["n"], None)
     one = replace(found, construct=form_of("CONSTRUCT { ?x <urn:p> ?x }"))
     assert query_lines(one, LineFormat.TIMED_LINES) == ["5 <urn:a> <urn:p> <urn:a> ."]
     two = replace(found, construct=form_of("CONSTRUCT { ?x <urn:p> ?x . ?x <urn:q> ?x }"))
