@@ -146,8 +146,11 @@ class HostedNetwork:
                     self._units[key] = self._unit(spec, key[1])
                 self._units[key].join(each, since)
             except Exception as error:  # one bad query must not stop the others
-                self._units.pop(key, None)
-                self._failed.append(([*each.numbers], _reason(error)))
+                note.failed[key] = reason = _reason(error)
+                # Those that joined before share its unit.
+                unit = self._units.pop(key, None)
+                members = [] if unit is None else unit.members
+                self._failed.append(([*dict.fromkeys((*members, *each.numbers))], reason))
         for unit in self._units.values():
             unit.bits = self._bits.get(unit.spec.number, unit.bits)
 

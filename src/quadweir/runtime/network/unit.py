@@ -50,7 +50,8 @@ class Unit:
         self.members: list[int] = []
         self.through = ALWAYS
         self._shard = spec.shards.make(key)
-        self._bits: tuple[int, ...] = ()
+        # A template without tests has no bits either.
+        self._bits: tuple[int, ...] | None = None
 
     @property
     def held(self) -> int:
@@ -59,7 +60,7 @@ class Unit:
 
     @property
     def bits(self) -> tuple[int, ...]:
-        return self._bits
+        return self._bits or ()
 
     @bits.setter
     def bits(self, bits: tuple[int, ...]) -> None:
