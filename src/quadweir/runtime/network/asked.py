@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from quadweir.plan.matchtests import Matching
     from quadweir.runtime.match.matching import Asked
-    from quadweir.runtime.network.registry import VersionChange
+    from quadweir.runtime.network.queries import VersionChange
     from quadweir.runtime.network.spec import TemplateSpec
     from quadweir.terms import Variable
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from quadweir.runtime.match.matched import NarrowPacker, matched_rows
 from quadweir.runtime.network.asked import AskedTerms
 from quadweir.runtime.network.changes import NetworkChange
-from quadweir.runtime.network.registry import VersionChange
+from quadweir.runtime.network.queries import VersionChange
 from quadweir.runtime.network.spec import UNITS
 from quadweir.runtime.shard.base import BatchPlan, JobControl
 from quadweir.runtime.shard.journal import LONGEST_LOG
@@ -92,10 +92,10 @@ class NetworkControl(JobControl):
             self._asked.change(VersionChange(joining=ran), self._registry.specs)
             members = Counter(each.template for each in ran)
             self._members = members
-        changes = self._registry.take_changes(self._version, version)
+        change = self._registry.take_changes(self._version, version)
         self._version = version
         known = +members
-        for change in changes:
+        if change is not None:
             self._asked.change(change, self._registry.specs)
             members.update(each.template for each in change.joining)
             members.subtract(each.template for each in change.leaving)
@@ -107,14 +107,15 @@ class NetworkControl(JobControl):
             packer, self._rows = self.packer, Replaced(self._matched)
         grown = [*self._grown(), *self._forgotten(batch)]
         blob = b""
-        if changes or bits is not None:
+        if change is not None or bits is not None:
+            change = change or VersionChange()
             blob = NetworkChange(
                 version,
                 bits,
-                tuple(each for change in changes for each in change.joinings()),
-                tuple(each.number for change in changes for each in change.leaving),
-                tuple(each for change in changes for each in change.paused),
-                tuple(each for change in changes for each in change.resumed),
+                tuple(change.joinings()),
+                tuple(each.number for each in change.leaving),
+                tuple(change.paused),
+                tuple(change.resumed),
             ).to_bytes()
         self._compact(batch)
         assert self._rows is not None, "the first batch has made them"
@@ -141,7 +142,8 @@ class NetworkControl(JobControl):
 
     def _grown(self) -> list[object]:
         """Return the templates that workers do not have yet."""
-        new = [each for number, each in self._registry.specs.items() if number not in self._sent]
+        known = self._registry.templates()
+        new = [each for number, each in known.items() if number not in self._sent]
         self._sent |= {each.number for each in new}
         self._spec.grow(new)
         return [*new]
@@ -149,7 +151,7 @@ class NetworkControl(JobControl):
     def _forgotten(self, batch: int) -> list[object]:
         """Return the numbers of templates that no journal names any more."""
         assert self._members is not None
-        for number in self._registry.specs:
+        for number in self._registry.templates():
             if self._members[number]:
                 self._unused.pop(number, None)
             else:

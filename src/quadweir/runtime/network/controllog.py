@@ -18,10 +18,11 @@ import os
 import threading
 import zlib
 from collections.abc import Iterator, Mapping
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, Final, final
+from typing import Any, Final, final
 
-from quadweir.errors import StateError
+from quadweir.errors import StateError, UsageError
 from quadweir.private import make_folder, replaced
 
 FOLDER: Final = "control"
@@ -58,7 +59,7 @@ class ControlLog:
         self.base: LogEntry = {"version": 0}
         self._read()
         self.version = max(self._changes, default=self.first)
-        self._out: BinaryIO = (folder / _LOG).open("ab")
+        self._out: FileIO = (folder / _LOG).open("ab", buffering=0)
         (folder / _LOG).chmod(0o600)
 
     @property
@@ -76,15 +77,37 @@ class ControlLog:
         yield from self._changes.items()
 
     def append(self, entry: LogEntry) -> int:
-        """Log a change; once this returns, it survives a crash. Return its version."""
+        """Log a change; once this returns, it survives a crash. Return its version.
+
+        Raises:
+            UsageError: the log was closed.
+            StateError: it cannot be written; then nothing has changed.
+        """
         with self._lock:
+            if self._out.closed:
+                raise UsageError(
+                    "the network does not run any more", hint="Start it again with its checkpoint."
+                )
             version = self.version + 1
-            self._out.write(_line({"version": version, "after": self._begun, **entry}))
-            self._out.flush()
-            os.fsync(self._out.fileno())
+            self._write(_line({"version": version, "after": self._begun, **entry}))
             self._changes[version], self._after[version] = entry, self._begun
             self.version = version
             return version
+
+    def _write(self, line: bytes) -> None:
+        """Write a line, or leave nothing of it: the next one must not follow half a line."""
+        end = self._out.seek(0, os.SEEK_END)
+        left = memoryview(line)
+        try:
+            while left:
+                left = left[self._out.write(left) :]
+            os.fsync(self._out.fileno())
+        except OSError as error:
+            self._out.truncate(end)
+            raise StateError(
+                f"{self._folder / _LOG} cannot be written: {error.strerror or error}",
+                hint="Make room on its disk, and try again.",
+            ) from error
 
     def begin(self, batch: int) -> int:
         """Note that a batch begins, or is repeated; return the version that it runs with."""
@@ -113,16 +136,14 @@ class ControlLog:
                 if of <= version:
                     _fold(queries, entry)
             base = {**self._numbers(), "version": version, "queries": [*queries.values()]}
-            with replaced(self._folder / _BASE) as scratch:
-                scratch.write_bytes(_line(base))
+            _replace(self._folder / _BASE, _line(base))
             self.base = base
             self._changes = {of: each for of, each in self._changes.items() if of > version}
             self._after = {of: each for of, each in self._after.items() if of > version}
             # A crash before this leaves changes in the log that the base has: they are skipped.
             self._out.close()
-            with replaced(self._folder / _LOG) as scratch:
-                scratch.write_bytes(b"".join(self._lines()))
-            self._out = (self._folder / _LOG).open("ab")
+            _replace(self._folder / _LOG, b"".join(self._lines()))
+            self._out = (self._folder / _LOG).open("ab", buffering=0)
 
     def _numbers(self) -> dict[str, int]:
         """Return the first numbers that no query and no template ever had."""
@@ -149,12 +170,12 @@ class ControlLog:
         file = self._folder / _BASE
         if file.is_file():
             found = _parse(file.read_bytes())
-            if found is None:
+            if found is None or "version" not in found:
                 raise _damaged(file)
             self.base = found
         log = self._folder / _LOG
         data = log.read_bytes() if log.is_file() else b""
-        end = 0
+        end = last = 0
         for line in data.splitlines(keepends=True):
             table = _parse(line)
             if table is None:
@@ -163,6 +184,9 @@ class ControlLog:
                 break
             end += len(line)
             version, after = table.pop("version"), table.pop("after")
+            if version != last + 1 and (last or version > self.first + 1):
+                raise _damaged(log)
+            last = version
             if version > self.first:
                 self._changes[version], self._after[version] = table, after
         if end < len(data):
@@ -181,6 +205,14 @@ def _fold(queries: dict[int, list[Any]], entry: LogEntry) -> None:
     for name, is_paused in (("pause", True), ("resume", False)):
         for number in entry.get(name, []):
             queries[number][4] = is_paused
+
+
+def _replace(file: Path, data: bytes) -> None:
+    """Put a file in the place of another one; whatever happens, one of them is there whole."""
+    with replaced(file) as scratch, scratch.open("wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
 
 
 def _line(table: LogEntry) -> bytes:

@@ -18,8 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 from quadweir import rows
-from quadweir.runtime.answers import SOLUTION
-from quadweir.runtime.network.rendering import SolutionColumns, network_lines, query_lines
+from quadweir.runtime.network.rendering import (
+    SolutionColumns,
+    SolutionNames,
+    makes_blank_nodes,
+    network_lines,
+    query_lines,
+)
 from quadweir.runtime.network.spec import QUERY, VALUES
 from quadweir.sinks.base import ArrowSink
 from quadweir.sinks.kafka import KafkaSink
@@ -27,7 +32,7 @@ from quadweir.sinks.kafka import KafkaSink
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from quadweir.runtime.network.registry import NetworkQuery, VersionChange
+    from quadweir.runtime.network.queries import NetworkQuery, VersionChange
     from quadweir.sinks.base import Batch, Sink, TextSink
 
 _KEY: Final = "key"
@@ -122,7 +127,8 @@ class Delivery(ArrowSink):
         sink = self._shared
         if sink is None:
             return
-        lines = [line for part in answers for line in self._network_lines(part)]
+        names = SolutionNames(batch.number)
+        lines = [line for part in answers for line in self._network_lines(part, names)]
         if sink.text is not None:
             sink.text.write_text(lines, batch)
         elif isinstance(sink, KafkaSink):
@@ -131,26 +137,26 @@ class Delivery(ArrowSink):
         elif lines or sink.needs.wants_empty:
             sink.write(self._spark.createDataFrame(_line_table(lines)), batch)
 
-    def _network_lines(self, part: pa.RecordBatch) -> list[str]:
+    def _network_lines(self, part: pa.RecordBatch, names: SolutionNames) -> list[str]:
         """Return the answers of one template as lines that name their queries."""
         return [
             line
-            for group in self._by_form(part)
+            for group in self._by_form(part, names)
             for line in network_lines(
                 group, {number: query.id for number, query in self.queries.items()}
             )
         ]
 
-    def _by_form(self, part: pa.RecordBatch) -> Iterable[SolutionColumns]:
+    def _by_form(self, part: pa.RecordBatch, names: SolutionNames) -> Iterable[SolutionColumns]:
         """Group the answers of one template by what their queries make of a solution."""
         numbers = part.column(QUERY).to_numpy()
         present = np.unique(numbers)
         queries = [self.queries[number] for number in present.tolist()]
         if all(each.construct is None for each in queries):
-            yield _solutions(part, queries[0])
+            yield _solutions(part, queries[0], names)
             return
         for query in queries:
-            yield _solutions(part.filter(pa.array(numbers == query.number)), query)
+            yield _solutions(part.filter(pa.array(numbers == query.number)), query, names)
 
     # --- a sink for one ---
 
@@ -163,9 +169,10 @@ class Delivery(ArrowSink):
             numbers = part.column(QUERY).to_numpy()
             for number in wanted & set(np.unique(numbers).tolist()):
                 parts.setdefault(number, []).append(part.filter(pa.array(numbers == number)))
+        names = SolutionNames(batch.number)
         for number in sorted(parts):
             query = self.queries[number]
-            found = [_solutions(each, query) for each in parts[number]]
+            found = [_solutions(each, query, names) for each in parts[number]]
             try:
                 self._hand_over(own[query.id], query, found, batch)
             except Exception as error:  # it stops this query alone
@@ -197,16 +204,19 @@ def _answers(part: pa.RecordBatch) -> pa.RecordBatch:
     return part if not numbers.null_count else part.filter(numbers.is_valid())
 
 
-def _solutions(part: pa.RecordBatch, query: NetworkQuery) -> SolutionColumns:
+def _solutions(part: pa.RecordBatch, query: NetworkQuery, names: SolutionNames) -> SolutionColumns:
     values = part.column(VALUES).flatten().to_numpy(zero_copy_only=False)
     width = len(query.variables)
     columns = values.reshape(part.num_rows, width) if width else values.reshape(part.num_rows, 0)
+    bound = {name: columns[:, place].tolist() for place, name in enumerate(query.variables)}
+    t, sign = part.column(rows.REPORT).to_pylist(), part.column(rows.SIGN).to_pylist()
+    named = makes_blank_nodes(query.construct)
     return SolutionColumns(
         part.column(QUERY).to_pylist(),
-        part.column(rows.REPORT).to_pylist(),
-        part.column(rows.SIGN).to_pylist(),
-        {name: columns[:, place].tolist() for place, name in enumerate(query.variables)},
-        part.column(SOLUTION).to_pylist(),
+        t,
+        sign,
+        bound,
+        names.of(query.number, t, sign, bound.values()) if named else [],
         query.construct,
     )
 

@@ -10,7 +10,7 @@ from quadweir.plan.describe import describe
 
 if TYPE_CHECKING:
     from quadweir.plan.matchtests import MatchTest
-    from quadweir.runtime.network.registry import NetworkQuery
+    from quadweir.runtime.network.queries import NetworkQuery
     from quadweir.runtime.network.spec import TemplateSpec
 
 _MOST_NAMED: Final = 12

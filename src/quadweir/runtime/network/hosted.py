@@ -63,7 +63,7 @@ class HostedNetwork:
 
     # --- a batch ---
 
-    def take(self, blobs: list[bytes], step: str, replayed: int) -> Iterator[pa.RecordBatch]:
+    def take(self, blobs: list[bytes], step: str, replayed: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - answers are named where they are delivered
         began = time.monotonic()
         change, blobs = split_change(blobs)
         letters, blobs = split_blobs(blobs)
@@ -78,7 +78,7 @@ class HostedNetwork:
             reached = self._clock.reach(unit.spec.streams, self._spec.timing, now)
             note.through[key] = through = max(unit.through, reached)
             try:
-                found, missed = unit.step(arrived, through, step, self._paused)
+                found, missed = unit.step(arrived, through, self._paused)
                 self._check_size(unit)
             except Exception as error:  # whatever it is, the other queries go on
                 self._drop(key, _reason(error), note)
@@ -146,8 +146,11 @@ class HostedNetwork:
                     self._units[key] = self._unit(spec, key[1])
                 self._units[key].join(each, since)
             except Exception as error:  # one bad query must not stop the others
-                self._units.pop(key, None)
-                self._failed.append(([*each.numbers], _reason(error)))
+                note.failed[key] = reason = _reason(error)
+                # Those that joined before share its unit.
+                shared = self._units.pop(key, None)
+                members = [] if shared is None else shared.members
+                self._failed.append(([*dict.fromkeys((*members, *each.numbers))], reason))
         for unit in self._units.values():
             unit.bits = self._bits.get(unit.spec.number, unit.bits)
 

@@ -25,7 +25,7 @@ from quadweir.runtime.network.controllog import FOLDER, ControlLog
 from quadweir.runtime.network.delivery import Delivery, NetworkAnswer, Target
 from quadweir.runtime.network.explain import network_svg, network_text, query_text
 from quadweir.runtime.network.querytext import QueryText
-from quadweir.runtime.network.registry import QueryRegistry
+from quadweir.runtime.network.registry import QueryRegistry, of_query
 from quadweir.runtime.network.spec import NETWORK_METRICS, NetworkSpec
 from quadweir.runtime.network.templates import NetworkInputs, Templates
 from quadweir.runtime.shard.base import Job
@@ -35,7 +35,7 @@ from quadweir.terms import IRI
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from quadweir.runtime.network.registry import NetworkQuery
+    from quadweir.runtime.network.queries import NetworkQuery
     from quadweir.sinks.base import Sink
 
 JOB: Final = "network"
@@ -569,12 +569,7 @@ class Network:
 
 
 def _raise_of_query(name: str, error: QuadweirError) -> None:
-    raise type(error)(
-        f"the query {name!r}: {error.message}",
-        detail=error.detail,
-        hint=error.hint,
-        span=error.span,
-    )
+    raise of_query(name, error)
 
 
 def _last_batch(checkpoint: Path) -> int:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from quadweir.algebra.query import ConstructForm
 from quadweir.errors import QuadweirError, UsageError
 from quadweir.plan.shapes import answer_variables
-from quadweir.runtime.network.changes import Joining
+from quadweir.runtime.network.queries import NetworkQuery, VersionChange
 from quadweir.runtime.network.querytext import QueryText
 from quadweir.runtime.network.templates import Templates
 
@@ -20,60 +19,6 @@ if TYPE_CHECKING:
     from quadweir.runtime.network.controllog import ControlLog, LogEntry
     from quadweir.runtime.network.spec import TemplateSpec
     from quadweir.sharing.shapes import QueryShape
-
-
-@final
-@dataclass(slots=True)
-class NetworkQuery:
-    """A query of a network.
-
-    Attributes:
-        number: its number, which no other query ever gets.
-        id: its name, which is unique among the queries that run.
-        text: what was registered.
-        template: the number of its template.
-        constants: the spellings of its constants, by the parameters of the template.
-        ranges: the lengths of its windows, where those of the template may differ.
-        variables: the names of its answers' columns.
-        construct: the triples that it makes of a solution; None if its answers are solutions.
-        is_paused: whether it gives no answers for now.
-        stopped: why it was stopped, if it was; it then gives no more answers.
-    """
-
-    number: int
-    id: str
-    text: QueryText
-    template: int
-    constants: tuple[str, ...]
-    ranges: tuple[int, ...]
-    variables: tuple[str, ...]
-    construct: ConstructForm | None = None
-    is_paused: bool = False
-    stopped: str | None = None
-
-
-@final
-@dataclass(slots=True)
-class VersionChange:
-    """What one version of the registry has more or less than the one before."""
-
-    joining: list[NetworkQuery] = field(default_factory=list)
-    leaving: list[NetworkQuery] = field(default_factory=list)
-    paused: list[int] = field(default_factory=list)
-    resumed: list[int] = field(default_factory=list)
-
-    def joinings(self) -> Iterator[Joining]:
-        """Group the queries that join by template."""
-        grouped: dict[int, list[NetworkQuery]] = {}
-        for query in self.joining:
-            grouped.setdefault(query.template, []).append(query)
-        for template, queries in grouped.items():
-            yield Joining(
-                template,
-                tuple(each.number for each in queries),
-                tuple(each.constants for each in queries),
-                tuple(each.ranges for each in queries),
-            )
 
 
 @final
@@ -169,7 +114,7 @@ class QueryRegistry:
                     ],
                     "unregister": [each.number for each in leaving],
                 }
-                self._commit(entry, VersionChange(joining=made, leaving=leaving))
+                self._take(self._logged(entry), VersionChange(joining=made, leaving=leaving))
         return made, refused
 
     def unregister(self, names: Iterable[str]) -> list[str]:
@@ -180,12 +125,13 @@ class QueryRegistry:
         """
         with self._lock:
             found = self._known(names, among={**self._stopped, **self._by_id})
-            for each in found:
-                if self._stopped.get(each.id) is each:
-                    del self._stopped[each.id]
-            leaving = [each for each in found if each.number in self._by_number]
-            entry = {"unregister": [each.number for each in found]}
-            self._commit(entry, VersionChange(leaving=leaving))
+            if found:
+                leaving = [each for each in found if each.number in self._by_number]
+                version = self._logged({"unregister": [each.number for each in found]})
+                for each in found:
+                    if self._stopped.get(each.id) is each:
+                        del self._stopped[each.id]
+                self._take(version, VersionChange(leaving=leaving))
         return [each.id for each in found]
 
     def stop(self, reasons: Mapping[int, str]) -> list[NetworkQuery]:
@@ -197,10 +143,11 @@ class QueryRegistry:
                 if (query := self._by_number.get(number)) is not None and query.stopped is None
             ]
             if found:
-                entry = {"stop": [[each.number, reasons[each.number]] for each in found]}
+                stopped = [[each.number, reasons[each.number]] for each in found]
+                version = self._logged({"stop": stopped})
                 for each in found:
                     each.stopped = reasons[each.number]
-                self._commit(entry, VersionChange(leaving=found))
+                self._take(version, VersionChange(leaving=found))
         return found
 
     def pause(self, names: Iterable[str], *, is_paused: bool) -> None:
@@ -214,12 +161,13 @@ class QueryRegistry:
             if not found:
                 return
             numbers = [each.number for each in found]
+            version = self._logged({"pause" if is_paused else "resume": numbers})
             for each in found:
                 each.is_paused = is_paused
             if is_paused:
-                self._commit({"pause": numbers}, VersionChange(paused=numbers))
+                self._take(version, VersionChange(paused=numbers))
             else:
-                self._commit({"resume": numbers}, VersionChange(resumed=numbers))
+                self._take(version, VersionChange(resumed=numbers))
 
     def _known(
         self, names: Iterable[str], *, among: Mapping[str, NetworkQuery] | None = None
@@ -235,8 +183,11 @@ class QueryRegistry:
             found.append(query)
         return found
 
-    def _commit(self, entry: LogEntry, change: VersionChange) -> None:
-        version = self._log.append({name: value for name, value in entry.items() if value})
+    def _logged(self, entry: LogEntry) -> int:
+        """Log a change and return its version; if that fails, nothing has changed."""
+        return self._log.append({name: value for name, value in entry.items() if value})
+
+    def _take(self, version: int, change: VersionChange) -> None:
         self.pending[version] = change
         self._apply(change)
 
@@ -308,7 +259,10 @@ class QueryRegistry:
             for number in templates:
                 if not self._members[number] and number in self._of_template:
                     shape = self._of_template.pop(number)
-                    del self._shapes[shape], self.specs[number], self._members[number]
+                    # The log may name two templates of a shape: the first one was forgotten once.
+                    if self._shapes.get(shape) == number:
+                        del self._shapes[shape]
+                    del self.specs[number], self._members[number]
                     self._templates.drop(number)
                     gone.append(number)
         return gone
@@ -361,14 +315,22 @@ class QueryRegistry:
     ) -> NetworkQuery:
         """Make a query that the log has."""
         text = QueryText.of_table(table)
-        query = text.parsed()
-        shape, constants, ranges = self._shaped(query)
-        if template not in self.specs:
-            self._plan(shape, template, text)
+        try:
+            query = text.parsed()
+            shape, constants, ranges = self._shaped(query)
+            if template not in self.specs:
+                self._plan(shape, template, text)
+        except QuadweirError as error:
+            raise of_query(name, error) from None
         self._next_number = max(self._next_number, number + 1)
         found = self._query(number, name, text, query, template, constants, ranges)
         found.is_paused, found.stopped = is_paused, stopped
         return found
+
+    def templates(self) -> dict[int, TemplateSpec]:
+        """Return the templates that there are now, by number; others may come at any time."""
+        with self._lock:
+            return dict(self.specs)
 
     def members_of(self, template: int) -> int:
         """Return how many queries use a template."""
@@ -386,10 +348,20 @@ class QueryRegistry:
                     found |= {query.number: query for query in change.leaving}
             return found
 
-    def take_changes(self, after: int, through: int) -> Sequence[VersionChange]:
-        """Return the changes of some versions, in their order; they are no longer pending."""
+    def take_changes(self, after: int, through: int) -> VersionChange | None:
+        """Return what some versions change, if there are any; they are no longer pending."""
         with self._lock:
             found = [self.pending[each] for each in range(after + 1, through + 1)]
             for each in [version for version in self.pending if version <= through]:
                 del self.pending[each]
-            return found
+            return VersionChange.of(found) if found else None
+
+
+def of_query(name: str, error: QuadweirError) -> QuadweirError:
+    """Return an error that says which query it is about."""
+    return type(error)(
+        f"the query {name!r}: {error.message}",
+        detail=error.detail,
+        hint=error.hint,
+        span=error.span,
+    )

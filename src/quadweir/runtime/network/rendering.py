@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 from quadweir import rows
 from quadweir.algebra.query import TripleTemplate
@@ -20,16 +22,53 @@ if TYPE_CHECKING:
 
 
 @final
+class SolutionNames:
+    """Names the solutions of a batch, whose templates may make blank nodes for each.
+
+    No two solutions have the same name, and a repeated batch gives the same names, in whatever order.
+
+    Args:
+        batch: the number of the batch.
+    """
+
+    def __init__(self, batch: int) -> None:
+        self._batch = batch
+        self._seen: Counter[str] = Counter()
+
+    def of(
+        self, query: int, t: Sequence[int], sign: Sequence[str], bound: Iterable[Spelled]
+    ) -> list[str]:
+        """Return the names of solutions of a query."""
+        found = []
+        for solution in zip(t, sign, *bound, strict=True):
+            text = repr((self._batch, query, solution))
+            found.append(hashlib.sha256(f"{self._seen[text]}{text}".encode()).hexdigest()[:24])
+            self._seen[text] += 1
+        return found
+
+
+def makes_blank_nodes(form: ConstructForm | None) -> bool:
+    """Return whether a template has blank nodes."""
+    return form is not None and any(
+        isinstance(term, BlankNode) for triple in form.template for term in triple.parts
+    )
+
+
+SpelledQuad: TypeAlias = tuple[str, str, str, str | None]
+"""The spellings of a quad."""
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class SolutionColumns:
-    """SolutionColumns of queries that select the same variables.
+    """Solutions of queries that select the same variables.
 
     Attributes:
         queries: the number of the query of each.
         t: the report instant of each.
         sign: the sign of each.
         bound: the spellings of each variable, None where it is not bound.
-        names: names each solution, if blank nodes are made for it.
+        names: names each solution, if blank nodes are made for it; else empty.
         construct: the triples that are made of a solution; None if solutions are the answers.
     """
 
@@ -37,26 +76,32 @@ class SolutionColumns:
     t: Sequence[int]
     sign: Sequence[str]
     bound: Mapping[str, Spelled]
-    names: Sequence[str | None]
+    names: Sequence[str]
     construct: ConstructForm | None
 
     def graphs(self) -> Iterator[list[str]]:
         """Yield the statements that a CONSTRUCT makes of each solution, sorted; bad ones are left out."""
+        for quads in self.quads():
+            yield sorted(map(_statement, quads))
+
+    def quads(self) -> Iterator[set[SpelledQuad]]:
+        """Yield the quads that a CONSTRUCT makes of each solution."""
         assert self.construct is not None
         template = [triple.terms for triple in self.construct.template]
         for place in range(len(self.t)):
-            found = {self._statement(terms, place) for terms in template}
-            yield sorted(each for each in found if each is not None)
+            found = {self._quad(terms, place) for terms in template}
+            yield {each for each in found if each is not None}
 
-    def _statement(self, terms: Sequence[TemplateTerm | None], place: int) -> str | None:
+    def _quad(self, terms: Sequence[TemplateTerm | None], place: int) -> SpelledQuad | None:
         named = terms[3] is not None
         subject, predicate, end, graph = (self._term(term, place) for term in terms)
         if subject is None or predicate is None or end is None or (named and graph is None):
             return None
-        is_good = _is_resource(subject) and predicate.startswith("<") and predicate[1] != "<"
-        if not is_good or (graph is not None and not _is_resource(graph)):
+        if not _begins_triple(subject, predicate) or (
+            graph is not None and not _is_resource(graph)
+        ):
             return None
-        return " ".join(part for part in (subject, predicate, end, graph, ".") if part is not None)
+        return subject, predicate, end, graph
 
     def _term(self, term: TemplateTerm | None, place: int) -> str | None:
         match term:
@@ -68,12 +113,14 @@ class SolutionColumns:
             case BlankNode():
                 return f"_:c{self.names[place]}-{term.label}"
             case TripleTemplate():
-                parts = [
+                subject, predicate, end = (
                     self._term(each, place) for each in (term.subject, term.predicate, term.object)
-                ]
-                if any(each is None for each in parts):
+                )
+                if subject is None or predicate is None or end is None:
                     return None
-                return f"<<( {' '.join(map(str, parts))} )>>"
+                if not _begins_triple(subject, predicate):
+                    return None
+                return f"<<( {subject} {predicate} {end} )>>"
             case _:
                 return str(term)
 
@@ -99,7 +146,7 @@ class SolutionColumns:
 def network_lines(found: SolutionColumns, names: Mapping[int, str]) -> Iterator[str]:
     r"""Yield answers as JSON lines that say which query each belongs to.
 
-    >>> one = SolutionColumns([4], [5], ["+"], {"x": ["<urn:a>"]}, [None], None)
+    >>> one = SolutionColumns([4], [5], ["+"], {"x": ["<urn:a>"]}, [], None)
     >>> list(network_lines(one, {4: "rooms"}))
     ['{"query":"rooms","t":5,"sign":"+","bindings":{"x":{"type":"uri","value":"urn:a"}}}']
     """
@@ -137,6 +184,8 @@ def query_lines(found: SolutionColumns, form: LineFormat) -> list[str]:
         UsageError: the answers cannot be written in this format.
     """
     if found.construct is None:
+        if form is LineFormat.JSONL:
+            return [*_plain_lines(found)]
         lines = answer_text(form, found.t, found.sign, found.bound)
         if lines is None:
             raise UsageError(
@@ -149,14 +198,14 @@ def query_lines(found: SolutionColumns, form: LineFormat) -> list[str]:
         case LineFormat.NQUADS | LineFormat.NTRIPLES:
             return [statement for _, _, graph in graphs for statement in graph]
         case LineFormat.TIMED_LINES:
-            return [f"{t} {statement}" for t, _, graph in graphs for statement in graph]
+            return [
+                f"{t} {statement}"
+                for t, sign, quads in zip(found.t, found.sign, found.quads(), strict=True)
+                for statement in _as_element(f"{t} {sign}", quads)
+            ]
         case LineFormat.ANSWERS_JSONL | LineFormat.JSONL:
             return [
-                json.dumps(
-                    {rows.REPORT: t, rows.SIGN: sign, rows.TRIPLES: graph},
-                    ensure_ascii=False,
-                    separators=(",", ":"),
-                )
+                _json({rows.REPORT: t, rows.SIGN: sign, rows.TRIPLES: graph})
                 for t, sign, graph in graphs
                 if graph
             ]
@@ -165,6 +214,38 @@ def query_lines(found: SolutionColumns, form: LineFormat) -> list[str]:
                 f"the triples of a CONSTRUCT cannot be written as {form}",
                 hint="Write them as answers-jsonl, nquads or timed-lines.",
             )
+
+
+def _plain_lines(found: SolutionColumns) -> Iterator[str]:
+    """Yield solutions as rows of JSON, with the spellings of terms."""
+    for place, (t, sign) in enumerate(zip(found.t, found.sign, strict=True)):
+        bound = {name: column[place] for name, column in found.bound.items()}
+        yield _json({rows.REPORT: t, rows.SIGN: sign, rows.BINDINGS: bound})
+
+
+def _json(row: Mapping[str, object]) -> str:
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
+
+
+def _statement(quad: SpelledQuad) -> str:
+    return " ".join(part for part in (*quad, ".") if part is not None)
+
+
+def _as_element(salt: str, quads: Collection[SpelledQuad]) -> list[str]:
+    """Return the triples of an answer with a graph name that shows that they are one element.
+
+    Quads that are in a graph keep its name, as in `answers.as_statements`.
+    """
+    found = sorted(map(_statement, quads))
+    if len(quads) < 2:
+        return found
+    digest = hashlib.sha256(" ".join((salt, *found)).encode()).hexdigest()[:16]
+    name = f"_:a{digest}"
+    return sorted(_statement((one, verb, end, graph or name)) for one, verb, end, graph in quads)
+
+
+def _begins_triple(subject: str, predicate: str) -> bool:
+    return _is_resource(subject) and predicate.startswith("<") and not predicate.startswith("<<")
 
 
 def _is_resource(term: str) -> bool:

@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
 from quadweir import rows
-from quadweir.runtime.answers import SOLUTION
 from quadweir.runtime.shard.base import Counts
 from quadweir.runtime.shard.clock import StreamTiming
 from quadweir.runtime.shard.facts import Fold
@@ -49,7 +48,6 @@ OUTPUT: Final = StructType(
         StructField(rows.REPORT, LongType()),
         StructField(rows.SIGN, StringType()),
         StructField(VALUES, ArrayType(StringType())),
-        StructField(SOLUTION, StringType()),
         StructField(LETTER, StringType()),
         *(
             StructField(name, StringType() if fold is Fold.LIST else LongType())

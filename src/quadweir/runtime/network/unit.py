@@ -54,7 +54,8 @@ class Unit:
         self._members: dict[int, UnitMember] = {}
         self.through = ALWAYS
         self._shard = spec.shards.make(key)
-        self._bits: tuple[int, ...] = ()
+        # A template without tests has no bits either.
+        self._bits: tuple[int, ...] | None = None
 
     @property
     def held(self) -> int:
@@ -63,7 +64,7 @@ class Unit:
 
     @property
     def bits(self) -> tuple[int, ...]:
-        return self._bits
+        return self._bits or ()
 
     @bits.setter
     def bits(self, bits: tuple[int, ...]) -> None:
@@ -104,18 +105,17 @@ class Unit:
                 del self._members[each]
 
     def step(
-        self, arrived: ArrivedRows, through: int, salt: str, paused: Collection[int]
+        self, arrived: ArrivedRows, through: int, paused: Collection[int]
     ) -> tuple[list[pa.RecordBatch], Late]:
         """Take a batch and return its answers.
 
         Args:
             arrived: the rows of all queries.
             through: the instant through which everything is known.
-            salt: identifies this step of this shard.
             paused: the numbers of queries that give no answers for now.
         """
         answers, late = self._step(arrived, through)
-        return [*self._written(answers, salt, paused)], late
+        return self._written(answers, paused), late
 
     def replay(self, arrived: ArrivedRows, through: int) -> None:
         """Take a batch again, without answers."""
@@ -132,9 +132,7 @@ class Unit:
 
     # --- answers ---
 
-    def _written(
-        self, answers: Answers, salt: str, paused: Collection[int]
-    ) -> list[pa.RecordBatch]:
+    def _written(self, answers: Answers, paused: Collection[int]) -> list[pa.RecordBatch]:
         count = len(answers)
         if not count:
             return []
@@ -144,8 +142,6 @@ class Unit:
             place = np.flatnonzero(~np.isin(query, np.fromiter(paused, dtype=np.int64)))
             query = query[place]
         found = []
-        form = self.spec.shards.answer_form
-        names = form.solution_names(answers, salt)
         for at in range(0, len(place), _MOST_ROWS):
             here, whose = pa.array(place[at : at + _MOST_ROWS]), query[at : at + _MOST_ROWS]
             columns = {
@@ -155,8 +151,6 @@ class Unit:
                 "sign": pa.array(np.where(answers.sign > 0, "+", "-")).take(here),
                 "values": _lists([column.take(here) for column in answers.values], len(whose)),
             }
-            if names is not None:
-                columns["_solution"] = names.take(here)
             found.append(
                 pa.RecordBatch.from_arrays(
                     [
