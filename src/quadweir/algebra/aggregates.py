@@ -29,11 +29,15 @@ from quadweir.algebra.values import (
     order_key,
     value_of,
 )
+from quadweir.algebra.work import TextCounter
 from quadweir.terms import Literal, Term
 
 
 def evaluate_aggregate(
-    aggregate: AggregateCall, group: Bag, value: Callable[[Expression, Solution], Term]
+    aggregate: AggregateCall,
+    group: Bag,
+    value: Callable[[Expression, Solution], Term],
+    texts: TextCounter | None = None,
 ) -> Term:
     """Compute an aggregate over the solutions of a group.
 
@@ -42,6 +46,7 @@ def evaluate_aggregate(
 
     Raises:
         ExpressionError: the aggregate has no value; its variable stays unbound.
+        LimitError: its text would be too long, by what `texts` allows.
     """
     if aggregate.argument is None:
         return literal_of(Number.integer(_count_rows(group, distinct=aggregate.distinct)))
@@ -60,7 +65,9 @@ def evaluate_aggregate(
         return _sample(values)
     if failure is not None:
         raise failure
-    return _COMBINE[aggregate.function](values, aggregate.separator or "")
+    if aggregate.function == "GROUP_CONCAT":
+        return _group_concat(values, aggregate.separator or "", texts or TextCounter())
+    return _COMBINE[aggregate.function](values)
 
 
 def _count_rows(group: Bag, *, distinct: bool) -> int:
@@ -109,40 +116,41 @@ def total(numbers: Sequence[Number]) -> Number:
         return Number.floating(kind, math.inf if exact > 0 else -math.inf)
 
 
-def _sum(values: Sequence[Term], _separator: str) -> Term:
+def _sum(values: Sequence[Term]) -> Term:
     return literal_of(total([_number(term) for term in values]))
 
 
-def _average(values: Sequence[Term], _separator: str) -> Term:
+def _average(values: Sequence[Term]) -> Term:
     if not values:
         return literal_of(Number.integer(0))
     numbers = [_number(term) for term in values]
     return literal_of(arithmetic("/", total(numbers), Number.integer(len(numbers))))
 
 
-def _minimum(values: Sequence[Term], _separator: str) -> Term:
+def _minimum(values: Sequence[Term]) -> Term:
     if not values:
         raise ExpressionError("MIN of nothing")
     return min(values, key=lambda term: (order_key(term), str(term)))
 
 
-def _maximum(values: Sequence[Term], _separator: str) -> Term:
+def _maximum(values: Sequence[Term]) -> Term:
     if not values:
         raise ExpressionError("MAX of nothing")
     return max(values, key=lambda term: (order_key(term), str(term)))
 
 
-def _group_concat(values: Sequence[Term], separator: str) -> Term:
+def _group_concat(values: Sequence[Term], separator: str, counter: TextCounter) -> Term:
     # In order of spelling, which no order of arrival can change (P1).
     context = Context()
     texts = [call("STR", (term,), context) for term in sorted(values, key=str)]
-    return Literal(separator.join(text.lexical for text in texts if isinstance(text, Literal)))
+    parts = [text.lexical for text in texts if isinstance(text, Literal)]
+    counter.spend(sum(map(len, parts)) + len(separator) * len(parts), "GROUP_CONCAT")
+    return Literal(separator.join(parts))
 
 
-_COMBINE: dict[str, Callable[[Sequence[Term], str], Term]] = {
+_COMBINE: dict[str, Callable[[Sequence[Term]], Term]] = {
     "SUM": _sum,
     "AVG": _average,
     "MIN": _minimum,
     "MAX": _maximum,
-    "GROUP_CONCAT": _group_concat,
 }

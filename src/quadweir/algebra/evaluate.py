@@ -78,9 +78,9 @@ from quadweir.algebra.solutions import (
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.values import order_key
 from quadweir.algebra.windows import Content, Window
-from quadweir.algebra.work import WorkCounter
+from quadweir.algebra.work import TextCounter, WorkCounter
 from quadweir.errors import UnsupportedError
-from quadweir.terms import IRI, Quad, Resource, Term, Variable
+from quadweir.terms import IRI, Literal, Quad, Resource, Term, Variable
 
 WindowContents: TypeAlias = Mapping[IRI, Sequence[StreamElement]]
 
@@ -284,6 +284,7 @@ class _Evaluator:
         self.timed = timed
         held = sum(len(elements) for elements in windows.values())
         self.work = WorkCounter(size=data.size() + held)
+        self.texts = TextCounter()
         self._sources: dict[_Part, TripleSource] = {}
         self._named: dict[_Part, Mapping[Resource, TripleSource]] = {}
 
@@ -335,7 +336,10 @@ class _Evaluator:
 
     def value(self, expression: Expression, solution: Solution, scope: _Scope) -> Term:
         seen = scope.given | solution if scope.given else solution
-        return evaluate_expression(expression, seen, self.context, self._exists(scope))
+        found = evaluate_expression(expression, seen, self.context, self._exists(scope))
+        if isinstance(expression, Call) and isinstance(found, Literal):
+            self.texts.spend(len(found.lexical), str(expression.function), expression.span)
+        return found
 
     def holds(self, condition: Expression, solution: Solution, scope: _Scope) -> bool:
         seen = scope.given | solution if scope.given else solution
@@ -543,7 +547,10 @@ class _Evaluator:
             for each in pattern.aggregates:
                 try:
                     row[each.variable] = evaluate_aggregate(
-                        each.call, members, lambda e, solution: self.value(e, solution, scope)
+                        each.call,
+                        members,
+                        lambda e, solution: self.value(e, solution, scope),
+                        self.texts,
                     )
                 except ExpressionError:
                     continue

@@ -21,6 +21,8 @@ MOST: Final = 10_000_000
 _SOLUTION: Final = 4
 # How often an evaluation may visit each of its triples.
 _FOR_EACH: Final = 20
+# How many characters functions may make for each row that an operator may make.
+_CHARACTERS: Final = 20
 
 
 def most_work() -> int:
@@ -71,3 +73,45 @@ class WorkCounter:
         self.done += count
         if self.done > self.most:
             raise too_much(what, self.most, span)
+
+
+@final
+class TextCounter:
+    """Counts the characters of the texts that functions make in one step.
+
+    Args:
+        most: The limit; if it is not given, the environment's choice decides.
+
+    >>> texts = TextCounter(100)
+    >>> texts.spend(100, "CONCAT")
+    >>> texts.spend(1, "CONCAT")
+    Traceback (most recent call last):
+    quadweir.errors.LimitError: CONCAT and other functions make texts of more than 100 characters in one step
+    ...
+    """
+
+    __slots__ = ("done", "most")
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most = _CHARACTERS * most_work() if most is None else most
+        self.done = 0
+
+    def spend(self, count: int, function: str, span: Span | None = None) -> None:
+        """Count the characters of a text that `function` made.
+
+        Raises:
+            LimitError: there are more than the limit.
+        """
+        self.done += count
+        if self.done > self.most:
+            raise LimitError(
+                f"{function} and other functions make texts of more than {self.most:,} characters in one step",
+                detail="A chain of CONCAT or REPLACE can double a text again and again; GROUP_CONCAT is as long "
+                "as its group.",
+                hint=f"Cut the texts with SUBSTR, narrow the windows, or raise {VARIABLE} (now {most_work():,}).",
+                span=span,
+            )
+
+    def settle(self) -> None:
+        """Begin another step."""
+        self.done = 0

@@ -72,7 +72,11 @@ class Concatenation:
         self._gone.append(value)
 
     def _text(self, group: int) -> str | None:
-        """Return the text of a group; None if it is an error."""
+        """Return the text of a group; None if it is an error.
+
+        Raises:
+            LimitError: it is too long to be held.
+        """
         if self._errors[group]:
             return None
         try:
@@ -82,7 +86,11 @@ class Concatenation:
             ]
         except ExpressionError:
             return None
-        return self._separator.join(text.lexical for text in texts if isinstance(text, Literal))
+        parts = [text.lexical for text in texts if isinstance(text, Literal)]
+        # Counted before it is made: it can be longer than what memory holds.
+        count = sum(map(len, parts)) + len(self._separator) * len(parts)
+        self._dictionary.texts.spend(count, "GROUP_CONCAT")
+        return self._separator.join(parts)
 
     def settle(self) -> None:
         """Let go of the terms that went."""

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from quadweir.algebra.values import Value, single_precision, value_of
+from quadweir.algebra.work import TextCounter
 from quadweir.errors import InternalError
 from quadweir.kernel import numerals, typed
 from quadweir.kernel.arrays import Ints, ints
@@ -40,6 +41,9 @@ class Dictionary:
     State: a `TermStore`.
     Forgets: at `settle`, what is new or was dropped and has no holder.
 
+    Attributes:
+        texts: Counts the characters of the new texts of a step; whoever makes texts tells it.
+
     >>> dictionary = Dictionary()
     >>> dictionary.numbers(["<urn:a>", '"b"@en', "<urn:a>"]).tolist()
     [1, 2, 1]
@@ -49,6 +53,7 @@ class Dictionary:
 
     def __init__(self, layout: Arrays | None = None) -> None:
         self.generation = 0  # how often it was restored: constants then get other numbers
+        self.texts = TextCounter()
         self._store = TermStore(layout)
 
     def layout(self) -> Arrays:
@@ -242,6 +247,7 @@ class Dictionary:
     def settle(self) -> None:
         """Forget what is new or was dropped and has no holder."""
         self._store.forget()
+        self.texts.settle()
 
     # --- snapshots ----------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import numpy as np
 from quadweir.algebra.moments import ExpressionError
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.dictionary import Dictionary, distinct_of, parsed
+from quadweir.spans import Span
 from quadweir.terms import IRI, Term
 
 # How many results an expression remembers, and how many letters the terms of one may have.
@@ -37,6 +38,8 @@ class DistinctCalls:
         numbers: tuple[Ints, ...],
         make: Callable[[list[Term]], Term],
         *,
+        called: str,
+        span: Span | None = None,
         unbound: bool = False,
     ) -> Ints:
         """Return the numbers of the terms that `make` returns, 0 for an error.
@@ -45,11 +48,20 @@ class DistinctCalls:
             name: What the results are remembered by, with the spellings.
             numbers: The arguments, a column each.
             make: Called for each distinct combination of terms.
+            called: What errors call it.
+            span: Its place in the query.
             unbound: Whether it is called with the terms that are bound, if some are not.
+
+        Raises:
+            LimitError: the terms are too long to be held.
         """
-        codes, results = self._results(
-            name, numbers, lambda terms: str(make(terms)), "", unbound=unbound
-        )
+
+        def made(terms: list[Term]) -> str:
+            text = str(make(terms))
+            self._dictionary.texts.spend(len(text), called, span)
+            return text
+
+        codes, results = self._results(name, numbers, made, "", unbound=unbound)
         return self._dictionary.numbers(results)[codes]
 
     def integers(

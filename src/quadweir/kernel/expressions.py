@@ -311,10 +311,12 @@ class Vectorized:
                 operator,
                 (left[asked], right[asked]),
                 lambda terms: call(operator, (terms[0], terms[1]), self._context),
+                called=operator,
             )
         return found
 
     def _call(self, node: FunctionCall | Negate, batch: _Batch) -> Ints:
+        name: str | IRI = node.function if isinstance(node, FunctionCall) else "NEGATE"
         variables = read_variables(node)
         if len(variables) <= 1:
             # One look at each term does for all that is nested here.
@@ -324,12 +326,17 @@ class Vectorized:
                 solution = dict(zip(variables, terms, strict=False))
                 return evaluate_expression(node, solution, self._context, _no_exists)
 
-            return self._calls.terms(id(node), numbers, whole, unbound=True)
-        name: str | IRI = node.function if isinstance(node, FunctionCall) else "NEGATE"
+            return self._calls.terms(
+                id(node), numbers, whole, called=str(name), span=node.span, unbound=True
+            )
         parts = node.arguments if isinstance(node, FunctionCall) else (node.operand,)
         arguments = tuple(self._values(each, batch) for each in parts)
         return self._calls.terms(
-            name, arguments, lambda terms: call(name, tuple(terms), self._context)
+            name,
+            arguments,
+            lambda terms: call(name, tuple(terms), self._context),
+            called=str(name),
+            span=node.span,
         )
 
 

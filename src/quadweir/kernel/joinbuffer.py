@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, table_of
+from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, power_of_two, table_of
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.memory import address
 from quadweir.kernel.relation import Delta, Operator
@@ -43,7 +43,11 @@ class Buffer:
         self.width = self._wide = (
             table.width if table is not None else FIRST_VALUE + 1 + len(self.shared)
         )
-        self.cells = table.cells if table is not None else self._fresh(16)
+        # Of rows that are copied: how many places each table of the input has, and the first of them.
+        self._spans: tuple[int, ...] = ()
+        self._stride = power_of_two(source.tables)
+        self._masks = self._firsts = ints(self._stride)
+        self.cells = table.cells if table is not None else self._fresh((16,) * source.tables)
         self.indexes: list[RingIndex] = []
         self.keeps = keeps
         self._pointers = 0  # the column of the first pointer
@@ -70,7 +74,7 @@ class Buffer:
         else:
             self._pointers = self.width
             self._wide = self.width + columns
-            self.cells = self._fresh(len(self.cells))
+            self.cells = self._fresh(self._spans)
         if not self.source.fixed:
             self._no_results()
         return self._pointers + self.keeps
@@ -102,13 +106,14 @@ class Buffer:
     def lay_out_part(self, given: Mapping[str, Ints]) -> None:
         """Take and index what of the input is there from the start; `given` is all that, if known."""
         if given:
+            self._divide(tuple(given["spans"].tolist()))
             self.cells = given["cells"]
             facts = zip(self.indexes, given["seeds"], given["used"], strict=True)
             for number, (index, seed, used) in enumerate(facts):
                 index.take(given[f"entries.{number}"], self.cells, int(seed), int(used))
             return
         rows = self.source.fixed_rows()
-        self.cells = self._fresh(self.source.span())
+        self.cells = self._fresh(self.source.spans())
         at = self.places_of(rows)
         self.cells[at, ENTER] = ALWAYS
         self.cells[at, LEAVE] = FOREVER
@@ -125,7 +130,14 @@ class Buffer:
         """Return what `lay_out_part` made."""
         used = np.array([index.used for index in self.indexes], dtype=np.int64)
         entries = {f"entries.{number}": each.words for number, each in enumerate(self.indexes)}
-        return {"cells": self.cells, "used": used, "seeds": self.seeds, **entries}
+        spans = np.array(self._spans, dtype=np.int64)
+        return {
+            "cells": self.cells,
+            "spans": spans,
+            "used": used,
+            "seeds": self.seeds,
+            **entries,
+        }
 
     @property
     def seeds(self) -> Ints:
@@ -141,8 +153,16 @@ class Buffer:
         found: Ints = self.cells[there, : self.width]
         return found
 
-    def _fresh(self, capacity: int) -> np.ndarray:
-        cells = table_of(capacity, self._wide)
+    def _divide(self, spans: tuple[int, ...]) -> None:
+        """Lay the rows of each table of the input behind those of the one before."""
+        self._spans = spans
+        self._masks, self._firsts = ints(self._stride), ints(self._stride)
+        self._masks[: len(spans)] = np.array(spans) - 1
+        self._firsts[: len(spans)] = np.cumsum([0, *spans[:-1]])
+
+    def _fresh(self, spans: tuple[int, ...]) -> np.ndarray:
+        self._divide(spans)
+        cells = table_of(sum(spans), self._wide)
         cells[:, FIRST_VALUE] = -1  # no row is here
         return cells
 
@@ -178,13 +198,13 @@ class Buffer:
 
     def _fit(self) -> bool:
         """Make room for as many rows as the input has numbers for; return whether rows moved."""
-        capacity = self.source.span()
-        if capacity == len(self.cells):
+        spans = self.source.spans()
+        if spans == self._spans:
             return False
         rows = self.cells[:, FIRST_VALUE]
         rows = rows[rows >= 0]
         before, old = self.cells, self.places_of(rows)
-        self.cells = self._fresh(capacity)
+        self.cells = self._fresh(spans)
         new = self.places_of(rows)
         self.cells[new, : self.width] = before[old, : self.width]
         self._move(before, old, new)
@@ -194,7 +214,11 @@ class Buffer:
         """Return the places at which rows of the input lie here."""
         if self.table is not None:
             return self.table.places(rows)
-        return rows & (len(self.cells) - 1)
+        if self._stride == 1:
+            return rows & (len(self.cells) - 1)
+        table = rows & (self._stride - 1)
+        places: Ints = self._firsts[table] + (rows // self._stride & self._masks[table])
+        return places
 
     def _rows_of_table(self) -> Ints:
         assert self.table is not None
@@ -242,7 +266,7 @@ class Buffer:
             return
         if self.table is None:
             assert copied is not None
-            self.cells = self._fresh(self.source.span())
+            self.cells = self._fresh(self.source.spans())
             rows = np.ascontiguousarray(copied[:, FIRST_VALUE])
             self.cells[self.places_of(rows), : self.width] = copied
         else:

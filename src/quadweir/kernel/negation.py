@@ -103,8 +103,8 @@ class LeftRows(Operator):
     def identity(self, rows: Ints) -> Ints:
         return self.left.identity(rows)
 
-    def span(self) -> int:
-        return self.left.span()
+    def spans(self) -> tuple[int, ...]:
+        return self.left.spans()
 
 
 class Negation(LeftRows):

@@ -129,8 +129,12 @@ class Operator(ABC):
         return rows.reshape(-1, 1)
 
     def span(self) -> int:
-        """Return a power of two modulo which all rows that are there have different numbers."""
+        """Return a power of two modulo which all rows of the one table have different numbers."""
         raise NotImplementedError
+
+    def spans(self) -> tuple[int, ...]:
+        """Return for each table a power of two modulo which its rows have different numbers."""
+        return (self.span(),)
 
     # --- rows that are there from the start ---
 

@@ -42,8 +42,8 @@ class _OnRows(Operator):
     def identity(self, rows: Ints) -> np.ndarray:
         return self.source.identity(rows)
 
-    def span(self) -> int:
-        return self.source.span()
+    def spans(self) -> tuple[int, ...]:
+        return self.source.spans()
 
 
 @final
@@ -241,12 +241,8 @@ class Union(Operator):
             found[here, 1 : 1 + each.shape[1]] = each
         return found
 
-    def span(self) -> int:
-        most = max(
-            each.span() // int(stride)
-            for each, stride in zip(self.sources, self._strides, strict=True)
-        )
-        return self._stride * most
+    def spans(self) -> tuple[int, ...]:
+        return tuple(span for each in self.sources for span in each.spans())
 
 
 @final

@@ -172,5 +172,47 @@ def test_a_chain_of_optionals_takes_no_more_than_its_length(
     # Each column of each union is asked for at most a few times for each union above it.
     assert asked < 10 * count**3
     # No more room than for all rows of all tables.
-    spans = [each.span() for each, _ in shard.network.operators if isinstance(each, Union)]
-    assert max(spans, default=0) <= 64 * 2 * count
+    rooms = [sum(each.spans()) for each, _ in shard.network.operators if isinstance(each, Union)]
+    assert max(rooms, default=0) <= 64 * 2 * count
+
+
+@pytest.mark.parametrize("more", ["", ANEW], ids=["incremental", "anew"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "BIND(CONCAT(?x, ?x) AS ?y)",
+        'BIND(REPLACE(?x, "n", "nnnnnnnn") AS ?y)',
+        'BIND(CONCAT(?x, REPLACE(?x, "n", STR(?b0))) AS ?y)',
+    ],
+    ids=["concat", "replace", "of two variables"],
+)
+def test_texts_of_functions_stop_at_the_limit(
+    monkeypatch: pytest.MonkeyPatch, rest: str, more: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, "10000")
+    pattern = f"{WINDOW} {{ ?a0 <urn:p> ?b0 }}"
+    steps = [rest.replace("?x", f"?x{at}").replace("?y", f"?x{at + 1}") for at in range(16)]
+    assert run(f"{pattern} BIND(STR(?a0) AS ?x0) {steps[0]} {more}", chain(9)) == 9
+    with pytest.raises(
+        LimitError, match=r"(CONCAT|REPLACE).* texts of more than 200,000"
+    ) as caught:
+        run(f"{pattern} BIND(STR(?a0) AS ?x0) {' '.join(steps)} {more}", chain(9))
+    assert VARIABLE in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("more", ["", ANEW], ids=["incremental", "anew"])
+def test_concatenations_of_groups_stop_at_the_limit(
+    monkeypatch: pytest.MonkeyPatch, more: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, "10000")
+    body = f"{WINDOW} {{ ?a0 <urn:p> ?b0 }} {more}"
+    text = "SELECT (GROUP_CONCAT(?a0; SEPARATOR='%s') AS ?all) { %s }"
+
+    def concatenated(separator: str) -> int:
+        query = optimize(parse(text % (separator, body), dialect="cqels")).query
+        fed = ShardFeed(Shard.of(query, static=Dataset.of([])))
+        return len(fed.push(chain(50)).t) + len(fed.finish().t)
+
+    assert concatenated(", ") == 2
+    with pytest.raises(LimitError, match=r"GROUP_CONCAT.* texts of more than 200,000"):
+        concatenated("-" * 8000)

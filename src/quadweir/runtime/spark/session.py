@@ -20,6 +20,7 @@ from quadweir.algebra.work import VARIABLE as MOST_WORK
 from quadweir.errors import EnvironmentProblem
 from quadweir.private import private_files, umask
 from quadweir.runtime.spark.callbacks import guard_callbacks
+from quadweir.runtime.spark.master import check_master
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,10 +137,14 @@ def build(
         verbose: keep Spark's own logging.
 
     Raises:
-        EnvironmentProblem: no usable Java was found, or a session with other settings is running.
+        UsageError: Spark knows no such master.
+        EnvironmentProblem: no usable Java was found, no master answers, or a session with other settings is
+            running.
     """
     from quadweir.runtime.spark.java import ensure_java
 
+    master = master or os.environ.get("QUADWEIR_MASTER") or "local[*]"
+    check_master(master)
     os.environ.update(ensure_java().environment())
     # Workers must run this Python: another one lacks our packages.
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -148,7 +153,6 @@ def build(
     from pyspark.sql import SparkSession
 
     _check_version()
-    master = master or os.environ.get("QUADWEIR_MASTER") or "local[*]"
     settings = _settings(master, shards, jars)
     builder = SparkSession.builder.appName(app_name).master(master)
     try:
