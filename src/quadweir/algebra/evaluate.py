@@ -337,7 +337,7 @@ class _Evaluator:
     def value(self, expression: Expression, solution: Solution, scope: _Scope) -> Term:
         seen = scope.given | solution if scope.given else solution
         found = evaluate_expression(expression, seen, self.context, self._exists(scope))
-        if isinstance(expression, Call) and isinstance(found, Literal):
+        if isinstance(expression, FunctionCall) and isinstance(found, Literal):
             self.texts.spend(len(found.lexical), str(expression.function), expression.span)
         return found
 
