@@ -23,6 +23,7 @@ from quadweir.runtime.host.messages import Arrived, JobChange, ShardPlace, Take,
 from quadweir.runtime.host.worker import HeldShards
 from quadweir.runtime.match.feeds import Feed
 from quadweir.runtime.match.matching import END
+from quadweir.runtime.network.asked import AskedTerms
 from quadweir.runtime.network.control import NetworkControl
 from quadweir.runtime.network.controllog import FOLDER, ControlLog
 from quadweir.runtime.network.delivery import Delivery, Target
@@ -40,7 +41,7 @@ from quadweir.terms import Quad, parse_term
 from quadweir.testing import Answer
 from quadweir.testing.answers import multiset
 from quadweir.testing.scoping import fill
-from quadweir.testing.shards import ShardFeed, as_answers, scoped_static
+from quadweir.testing.shards import as_answers, events_of, scoped_static
 from query_hosts import matched
 from streaming import quads
 from worker_hosts import NOW, as_stream, narrowed
@@ -69,6 +70,21 @@ def inputs_of(
 ) -> NetworkInputs:
     feeds = {iri: Feed(iri, no_rows, delay_ms=delays.get(iri, 0)) for iri in streams}
     return NetworkInputs(NO_SESSION, feeds, StaticData.of(static), None, shards)
+
+
+class NoTerms:
+    """A set of terms that nobody asks: matching in Python lets every constant through."""
+
+    def add(self, texts: object) -> None:
+        pass
+
+    remove = add
+
+    def has(self, text: object) -> Any:
+        raise AssertionError("Spark asks it")
+
+    def close(self) -> None:
+        pass
 
 
 class NetworkHost:
@@ -115,7 +131,12 @@ class NetworkHost:
         for name, target in self._targets.items():
             self.delivery.send(name, target)
         self.control = NetworkControl(
-            self.registry, self.log, self.templates, self.spec, self.delivery
+            self.registry,
+            self.log,
+            self.templates,
+            self.spec,
+            self.delivery,
+            AskedTerms(lambda _: NoTerms()),
         )
         self._packer = self.control.packer
 
@@ -274,7 +295,6 @@ def alone(
     """
     query = optimize(text.parsed()).query
     shard = Shard.of(query, static=Dataset.of(scoped_static(static)), streams=sorted(streams))
-    feed = ShardFeed(shard)
     read = {source.stream for source in shard.sources}
     before = [element for batch in batches[:first] for element in batch]
     since = joined_at(text, before)
@@ -296,7 +316,7 @@ def alone(
         elif all(each in highest for each in read):
             reached = [highest[each] - (delays.get(each, 0) or 1) for each in read]
             through = max(through, min(reached, default=ALWAYS))
-        answers = as_answers(shard.step(feed.events(taken), through), query)
+        answers = as_answers(shard.step(events_of(shard, taken), through), query)
         on_batch(number, answers)
         found += answers
     return found

@@ -176,7 +176,7 @@ def test_a_chain_of_optionals_takes_no_more_than_its_length(
     assert max(rooms, default=0) <= 64 * 2 * count
 
 
-@pytest.mark.parametrize("more", ["", ANEW], ids=["incremental", "anew"])
+@pytest.mark.parametrize("more", ["", RECOMPUTED], ids=["incremental", "recomputed"])
 @pytest.mark.parametrize(
     "rest",
     [
@@ -200,7 +200,7 @@ def test_texts_of_functions_stop_at_the_limit(
     assert VARIABLE in str(caught.value.hint)
 
 
-@pytest.mark.parametrize("more", ["", ANEW], ids=["incremental", "anew"])
+@pytest.mark.parametrize("more", ["", RECOMPUTED], ids=["incremental", "recomputed"])
 def test_concatenations_of_groups_stop_at_the_limit(
     monkeypatch: pytest.MonkeyPatch, more: str
 ) -> None:

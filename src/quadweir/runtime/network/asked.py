@@ -7,14 +7,13 @@ that no query names; these do not have to reach a shard.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, final
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol, final
 
 from quadweir.runtime.network.templates import parameter_of
-from quadweir.runtime.spark.sharedsets import SharedSet
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column
 
     from quadweir.plan.matchtests import Matching
     from quadweir.runtime.match.matching import Asked
@@ -23,18 +22,34 @@ if TYPE_CHECKING:
     from quadweir.terms import Variable
 
 
+class TermSet(Protocol):
+    """A set of terms that Spark's tasks look terms up in, such as `sharedsets.SharedSet`."""
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Add terms."""
+
+    def remove(self, texts: Iterable[str]) -> None:
+        """Remove terms, each once; those that were added more often stay."""
+
+    def has(self, text: Column) -> Column:
+        """Return whether a column has one of the terms."""
+
+    def close(self) -> None:
+        """Drop the set."""
+
+
 @final
 class AskedTerms:
     """For each parameter of each template, the constants that its queries have for it.
 
     Args:
-        spark: the session; its tasks run in the Java of this process.
+        new_set: makes an empty set with a name that no other one has.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+    def __init__(self, new_set: Callable[[str], TermSet]) -> None:
+        self._new_set = new_set
         self._run = uuid.uuid4().hex
-        self._sets: dict[Variable, SharedSet] = {}
+        self._sets: dict[Variable, TermSet] = {}
 
     def change(self, change: VersionChange, specs: Mapping[int, TemplateSpec]) -> None:
         """Add the constants of queries that join, and remove those of queries that leave."""
@@ -73,7 +88,7 @@ class AskedTerms:
             each.close()
         self._sets.clear()
 
-    def _set(self, name: Variable) -> SharedSet:
+    def _set(self, name: Variable) -> TermSet:
         if name not in self._sets:
-            self._sets[name] = SharedSet(self._spark, f"quadweir.{self._run}.{name.name}")
+            self._sets[name] = self._new_set(f"quadweir.{self._run}.{name.name}")
         return self._sets[name]

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.runtime.match.matched import NarrowPacker, matched_rows
-from quadweir.runtime.network.asked import AskedTerms
 from quadweir.runtime.network.changes import NetworkChange
 from quadweir.runtime.network.queries import VersionChange
 from quadweir.runtime.network.spec import UNITS
@@ -18,9 +17,10 @@ from quadweir.runtime.spark.replacing import Replaced
 from quadweir.runtime.wire.pack import Packer
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from quadweir.plan.matchtests import Matching
+    from quadweir.runtime.network.asked import AskedTerms
     from quadweir.runtime.network.controllog import ControlLog
     from quadweir.runtime.network.delivery import Delivery
     from quadweir.runtime.network.registry import QueryRegistry
@@ -43,7 +43,7 @@ class NetworkControl(JobControl):
         templates: merges what templates match.
         spec: what shards are made from; it learns the templates.
         delivery: hands answers to sinks; it learns which queries there are.
-        spark: the session.
+        asked: the terms that queries ask for.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class NetworkControl(JobControl):
         templates: Templates,
         spec: NetworkSpec,
         delivery: Delivery,
-        spark: SparkSession,
+        asked: AskedTerms,
     ) -> None:
         self._registry = registry
         self._log = log
@@ -71,7 +71,7 @@ class NetworkControl(JobControl):
         self._rows: Replaced | None = None
         # Templates without queries, and the batch in which the last one left.
         self._unused: dict[int, int] = {}
-        self._asked = AskedTerms(spark)
+        self._asked = asked
 
     @property
     def packer(self) -> NarrowPacker:

@@ -20,6 +20,7 @@ from quadweir.runtime.host.base import AnswerOutput, Run, Trigger
 from quadweir.runtime.host.choice import HOSTS, usual_host
 from quadweir.runtime.match.feeds import open_feeds
 from quadweir.runtime.metrics import QueryMeter
+from quadweir.runtime.network.asked import AskedTerms
 from quadweir.runtime.network.control import NetworkControl
 from quadweir.runtime.network.controllog import FOLDER, ControlLog
 from quadweir.runtime.network.delivery import Delivery, NetworkAnswer, Target
@@ -29,6 +30,7 @@ from quadweir.runtime.network.registry import QueryRegistry, of_query
 from quadweir.runtime.network.spec import NETWORK_METRICS, NetworkSpec
 from quadweir.runtime.network.templates import NetworkInputs, Templates
 from quadweir.runtime.shard.base import Job
+from quadweir.runtime.spark.sharedsets import SharedSet
 from quadweir.runtime.wire.deadletters import dead_letters as letters_of
 from quadweir.terms import IRI
 
@@ -370,7 +372,8 @@ class Network:
             if hasattr(target, "prepare"):
                 target.prepare()
             delivery.send(query, target)
-        control = NetworkControl(registry, log, templates, spec, delivery, inputs.spark)
+        asked = AskedTerms(lambda name: SharedSet(inputs.spark, name))
+        control = NetworkControl(registry, log, templates, spec, delivery, asked)
         counted = opened.counted()
         statements = counted.frame if has_letters else counted.statements
         job = Job(
