@@ -360,6 +360,7 @@ class Engine:
         static: Iterable[StaticFile | Path | str | Quad] = (),
         shards: int | None = None,
         most_held: int | None = None,
+        most_answers: int | None = None,
     ) -> Network:
         """Make a network: many queries over the same streams, which come and go while it runs.
 
@@ -370,6 +371,8 @@ class Engine:
             shards: the number of shards; default: the number of shuffle partitions.
             most_held: how many mappings the queries of one template may hold in a shard; queries that
                 hold more are stopped.
+            most_answers: how many answers a query may give in a second, over ten seconds; queries
+                that give more are stopped.
 
         Raises:
             UsageError: a stream is not declared.
@@ -393,7 +396,7 @@ class Engine:
             Schema.of(self._axioms) if self._axioms else None,
             shards or partitions,
         )
-        network = Network(inputs, most_held=most_held)
+        network = Network(inputs, most_held=most_held, most_answers=most_answers)
         self._queries.append(network)
         return network
 

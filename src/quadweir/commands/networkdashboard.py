@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from quadweir.commands.board import Board
-    from quadweir.runtime.network.network import Network, QueryStatus
+    from quadweir.runtime.network.network import Network
+    from quadweir.runtime.network.status import QueryStatus
 
 _MOST: Final = 10
 

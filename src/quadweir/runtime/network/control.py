@@ -11,6 +11,7 @@ from quadweir.runtime.match.matched import NarrowPacker, matched_rows
 from quadweir.runtime.network.changes import NetworkChange
 from quadweir.runtime.network.queries import VersionChange
 from quadweir.runtime.network.spec import UNITS
+from quadweir.runtime.network.status import UnitFacts
 from quadweir.runtime.shard.base import BatchPlan, JobControl
 from quadweir.runtime.shard.journal import LONGEST_LOG
 from quadweir.runtime.spark.replacing import Replaced
@@ -60,9 +61,8 @@ class NetworkControl(JobControl):
         self._templates = templates
         self._spec = spec
         self._delivery = delivery
-        self.units: list[list[int]] = []
-        """Of each template in each shard after the last batch: its number, answers, mappings held,
-        microseconds, and late matches."""
+        self.units: list[UnitFacts] = []
+        """What each shard reported about each template after the last batch."""
         spec.grow(registry.specs.values())
         self._members: Counter[int] | None = None
         self._version = 0
@@ -123,7 +123,7 @@ class NetworkControl(JobControl):
 
     def end(self, batch: int, facts: Mapping[str, Any]) -> None:  # noqa: ARG002 - the last one
         reports = [json.loads(each) for each in facts[UNITS]]
-        self.units = [unit for report in reports for unit in report["units"]]
+        self.units = [UnitFacts(*unit) for report in reports for unit in report["units"]]
         reasons = {
             number: why
             for report in reports

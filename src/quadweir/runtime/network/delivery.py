@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from quadweir.sinks.base import Batch, Sink, TextSink
 
 _KEY: Final = "key"
+_RATE_SECONDS: Final = 10
 
 
 @final
@@ -68,15 +70,29 @@ class Delivery(ArrowSink):
     Args:
         spark: the session.
         shared: the sink of all queries, if there is one.
+        most_answers: how many answers a query may give in a second, over some seconds.
+        clock: seconds that only grow; tests pass their own.
 
     Attributes:
         queries: the queries that the present batch ran with, by number.
         counts: how many answers each query gave since the network was started here, by number.
     """
 
-    def __init__(self, spark: SparkSession, shared: Sink | None) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        shared: Sink | None,
+        *,
+        most_answers: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._spark = spark
         self._shared = shared
+        self._most_answers = most_answers
+        self._clock = clock
+        # Answers of each query since some instant of the clock.
+        self._recent: Counter[int] = Counter()
+        self._recent_since = clock()
         self._own: dict[str, Target] = {}
         self._lock = threading.Lock()
         self._failures: dict[int, str] = {}
@@ -114,12 +130,29 @@ class Delivery(ArrowSink):
         answers = [part for each in found if (part := _answers(each)).num_rows]
         for part in answers:
             numbers, counts = np.unique(part.column(QUERY).to_numpy(), return_counts=True)
-            self.counts.update(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
+            given = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+            self.counts.update(given)
+            self._recent.update(given)
+        self._check_rates()
         self._write_shared(answers, batch)
         with self._lock:
             own = dict(self._own)
         if own:
             self._write_own(answers, own, batch)
+
+    def _check_rates(self) -> None:
+        """Note the queries that give too many answers; they are stopped after the batch."""
+        most = self._most_answers
+        if most is not None:
+            for number, count in self._recent.items():
+                if count > most * _RATE_SECONDS:
+                    self._failures[number] = (
+                        f"it gave {count:,} answers within {_RATE_SECONDS} s, and the limit is "
+                        f"{most:,} in a second"
+                    )
+        if self._clock() - self._recent_since >= _RATE_SECONDS:
+            self._recent.clear()
+            self._recent_since = self._clock()
 
     # --- one sink for all ---
 

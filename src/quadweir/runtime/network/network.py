@@ -7,98 +7,33 @@ the moment when the call returns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, final
 
-from quadweir.errors import NotImplementedYetError, QuadweirError, UsageError
-from quadweir.runtime.checkpoint import DRIVER, Fingerprint
-from quadweir.runtime.claims import Claim
-from quadweir.runtime.host.base import AnswerOutput, Run, Trigger
-from quadweir.runtime.host.choice import HOSTS, usual_host
-from quadweir.runtime.match.feeds import open_feeds
+from quadweir.errors import QuadweirError, UsageError
+from quadweir.runtime.host.base import Trigger
 from quadweir.runtime.metrics import QueryMeter
-from quadweir.runtime.network.asked import AskedTerms
-from quadweir.runtime.network.control import NetworkControl
-from quadweir.runtime.network.controllog import FOLDER, ControlLog
-from quadweir.runtime.network.delivery import Delivery, NetworkAnswer, Target
 from quadweir.runtime.network.explain import network_svg, network_text, query_text
 from quadweir.runtime.network.querytext import QueryText
-from quadweir.runtime.network.registry import QueryRegistry, of_query
-from quadweir.runtime.network.spec import NETWORK_METRICS, NetworkSpec
-from quadweir.runtime.network.templates import NetworkInputs, Templates
-from quadweir.runtime.shard.base import Job
-from quadweir.runtime.spark.sharedsets import SharedSet
-from quadweir.runtime.wire.deadletters import dead_letters as letters_of
-from quadweir.terms import IRI
+from quadweir.runtime.network.running import NetworkOptions, NetworkRun
+from quadweir.runtime.network.status import (
+    QueryCost,
+    QueryStatus,
+    Registration,
+    costs_of,
+    status_of,
+)
+from quadweir.runtime.network.waiting import WaitingQueries
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from quadweir.runtime.network.queries import NetworkQuery
+    from quadweir.runtime.network.delivery import NetworkAnswer, Target
+    from quadweir.runtime.network.registry import QueryRegistry
+    from quadweir.runtime.network.templates import NetworkInputs
     from quadweir.sinks.base import Sink
-
-JOB: Final = "network"
-# What shards report of each template (`control.units`).
-_TEMPLATE, _HELD, _MICROSECONDS = 0, 2, 3
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What became of queries that were registered in one call.
-
-    Attributes:
-        registered: the names of the queries that are new or replaced.
-        refused: the errors of the others, by name.
-    """
-
-    registered: tuple[str, ...]
-    refused: Mapping[str, QuadweirError]
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class QueryStatus:
-    """How a query of a network is.
-
-    Attributes:
-        id: its name.
-        state: `running`, `paused` or `stopped`.
-        reason: why it was stopped.
-        template: the number of the template that it shares with others.
-        shared_with: how many other queries there are of this template.
-        answers: how many answers it gave since the network was started here.
-    """
-
-    id: str
-    state: str
-    reason: str | None
-    template: int
-    shared_with: int
-    answers: int
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class QueryCost:
-    """What a query of a network costs.
-
-    Attributes:
-        id: its name.
-        batch_ms: its share of the time that shards took for the last batch, in milliseconds.
-        share: the same as a part of the time of all queries.
-        held: its share of the mappings that shards hold.
-        answers: how many answers it gave since the network was started here.
-    """
-
-    id: str
-    batch_ms: float
-    share: float
-    held: float
-    answers: int
 
 
 @final
@@ -111,21 +46,25 @@ class Network:
         inputs: what its queries read.
         most_held: how many mappings the queries of one template may hold in a shard, if there is a
             limit.
+        most_answers: how many answers a query may give in a second, if there is a limit.
     """
 
-    def __init__(self, inputs: NetworkInputs, *, most_held: int | None = None) -> None:
+    def __init__(
+        self,
+        inputs: NetworkInputs,
+        *,
+        most_held: int | None = None,
+        most_answers: int | None = None,
+    ) -> None:
         self._inputs = inputs
         self._most_held = most_held
-        self._waiting: dict[str, QueryText] = {}
+        self._most_answers = most_answers
+        self._waiting = WaitingQueries()
         self._targets: dict[str, Target] = {}
-        self._paused: set[str] = set()
         self._meter = QueryMeter()
-        self._claim: Claim | None = None
-        self._run: Run | None = None
-        self._registry: QueryRegistry | None = None
-        self._log: ControlLog | None = None
-        self._delivery: Delivery | None = None
-        self._control: NetworkControl | None = None
+        self._running: NetworkRun | None = None
+        # How the queries were when the last run ended.
+        self._ended: NetworkRun | None = None
 
     # --- queries ---
 
@@ -136,7 +75,7 @@ class Network:
         *,
         send_to: Sink | Callable[[list[NetworkAnswer]], None] | None = None,
     ) -> None:
-        """Register a query; in a running network it joins with the next batch.
+        """Register a query; in a running network it joins with the next batch (J1).
 
         Args:
             query: its name.
@@ -149,9 +88,7 @@ class Network:
             UsageError: there is another query of this name.
             PlanError: it cannot be planned.
         """
-        found = self.register_all({query: text}, send_to={query: send_to} if send_to else {})
-        for error in found.refused.values():
-            raise error
+        _raise_first(self.register_all({query: text}, send_to={query: send_to} if send_to else {}))
 
     def register_all(
         self,
@@ -171,34 +108,15 @@ class Network:
             name: text if isinstance(text, QueryText) else QueryText(text)
             for name, text in queries.items()
         }
-        targets = dict(send_to or {})
-        if self._registry is None:
-            return self._wait_for_start(texts, targets, replacing=replacing)
-        made, refused = self._registry.register(texts, replacing=replacing)
-        for name, target in targets.items():
-            if name not in refused:
-                self._send(name, target)
-        return Registration(tuple(each.id for each in made), refused)
-
-    def _wait_for_start(
-        self, texts: Mapping[str, QueryText], targets: Mapping[str, Target], *, replacing: bool
-    ) -> Registration:
-        refused: dict[str, QuadweirError] = {}
-        for name, text in texts.items():
-            if self._waiting.get(name, text) != text and not replacing:
-                refused[name] = UsageError(
-                    f"there is a query {name!r} already",
-                    hint="Choose another name, or replace it.",
-                )
-                continue
-            try:
-                text.parsed()
-            except QuadweirError as error:
-                refused[name] = error
-                continue
-            self._waiting[name] = text
-        self._targets |= {name: each for name, each in targets.items() if name not in refused}
-        return Registration(tuple(name for name in texts if name not in refused), refused)
+        if self._running is None:
+            found = self._waiting.register(texts, replacing=replacing)
+        else:
+            made, refused = self._running.registry.register(texts, replacing=replacing)
+            found = Registration(tuple(each.id for each in made), refused)
+        for name, target in (send_to or {}).items():
+            if name not in found.refused:
+                self.send(name, target)
+        return found
 
     def replace(
         self,
@@ -213,25 +131,20 @@ class Network:
             QuadweirError: as `register`; the query of before then stays.
         """
         targets = {query: send_to} if send_to else {}
-        found = self.register_all({query: text}, send_to=targets, replacing=True)
-        for error in found.refused.values():
-            raise error
+        _raise_first(self.register_all({query: text}, send_to=targets, replacing=True))
 
     def unregister(self, *queries: str) -> None:
-        """Let queries leave; they give no answers from the next batch on.
+        """Let queries leave; they give no answers from the next batch on (J3).
 
         Raises:
             UsageError: there is no query of a name; then all stay.
         """
-        if self._registry is None:
-            self._check_wait(queries)
-            for name in queries:
-                del self._waiting[name]
-                self._targets.pop(name, None)
-                self._paused.discard(name)
-            return
-        for name in self._registry.unregister(queries):
-            self._send(name, None)
+        if self._running is None:
+            gone = self._waiting.unregister(queries)
+        else:
+            gone = self._running.registry.unregister(queries)
+        for name in gone:
+            self.send(name, None)
 
     def pause(self, *queries: str) -> None:
         """Let queries give no answers for now; their windows go on (J4).
@@ -239,11 +152,7 @@ class Network:
         Raises:
             UsageError: there is no query of a name.
         """
-        if self._registry is None:
-            self._check_wait(queries)
-            self._paused.update(queries)
-        else:
-            self._registry.pause(queries, is_paused=True)
+        self._pause(queries, is_paused=True)
 
     def resume(self, *queries: str) -> None:
         """Let paused queries give answers again.
@@ -251,37 +160,22 @@ class Network:
         Raises:
             UsageError: there is no query of a name.
         """
-        if self._registry is None:
-            self._check_wait(queries)
-            self._paused.difference_update(queries)
-        else:
-            self._registry.pause(queries, is_paused=False)
+        self._pause(queries, is_paused=False)
+
+    def _pause(self, queries: tuple[str, ...], *, is_paused: bool) -> None:
+        known = self._waiting if self._running is None else self._running.registry
+        known.pause(queries, is_paused=is_paused)
 
     def send(self, query: str, target: Sink | Callable[[list[NetworkAnswer]], None] | None) -> None:
         """Hand the answers of a query to a sink or a function, too; None for no longer."""
-        self._send(query, target)
-
-    def _send(self, query: str, target: Target | None) -> None:
         if target is None:
             self._targets.pop(query, None)
         else:
             if hasattr(target, "prepare"):
                 target.prepare()
             self._targets[query] = target
-        if self._delivery is not None:
-            self._delivery.send(query, target)
-
-    def _check_wait(self, queries: Iterable[str]) -> None:
-        for name in queries:
-            if name not in self._waiting:
-                raise UsageError(
-                    f"there is no query {name!r}", hint="`network.queries()` lists the queries."
-                )
-
-    def _registered(self) -> QueryRegistry:
-        if self._registry is None:
-            raise UsageError("the network was not started", hint="Call start(checkpoint=...).")
-        return self._registry
+        if self._running is not None:
+            self._running.delivery.send(query, target)
 
     # --- a run ---
 
@@ -316,105 +210,19 @@ class Network:
         """
         if self.isActive:
             raise UsageError("the network runs already", hint="Stop it first.")
-        if usual_host(self._inputs.spark).name != DRIVER:
-            raise NotImplementedYetError(
-                "networks run on one machine only, for now",
-                hint="Start Spark with the master local[*], or run the queries alone.",
-            )
-        folder = Path(checkpoint)
-        claim = Claim(folder)
-        try:
-            trigger = Trigger(every, available_now, name)
-            self._begin(folder, sink, dead_letters, trigger, refused or _raise_of_query)
-        except BaseException:
-            self._forget_run()
-            claim.release()
-            raise
-        self._claim = claim
-        return self
-
-    def _begin(
-        self,
-        folder: Path,
-        sink: Sink | None,
-        dead_letters: Sink | None,
-        trigger: Trigger,
-        refuse: Callable[[str, QuadweirError], None],
-    ) -> None:
-        inputs = self._inputs
-        times = {
-            iri: IRI(feed.timed_by) if feed.timed_by else None
-            for iri, feed in sorted(inputs.feeds.items())
-        }
-        opened = open_feeds(times, inputs.feeds, folder / "spool")
-        if opened is None or not opened.is_streaming:
-            raise UsageError(
-                "the streams of the network are bounded: it has an end, and nothing to start",
-                hint="Watch a folder (watch = true), or replay the files.",
-            )
-        self._fingerprint().guard(folder)
-        log = self._log = ControlLog(folder / FOLDER, _last_batch(folder))
-        templates = Templates(inputs)
-        registry = QueryRegistry(templates, log)
-        _, refused = registry.register(self._waiting, replacing=True)
-        for name, error in refused.items():
-            refuse(name, error)
-        registry.pause(sorted(self._paused - refused.keys()), is_paused=True)
-        has_letters = dead_letters is not None
-        spec = NetworkSpec(
-            opened.timing,
-            tuple(range(inputs.shards)),
-            letters=has_letters,
+        self._release()
+        options = NetworkOptions(
+            sink=sink,
+            dead_letters=dead_letters,
+            trigger=Trigger(every, available_now, name),
+            refuse=refused,
             most_held=self._most_held,
+            most_answers=self._most_answers,
         )
-        delivery = Delivery(inputs.spark, sink)
-        for query, target in self._targets.items():
-            if hasattr(target, "prepare"):
-                target.prepare()
-            delivery.send(query, target)
-        asked = AskedTerms(lambda name: SharedSet(inputs.spark, name))
-        control = NetworkControl(registry, log, templates, spec, delivery, asked)
-        counted = opened.counted()
-        statements = counted.frame if has_letters else counted.statements
-        job = Job(
-            name=JOB,
-            counts=(inputs.shards,),
-            rows=lambda _: statements,
-            packer=lambda _keys, _clock: control.packer,
-            stages=spec.stages,
-            metrics=(NETWORK_METRICS,),
-            has_padding=True,
-            control=control,
+        self._running = NetworkRun.start(
+            self._inputs, Path(checkpoint), self._waiting, self._targets, options
         )
-        outputs = [AnswerOutput(delivery, lambda raws: raws[0])]
-        if dead_letters is not None:
-            outputs.append(
-                AnswerOutput(dead_letters, lambda raws: letters_of(raws[0]), letters=True)
-            )
-        self._registry, self._delivery, self._control = registry, delivery, control
-        self._run = HOSTS[DRIVER].start([job], outputs, checkpoint=folder, trigger=trigger)
-
-    def _fingerprint(self) -> Fingerprint:
-        inputs = self._inputs
-        return Fingerprint(
-            "\n".join(("network", *(f"  stream <{iri}>" for iri in sorted(inputs.feeds)))),
-            inputs.shards,
-            0,
-            inputs.static.digest(),
-            schema=inputs.schema.digest if inputs.schema is not None else "",
-            shards_in=DRIVER,
-            most=inputs.shards,
-        )
-
-    def _forget_run(self) -> None:
-        if self._log is not None:
-            self._log.close()
-        self._registry = self._log = self._delivery = self._control = self._run = None
-
-    def _run_of(self) -> Run:
-        if self._run is None:
-            raise UsageError("the network was not started", hint="Call start(checkpoint=...).")
-        return self._run
+        return self
 
     @property
     def streaming(self) -> StreamingQuery:
@@ -423,79 +231,96 @@ class Network:
         Raises:
             UsageError: the network was not started.
         """
-        return self._run_of().streaming
+        return self._run_of().run.streaming
 
     @property
     def isActive(self) -> bool:  # noqa: N802 - as Spark's StreamingQuery has it
         """Whether it runs."""
-        return self._run is not None and self._run.isActive
+        return self._running is not None and self._running.run.isActive
 
     @property
     def lastProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
         """Spark's report of the last batch."""
-        return self._run_of().lastProgress
+        return self._run_of().run.lastProgress
 
     @property
     def recentProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
         """Spark's reports of the last batches."""
-        return self._run_of().recentProgress
+        return self._run_of().run.recentProgress
 
     def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
         """Wait until it ends, as Spark's StreamingQuery does."""
-        ended = self._run_of().awaitTermination(timeout)
+        ended = self._run_of().run.awaitTermination(timeout)
         if ended is not False:
             self._release()
         return ended
 
     def processAllAvailable(self) -> None:  # noqa: N802 - as Spark's StreamingQuery has it
         """Wait until everything that is there now is answered; for tests."""
-        self._run_of().processAllAvailable()
+        self._run_of().run.processAllAvailable()
 
     def exception(self) -> Any:
         """The error that ended it, or None."""
-        return self._run_of().exception()
+        return self._run_of().run.exception()
 
     def stop(self) -> None:
         """Stop it; with its checkpoint, it can continue later with the same queries."""
-        if self._run is None:
+        if self._running is None:
             return
         try:
-            self._run.stop()
+            self._running.run.stop()
         finally:
             self._release()
 
     def _release(self) -> None:
-        if self._log is not None:
-            self._log.close()
-        if self._claim is not None:
-            self._claim.release()
-            self._claim = None
+        """Let others have the checkpoint of a run that has ended, and keep its queries."""
+        if self._running is None:
+            return
+        self._running.release()
+        known = {query.id: query for query in self._running.registry.queries()}
+        self._waiting.texts = {name: each.text for name, each in known.items()}
+        self._waiting.paused = {name for name, each in known.items() if each.is_paused}
+        self._running, self._ended = None, self._running
+
+    def _run_of(self) -> NetworkRun:
+        found = self._running or self._ended
+        if found is None:
+            raise UsageError("the network was not started", hint="Call start(checkpoint=...).")
+        return found
 
     # --- how it is ---
 
     def queries(self) -> list[str]:
-        """List the names of the queries that run or are paused."""
-        if self._registry is None:
-            return list(self._waiting)
-        return [each.id for each in self._registry.queries()]
+        """List the names of the queries that run, are paused, or wait for the start."""
+        if self._running is None:
+            return list(self._waiting.texts)
+        return [each.id for each in self._running.registry.queries()]
 
     def status(self) -> list[QueryStatus]:
         """Return how each query is; those that were stopped come last."""
-        registry = self._registered()
-        return [self._status(each) for each in (*registry.queries(), *registry.stopped())]
+        run = self._run_of()
+        return [
+            status_of(
+                each, run.registry.members_of(each.template), run.delivery.counts[each.number]
+            )
+            for each in (*run.registry.queries(), *run.registry.stopped())
+        ]
 
-    def _status(self, query: NetworkQuery) -> QueryStatus:
-        assert self._registry is not None
-        assert self._delivery is not None
-        state = "paused" if query.is_paused else "running"
-        return QueryStatus(
-            query.id,
-            state if query.stopped is None else "stopped",
-            query.stopped,
-            query.template,
-            max(0, self._registry.members_of(query.template) - 1),
-            self._delivery.counts[query.number],
-        )
+    def most_expensive(self, count: int = 10) -> list[QueryCost]:
+        """Return the queries that took most of the last batch, the most expensive first.
+
+        The queries of a template run together: each is charged with an equal share of its time and
+        state, and with its own answers.
+        """
+        run = self._run_of()
+        return costs_of(run.registry.queries(), run.control.units, run.delivery.counts)[:count]
+
+    def template_costs(self) -> dict[int, float]:
+        """Return the milliseconds that shards took for each template in the last batch."""
+        found: Counter[int] = Counter()
+        for each in self._run_of().control.units:
+            found[each.template] += each.microseconds
+        return {template: microseconds / 1000 for template, microseconds in found.items()}
 
     def explain(self, query: str | None = None) -> str:
         """Say which queries share what; for one query, also how it runs.
@@ -503,14 +328,14 @@ class Network:
         Raises:
             UsageError: there is no such query, or the network was not started.
         """
-        registry = self._registered()
+        registry: QueryRegistry = self._run_of().registry
         if query is None:
             streams = sorted(self._inputs.feeds)
             return network_text(registry.specs, registry.queries(), streams, self._inputs.shards)
         found = registry.get(query)
         if found is None:
             raise UsageError(
-                f"there is no query {query!r}", hint="`network.status()` lists the queries."
+                f"there is no query {query!r}", hint="`network.queries()` lists the queries."
             )
         return query_text(found, registry.specs, registry.queries())
 
@@ -520,41 +345,8 @@ class Network:
         Raises:
             UsageError: the network was not started.
         """
-        registry = self._registered()
+        registry = self._run_of().registry
         return network_svg(registry.specs, registry.queries(), sorted(self._inputs.feeds))
-
-    def most_expensive(self, count: int = 10) -> list[QueryCost]:
-        """Return the queries that took most of the last batch, the most expensive first.
-
-        The queries of a template run together: each is charged with an equal share of its time and
-        state, and with its own answers.
-        """
-        registry, control = self._registered(), self._control
-        assert control is not None
-        assert self._delivery is not None
-        total = sum(unit[_MICROSECONDS] for unit in control.units) or 1
-        found = []
-        for query in registry.queries():
-            own = [unit for unit in control.units if unit[_TEMPLATE] == query.template]
-            members = max(1, registry.members_of(query.template))
-            spent = sum(unit[_MICROSECONDS] for unit in own) / members
-            found.append(
-                QueryCost(
-                    query.id,
-                    spent / 1000,
-                    spent / total,
-                    sum(unit[_HELD] for unit in own) / members,
-                    self._delivery.counts[query.number],
-                )
-            )
-        return sorted(found, key=lambda each: (-each.batch_ms, -each.answers))[:count]
-
-    def template_costs(self) -> dict[int, float]:
-        """Return the milliseconds that shards took for each template in the last batch."""
-        found: Counter[int] = Counter()
-        for template, _, _, microseconds, _ in self._control.units if self._control else ():
-            found[template] += microseconds
-        return {template: microseconds / 1000 for template, microseconds in found.items()}
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the network since it was first started here.
@@ -562,20 +354,16 @@ class Network:
         They are those of `RegisteredQuery.metrics`, with `queries` and `templates`, the numbers of
         queries that run and of what they share.
         """
-        if self._run is not None:
-            self._meter.add(self._run.recentProgress)
+        run = self._running or self._ended
+        if run is not None:
+            self._meter.add(run.run.recentProgress)
         found = self._meter.metrics()
-        queries = self._registry.queries() if self._registry is not None else []
+        queries = run.registry.queries() if run is not None else []
         found["queries"] = len(queries)
         found["templates"] = len({each.template for each in queries})
         return found
 
 
-def _raise_of_query(name: str, error: QuadweirError) -> None:
-    raise of_query(name, error)
-
-
-def _last_batch(checkpoint: Path) -> int:
-    """Return the last batch that Spark has begun; -1 if there is none."""
-    offsets = checkpoint / "offsets"
-    return max((int(each.name) for each in offsets.glob("[0-9]*")), default=-1)
+def _raise_first(found: Registration) -> None:
+    for error in found.refused.values():
+        raise error
