@@ -6,7 +6,8 @@ its queries with a shard of its own, over what the query may see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, Self
@@ -72,19 +73,23 @@ def inputs_of(
     return NetworkInputs(NO_SESSION, feeds, StaticData.of(static), None, shards)
 
 
-class NoTerms:
-    """A set of terms that nobody asks: matching in Python lets every constant through."""
+class LocalSet:
+    """What `SharedSet` is in Java."""
 
-    def add(self, texts: object) -> None:
-        pass
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
 
-    remove = add
+    def add(self, texts: Iterable[str]) -> None:
+        self._counts.update(texts)
 
-    def has(self, text: object) -> Any:
-        raise AssertionError("Spark asks it")
+    def remove(self, texts: Iterable[str]) -> None:
+        self._counts.subtract(texts)
+
+    def has(self, text: Any) -> Any:
+        return self._counts[text] > 0
 
     def close(self) -> None:
-        pass
+        self._counts.clear()
 
 
 class NetworkHost:
@@ -130,13 +135,9 @@ class NetworkHost:
         self.delivery = Delivery(NO_SESSION, self._sink)
         for name, target in self._targets.items():
             self.delivery.send(name, target)
+        self.asked = AskedTerms(lambda _: LocalSet())
         self.control = NetworkControl(
-            self.registry,
-            self.log,
-            self.templates,
-            self.spec,
-            self.delivery,
-            AskedTerms(lambda _: NoTerms()),
+            self.registry, self.log, self.templates, self.spec, self.delivery, self.asked
         )
         self._packer = self.control.packer
 
@@ -204,7 +205,8 @@ class NetworkHost:
         matching, _ = self.templates.merged([self.registry.specs[each] for each in used])
         rows_of: Any = SimpleNamespace(matching=matching, wanted=matching.wanted)
         packer = plan.packer or self._packer
-        found = narrowed(matched(rows_of, elements, self._shards), packer.packer.bits)
+        found = matched(rows_of, elements, self._shards, asked=self.asked.of(matching))
+        found = narrowed(found, packer.packer.bits)
         change = JobChange(plan.packer, plan.change, plan.grown)
         request = Take(batch, NOW, Arrived(inline=as_stream(found)), (change,))
         reports = [report for each in self._held for report in each.take(request)]
@@ -295,6 +297,7 @@ def alone(
     """
     query = optimize(text.parsed()).query
     shard = Shard.of(query, static=Dataset.of(scoped_static(static)), streams=sorted(streams))
+
     read = {source.stream for source in shard.sources}
     before = [element for batch in batches[:first] for element in batch]
     since = joined_at(text, before)

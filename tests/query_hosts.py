@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -98,19 +98,36 @@ def passes(test: MatchTest, terms: Sequence[Term | None]) -> bool:
     ) and all(terms[one] == terms[other] for one, other in test.equal)
 
 
-def is_of_use(test: MatchTest, terms: Sequence[Term | None], *, fixed: bool) -> bool:
+Asked = Mapping[Variable, Callable[[str], bool]]
+"""Whether some query asks for a term, for each parameter of templates."""
+
+
+def is_of_use(
+    test: MatchTest,
+    terms: Sequence[Term | None],
+    *,
+    fixed: bool,
+    asked: Asked = MappingProxyType({}),
+) -> bool:
     """Tell what the conditions of a test say; what static data has, only where that is fixed."""
     if not test.conditions:
         return True
     for parts, condition in test.conditions:
         placed = [(name, terms[part]) for name, part in parts if isinstance(part, int)]
         bound = {name: term for name, term in placed if term is not None}
-        if all(
-            holds(each, bound, default_context(), lambda *_: False)
-            for each in condition.expressions
-        ) and not (
-            fixed
-            and any(str(bound[variable]) not in values for variable, values in condition.values)
+        if (
+            all(
+                holds(each, bound, default_context(), lambda *_: False)
+                for each in condition.expressions
+            )
+            and not any(
+                parameter in asked and not asked[parameter](str(bound[variable]))
+                for variable, parameter in condition.parameters
+            )
+            and not (
+                fixed
+                and any(str(bound[variable]) not in values for variable, values in condition.values)
+            )
         ):
             return True
     return False
@@ -123,6 +140,7 @@ def matched(
     reported: Mapping[str, int] = MappingProxyType({}),
     *,
     fixed: bool = False,
+    asked: Asked = MappingProxyType({}),
 ) -> pa.RecordBatch:
     """What `match_statements` gives, found by going through the tests one by one."""
     streams = stream_numbers(plan.matching)
@@ -147,7 +165,7 @@ def matched(
             passed = [
                 test.stream == element.stream
                 and passes(test, terms)
-                and is_of_use(test, terms, fixed=fixed)
+                and is_of_use(test, terms, fixed=fixed, asked=asked)
                 for test in plan.wanted
             ]
             spelled = [str(term) if any(passed) and term is not None else None for term in terms]
