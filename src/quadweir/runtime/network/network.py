@@ -7,7 +7,7 @@ the moment when the call returns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -295,6 +295,7 @@ class Network:
         name: str | None = None,
         dead_letters: Sink | None = None,
         refused: Callable[[str, QuadweirError], None] | None = None,
+        keep: Collection[str] | None = None,
     ) -> Network:
         """Start all queries, and continue with those that the checkpoint has.
 
@@ -307,6 +308,9 @@ class Network:
             dead_letters: where rows of `rows.DEAD_LETTER_SCHEMA` go.
             refused: gets the name of each query that cannot be planned, and why; the others run.
                 Default: such a query is an error, and nothing starts.
+            keep: which queries of the checkpoint go on, besides those registered here, which are
+                paused only if they were paused here; the others leave. Default: all go on as they
+                were.
 
         Raises:
             StateError: another process runs with the checkpoint; or it was made for other streams,
@@ -325,7 +329,7 @@ class Network:
         claim = Claim(folder)
         try:
             trigger = Trigger(every, available_now, name)
-            self._begin(folder, sink, dead_letters, trigger, refused or _raise_of_query)
+            self._begin(folder, sink, dead_letters, trigger, refused or _raise_of_query, keep)
         except BaseException:
             self._forget_run()
             claim.release()
@@ -340,6 +344,7 @@ class Network:
         dead_letters: Sink | None,
         trigger: Trigger,
         refuse: Callable[[str, QuadweirError], None],
+        keep: Collection[str] | None,
     ) -> None:
         inputs = self._inputs
         times = {
@@ -359,7 +364,7 @@ class Network:
         _, refused = registry.register(self._waiting, replacing=True)
         for name, error in refused.items():
             refuse(name, error)
-        registry.pause(sorted(self._paused - refused.keys()), is_paused=True)
+        self._settle(registry, refused, keep)
         has_letters = dead_letters is not None
         spec = NetworkSpec(
             opened.timing,
@@ -393,6 +398,20 @@ class Network:
             )
         self._registry, self._delivery, self._control = registry, delivery, control
         self._run = HOSTS[DRIVER].start([job], outputs, checkpoint=folder, trigger=trigger)
+
+    def _settle(
+        self, registry: QueryRegistry, refused: Collection[str], keep: Collection[str] | None
+    ) -> None:
+        """Pause what was paused before the start, and let queries leave that are not kept."""
+        here = [name for name in self._waiting if name not in refused]
+        registry.pause([name for name in here if name in self._paused], is_paused=True)
+        if keep is None:
+            return
+        registry.pause([name for name in here if name not in self._paused], is_paused=False)
+        known = {*self._waiting, *keep}
+        registry.unregister(
+            each.id for each in (*registry.queries(), *registry.stopped()) if each.id not in known
+        )
 
     def _fingerprint(self) -> Fingerprint:
         inputs = self._inputs
@@ -533,28 +552,24 @@ class Network:
         assert control is not None
         assert self._delivery is not None
         total = sum(unit[_MICROSECONDS] for unit in control.units) or 1
+        spent, held = Counter[int](), Counter[int]()
+        for unit in control.units:
+            spent[unit[_TEMPLATE]] += unit[_MICROSECONDS]
+            held[unit[_TEMPLATE]] += unit[_HELD]
         found = []
         for query in registry.queries():
-            own = [unit for unit in control.units if unit[_TEMPLATE] == query.template]
             members = max(1, registry.members_of(query.template))
-            spent = sum(unit[_MICROSECONDS] for unit in own) / members
+            own = spent[query.template] / members
             found.append(
                 QueryCost(
                     query.id,
-                    spent / 1000,
-                    spent / total,
-                    sum(unit[_HELD] for unit in own) / members,
+                    own / 1000,
+                    own / total,
+                    held[query.template] / members,
                     self._delivery.counts[query.number],
                 )
             )
         return sorted(found, key=lambda each: (-each.batch_ms, -each.answers))[:count]
-
-    def template_costs(self) -> dict[int, float]:
-        """Return the milliseconds that shards took for each template in the last batch."""
-        found: Counter[int] = Counter()
-        for template, _, _, microseconds, _ in self._control.units if self._control else ():
-            found[template] += microseconds
-        return {template: microseconds / 1000 for template, microseconds in found.items()}
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the network since it was first started here.
