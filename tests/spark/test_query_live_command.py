@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 import quadweir.runtime.spark.session
 from brokers import until
+from live_commands import arrive, arriving, free_port, metrics_of
 from quadweir.cli import main
 from quadweir.runtime.checkpoint import NAME
 from quadweir.testing.answers import answers_from_json
@@ -56,19 +55,6 @@ def live(spark, capsysbinary, monkeypatch, tmp_path):
     return run
 
 
-def arrive(folder: Path, number: int) -> None:
-    """Let three elements arrive, later than all before."""
-    lines = [f"{10_000 * number + n} <urn:a{number}{n}> <urn:p> <urn:b> .\n" for n in range(3)]
-    arriving(folder, str(number), "".join(lines))
-
-
-def arriving(folder: Path, name: str, text: str) -> None:
-    """Let a file appear whole, as a stream's files must."""
-    hidden = folder / f".{name}"
-    hidden.write_text(text)
-    hidden.rename(folder / f"{name}.stream")
-
-
 def names(folder: Path) -> list[str]:
     found = [
         answer
@@ -78,22 +64,10 @@ def names(folder: Path) -> list[str]:
     return [answer.bindings["n"].lexical for answer in found]
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as held:
-        return int(held.getsockname()[1])
-
-
 def test_static_data_is_reloaded_and_prometheus_answered(live, tmp_path) -> None:
     port, out = free_port(), tmp_path / "out"
     note = tmp_path / "check" / NAME
     reported: list[str] = []
-
-    def metrics() -> str:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-                return str(answer.read().decode())
-        except OSError:
-            return ""
 
     def visit() -> None:
         arrive(tmp_path / "in", 1)
@@ -102,12 +76,15 @@ def test_static_data_is_reloaded_and_prometheus_answered(live, tmp_path) -> None
         before = note.read_text()
         os.kill(os.getpid(), signal.SIGHUP)
         until(lambda: note.read_text() != before, "the checkpoint is that of the new data")
-        until(lambda: 'batches_total{query="query"}' in metrics(), "metrics")
+        until(lambda: 'batches_total{query="query"}' in metrics_of(port), "metrics")
         arriving(tmp_path / "in", "bad", "no statement\n")
         arrive(tmp_path / "in", 2)
         until(lambda: len(names(out)) == 6, "the answers after that")
-        until(lambda: 'answers_total{query="query"} 6' in metrics(), "six answers in the metrics")
-        reported.append(metrics())
+        until(
+            lambda: 'answers_total{query="query"} 6' in metrics_of(port),
+            "six answers in the metrics",
+        )
+        reported.append(metrics_of(port))
 
     dead = tmp_path / "dead"
     code, err = live(

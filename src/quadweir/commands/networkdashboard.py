@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from quadweir.commands.board import Board
     from quadweir.runtime.network.network import Network
-    from quadweir.runtime.network.status import QueryStatus
+    from quadweir.runtime.network.status import QueryCost, QueryStatus
 
 _MOST: Final = 10
 
@@ -41,25 +41,10 @@ class NetworkDashboard:
                 self._stopped.add((each.id, each.reason))
                 self._board.say(f"quadweir: the query {each.id} was stopped: {each.reason}")
         if self._board.is_drawn:
-            costs = expensive(status, self._network.template_costs())
+            costs = self._network.most_expensive(_MOST)
             self._board.draw(network_panel(self._title, found, status, costs))
         else:
             self._board.say(f"{queries_of(found, status)}, {line_of(found)}", style="dim")
-
-
-def expensive(
-    status: Sequence[QueryStatus], costs: Mapping[int, float]
-) -> list[tuple[QueryStatus, float]]:
-    """Return the ten most expensive queries, and the milliseconds that each took.
-
-    The time of a template is divided among the queries that share it.
-    """
-    priced = [
-        (each, costs.get(each.template, 0.0) / (each.shared_with + 1))
-        for each in status
-        if each.state != "stopped"
-    ]
-    return sorted(priced, key=lambda pair: (-pair[1], -pair[0].answers, pair[0].id))[:_MOST]
 
 
 def queries_of(found: Mapping[str, Any], status: Sequence[QueryStatus]) -> str:
@@ -74,7 +59,7 @@ def network_panel(
     title: str,
     found: dict[str, Any],
     status: Sequence[QueryStatus],
-    costs: Sequence[tuple[QueryStatus, float]],
+    costs: Sequence[QueryCost],
 ) -> RenderableType:
     """Format metrics, expensive queries and stopped queries as a panel."""
     from rich.console import Group
@@ -82,11 +67,15 @@ def network_panel(
     from rich.text import Text
 
     table = Table(box=None, padding=(0, 2, 0, 0), title_justify="left")
-    for name in ("most expensive", "ms of the batch", "answers", "shares with"):
+    for name in ("most expensive", "ms of the batch", "of all", "mappings held", "answers"):
         table.add_column(name, justify="left" if name.startswith("most") else "right")
-    for query, ms in costs:
+    for each in costs:
         table.add_row(
-            Text(printable(query.id)), f"{ms:,.2f}", f"{query.answers:,}", f"{query.shared_with:,}"
+            Text(printable(each.id)),
+            f"{each.batch_ms:,.2f}",
+            f"{each.share:.0%}",
+            f"{each.held:,.0f}",
+            f"{each.answers:,}",
         )
     rows = [("queries", queries_of(found, status)), *rows_of(found)]
     stopped = [(each.id, each.reason or "") for each in status if each.state == "stopped"][:_MOST]

@@ -13,8 +13,7 @@ from quadweir.commands.querymappings import AllowNetOption
 from quadweir.errors import QuadweirError
 
 if TYPE_CHECKING:
-    from quadweir.commands.application import Application, NamedQuery
-    from quadweir.commands.board import Board
+    from quadweir.commands.application import Application
     from quadweir.commands.livesession import LiveSession
     from quadweir.commands.queryfolder import FolderChange, QueryFolder
     from quadweir.runtime.network.network import Network
@@ -165,9 +164,10 @@ def _run(
         available_now=once,
         dead_letters=letter_sink(app.dead_letters, name=app.name),
         refused=refuse,
+        # Files that are bad for now keep their queries of before.
+        keep=folder.names() if folder is not None else (),
     )
     stack.callback(network.stop)
-    _settle(network, queries, {*queries, *(folder.names() if folder else ())}, board)
     if folder is not None:
         watch = FolderWatch(folder, network, network.queries(), tell=board.say, report=board.report)
         stack.callback(watch.close)
@@ -196,23 +196,3 @@ def _network(app: Application, live: LiveSession) -> Network:
     return engine.network(
         streams=app.read, static=app.static, shards=app.shards, most_held=app.most_held
     )
-
-
-def _settle(
-    network: Network, queries: dict[str, NamedQuery], known: set[str], board: Board
-) -> None:
-    """Let queries of the checkpoint go on as the file says, and leave if it no longer has them."""
-    from quadweir.commands.queryfolder import name_all
-
-    status = network.status()
-    gone = [each.id for each in status if each.id not in known]
-    if gone:
-        network.unregister(*gone)
-        board.say(f"quadweir: no longer in the file, and unregistered: {name_all(gone)}")
-    again = [
-        each.id
-        for each in status
-        if each.state == "paused" and each.id in queries and not queries[each.id].is_paused
-    ]
-    if again:
-        network.resume(*again)

@@ -7,7 +7,7 @@ the moment when the call returns.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -189,6 +189,7 @@ class Network:
         name: str | None = None,
         dead_letters: Sink | None = None,
         refused: Callable[[str, QuadweirError], None] | None = None,
+        keep: Collection[str] | None = None,
     ) -> Network:
         """Start all queries, and continue with those that the checkpoint has.
 
@@ -201,6 +202,8 @@ class Network:
             dead_letters: where rows of `rows.DEAD_LETTER_SCHEMA` go.
             refused: gets the name of each query that cannot be planned, and why; the others run.
                 Default: such a query is an error, and nothing starts.
+            keep: which queries of the checkpoint go on, besides those registered here, which are
+                paused or not as they are here. Default: all go on.
 
         Raises:
             StateError: another process runs with the checkpoint; or it was made for other streams,
@@ -216,6 +219,7 @@ class Network:
             dead_letters=dead_letters,
             trigger=Trigger(every, available_now, name),
             refuse=refused,
+            keep=keep,
             most_held=self._most_held,
             most_answers=self._most_answers,
         )

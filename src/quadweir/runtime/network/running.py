@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
@@ -43,6 +43,7 @@ class NetworkOptions:
         dead_letters: where rows that cannot be used go.
         trigger: when batches begin.
         refuse: gets the name of each query that cannot be planned, and why.
+        keep: which queries of the checkpoint go on, besides those that wait; None for all.
         most_held: how many mappings the queries of one template may hold in a shard.
         most_answers: how many answers a query may give in a second.
     """
@@ -51,6 +52,7 @@ class NetworkOptions:
     dead_letters: Sink | None
     trigger: Trigger
     refuse: Callable[[str, QuadweirError], None] | None
+    keep: Collection[str] | None
     most_held: int | None
     most_answers: int | None
 
@@ -97,7 +99,7 @@ class NetworkRun:
             log = ControlLog(checkpoint / FOLDER, _last_batch(checkpoint))
             templates = Templates(inputs)
             registry = QueryRegistry(templates, log)
-            _register(registry, waiting, options.refuse)
+            _register(registry, waiting, options)
             spec = NetworkSpec(
                 opened.timing,
                 tuple(range(inputs.shards)),
@@ -146,14 +148,23 @@ def _open(inputs: NetworkInputs, checkpoint: Path) -> Opened:
 def _register(
     registry: QueryRegistry,
     waiting: WaitingQueries,
-    refuse: Callable[[str, QuadweirError], None] | None,
+    options: NetworkOptions,
 ) -> None:
+    """Let queries join that wait, and let those leave that are not kept."""
     _, refused = registry.register(waiting.texts, replacing=True)
     for name, error in refused.items():
-        if refuse is None:
+        if options.refuse is None:
             raise of_query(name, error)
-        refuse(name, error)
-    registry.pause(sorted(waiting.paused - refused.keys()), is_paused=True)
+        options.refuse(name, error)
+    here = [name for name in waiting.texts if name not in refused]
+    registry.pause([name for name in here if name in waiting.paused], is_paused=True)
+    if options.keep is None:
+        return
+    registry.pause([name for name in here if name not in waiting.paused], is_paused=False)
+    known = {*waiting.texts, *options.keep}
+    registry.unregister(
+        each.id for each in (*registry.queries(), *registry.stopped()) if each.id not in known
+    )
 
 
 def _job(inputs: NetworkInputs, opened: Opened, spec: NetworkSpec, control: NetworkControl) -> Job:
