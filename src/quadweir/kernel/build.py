@@ -23,6 +23,7 @@ from quadweir.kernel.clocks import CountClock, TimeClock
 from quadweir.kernel.countwindow import CountedLeaf
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.exchange import ReceivedChanges
+from quadweir.kernel.fan import Fan
 from quadweir.kernel.layout import Arrays
 from quadweir.kernel.network import Network, part
 from quadweir.kernel.relation import Operator
@@ -49,6 +50,7 @@ from quadweir.plan.nodes import (
     Window,
 )
 from quadweir.plan.program import Program
+from quadweir.plan.routes import is_read_at_once
 from quadweir.terms import Variable
 
 
@@ -84,7 +86,7 @@ class Builder:
         self._operators: dict[PlanNode, Operator] = {}
         self._retained = find_retained(program)
         self._open = program.template.windows if program.template is not None else ()
-        self.routes: list[route.Route] = []
+        self.routes: list[route.Route | Fan] = []
         """What hands rows to classes of the members of a template."""
 
     def build(self) -> Network:
@@ -171,7 +173,18 @@ class Builder:
             for window in self._open
         ]
         fixed = tuple(variable for place, variable in node.times if place not in self._open)
-        operator = route.Route(source, parts, fixed, node.parameters, node.variables)
+        windows = [place for place, (_, times) in enumerate(parts) if times]
+        operator: route.Route | Fan
+        if (
+            len(windows) == 1
+            and not fixed
+            and not node.parameters
+            and is_read_at_once(node, self._program)
+        ):
+            clock, times = parts[windows[0]]
+            operator = Fan(source, clock, windows[0], times, node.variables)
+        else:
+            operator = route.Route(source, parts, fixed, node.parameters, node.variables)
         self.routes.append(operator)
         return self.network.add(operator, (source,))
 

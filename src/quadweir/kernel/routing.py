@@ -21,8 +21,10 @@ from quadweir.errors import InternalError
 from quadweir.kernel.answers import Rows
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints
 from quadweir.kernel.classes import Classes
+from quadweir.kernel.clocks import TimeClock
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns
+from quadweir.kernel.fan import Fan
 from quadweir.kernel.network import Network
 from quadweir.kernel.oneway import OneWay
 from quadweir.kernel.route import Route
@@ -56,7 +58,7 @@ class Router:
         width: int,
         dictionary: Dictionary,
         network: Network,
-        routes: Sequence[Route],
+        routes: Sequence[Route | Fan],
     ) -> None:
         assert program.template is not None
         self._template = template = program.template
@@ -73,6 +75,8 @@ class Router:
         count = len(template.parameters)
         self._targets = Targets(1, count + self._has_classes, len(template.windows))
         self._classes = Classes(len(template.windows))
+        self._query = program.query
+        self._can_merge = self._has_classes and not any(each.parameters for each in routes)
         # How many members have each class together with the constants that a route looks at.
         self._places = [
             np.array([template.parameters.index(each) for each in route.parameters], dtype=np.int64)
@@ -192,7 +196,46 @@ class Router:
                 route.go(own[became < 0, :-1], own[became < 0, -1])
         self._dictionary.drop(keys[:, : constants.shape[1]].ravel())
 
-    def _by_route(self) -> Iterator[tuple[Route, Ints, OneWay]]:
+    def merge_classes(self, last: int) -> None:
+        """Make one class of those that have the same content by now.
+
+        Where routes look at constants, a class has only rows with those of its own members, and
+        others cannot join it.
+
+        Args:
+            last: The last report; nothing before it counts any more.
+        """
+        if not self._can_merge or len(self._classes) < 2:
+            return
+        merged = self._classes.merge(lambda ranges, since: self._are_over(ranges, since, last))
+        if not merged:
+            return
+        rows = self._targets.rows()
+        of = rows.keys[:, -1] - ZERO
+        moved = rows.pick(np.isin(of, list(merged)))
+        self._targets.remove(moved.ids)
+        keys = moved.keys.copy()
+        keys[:, -1] = [merged[each - ZERO] + ZERO for each in keys[:, -1].tolist()]
+        self._targets.add(moved._replace(keys=keys))
+        ones = np.ones(len(keys), dtype=np.int64)
+        for route, _, users in self._by_route():
+            users.add(keys[:, -1:] - ZERO, ones)
+            users.add(moved.keys[:, -1:] - ZERO, -ones)
+            gone = np.array(list(merged), dtype=np.int64)
+            route.go(np.zeros((len(gone), 0), dtype=np.int64), gone)
+
+    def _are_over(self, ranges: Ints, since: Ints, last: int) -> NDArray[np.bool_]:
+        over = np.ones(len(since), dtype=bool)
+        for place, each in enumerate(self._query.windows):
+            clock = TimeClock.of(each.scope)
+            if place in self._template.windows:
+                leave = clock.leaves(since, ranges[:, self._template.windows.index(place)])
+            else:
+                leave = clock.interval(since)[1]
+            over &= leave <= last
+        return over
+
+    def _by_route(self) -> Iterator[tuple[Route | Fan, Ints, OneWay]]:
         return zip(self._routes, self._places, self._users, strict=True)
 
     def _set_lengths(self) -> None:
@@ -312,7 +355,13 @@ class Router:
             route.forget_classes()
         classes = None
         if self._has_classes:
-            classes = self._classes.restore(arrays, rows.ranges, rows.since)
+            classes, gone = self._classes.restore(arrays, rows.ranges, rows.since)
+            for route in self._routes:
+                if isinstance(route, Fan):
+                    # What these had is still in the state above.
+                    none = np.zeros((len(gone.numbers), 0), dtype=np.int64)
+                    route.come(none, *gone)
+                    route.go(none, gone.numbers)
         self._add(rows._replace(keys=constants), classes)
         self._dictionary.settle()
 

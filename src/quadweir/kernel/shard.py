@@ -38,6 +38,7 @@ from quadweir.plan.template import TemplateMember
 # How many changes run through the operators at once: enough to make each cheap, few enough that
 # what they touch stays in the processor's caches.
 CHUNK: Final = 1 << 16
+_FEWEST: Final = 16
 
 
 @final
@@ -196,7 +197,7 @@ class Shard:
         self._hear(events)
         found = []
         reported = []
-        for cut in cuts_of(events, self.chunk, self._through, through):
+        for cut in cuts_of(events, self._chunk(), self._through, through):
             found.append(self._advance(cut, admitted=cut, spell=spell))
             reported.append(self._reported)
         found.append(self._advance(through, spell=spell))
@@ -204,7 +205,14 @@ class Shard:
         self.reported = np.concatenate(reported)
         self._through = through
         self._steps += 1
+        if self._router is not None:
+            self._router.merge_classes(self._reporter.last)
         return found
+
+    def _chunk(self) -> int:
+        """How many matches to take at once: each may become a row for every class of members."""
+        classes = 0 if self._router is None else self._router.classes
+        return min(self.chunk, max(_FEWEST, CHUNK // max(1, classes)))
 
     def _hear(self, events: Events) -> None:
         if self._received is not None and events.changes is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import assert_never, final
+from typing import TYPE_CHECKING, assert_never, final
 
 from quadweir.plan.nodes import (
     CLASS,
@@ -32,9 +32,13 @@ from quadweir.plan.nodes import (
     StaticRelation,
     Union,
     Window,
+    rewrite,
     walk,
 )
 from quadweir.terms import Variable
+
+if TYPE_CHECKING:
+    from quadweir.plan.program import Program
 
 
 class CannotRouteError(Exception):
@@ -65,7 +69,13 @@ class RoutePlanner:
         found = self.routed(node)
         if CLASS not in found.always:
             raise CannotRouteError("it has answers while its windows are empty")
-        return found
+        routes = [each for each in walk(found) if isinstance(each, Route)]
+        if all(each.parameters == routes[0].parameters for each in routes):
+            return found
+        # Where some rows go to every class, all do: then classes can become one (`kernel/classes.py`).
+        return rewrite(
+            found, lambda each: replace(each, parameters=()) if isinstance(each, Route) else each
+        )
 
     def routed(self, node: PlanNode) -> PlanNode:
         """The node with a class for each row; a static relation stays as it is.
@@ -109,6 +119,16 @@ class RoutePlanner:
         if CLASS not in found.always:
             raise CannotRouteError("static rows and rows of windows are put together")
         return found
+
+
+def is_read_at_once(node: PlanNode, program: Program) -> bool:
+    """Whether all that reads the rows of a node reads them only when they come and go."""
+    users = [each for each in program.nodes if node in each.inputs]
+    return all(
+        isinstance(each, Group | Distinct)
+        or (isinstance(each, Filter | Extend | Project | Union) and is_read_at_once(each, program))
+        for each in users
+    )
 
 
 def _is_core(node: PlanNode) -> bool:

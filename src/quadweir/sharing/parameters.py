@@ -67,12 +67,19 @@ _TYPE: Final = IRI(RDF.type)
 class Parametrizer:
     """Replaces the constants of one query.
 
+    Args:
+        query: The query.
+        static: Whether to replace those of patterns over static data, too. Such patterns are then
+        solved once for all values.
+
     Attributes:
         found: The parameter of each constant, in the order in which they occur.
     """
 
-    def __init__(self, query: ContinuousQuery) -> None:
+    def __init__(self, query: ContinuousQuery, *, static: bool = True) -> None:
         self._query = query
+        # Whether the patterns that are replaced now are matched in windows, or may be static too.
+        self._replaces = static or bool(query.default_graph_windows)
         self._may_replace: Callable[[Ground], bool] = lambda _: True
         self.found: dict[Ground, Variable] = {}
 
@@ -93,7 +100,7 @@ class Parametrizer:
         return pattern
 
     def _parameter(self, term: Ground) -> Variable | Ground:
-        if not self._may_replace(term):
+        if not self._replaces or not self._may_replace(term):
             return term
         # A blank cannot be spelled in a name; not hidden, since it has to be projected.
         return self.found.setdefault(term, Variable(f"parameter {len(self.found)}"))
@@ -113,15 +120,12 @@ class Parametrizer:
                 return new, frozenset().union(*(variables for _, variables in parts))
             case Filter():
                 return self._filter(pattern)
-            case (
-                Extend()
-                | WindowPattern()
-                | Graph()
-                | Distinct()
-                | Reduced()
-                | OrderBy()
-                | Project()
-            ):
+            case WindowPattern():
+                before, self._replaces = self._replaces, True
+                below, variables = self._map(pattern.input)
+                self._replaces = before
+                return replace(pattern, input=below), variables
+            case Extend() | Graph() | Distinct() | Reduced() | OrderBy() | Project():
                 below, variables = self._map(pattern.input)
                 new_pattern = replace(pattern, input=below)
                 if isinstance(new_pattern, Project):

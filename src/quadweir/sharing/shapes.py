@@ -13,7 +13,7 @@ neither.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, NamedTuple, final
@@ -39,6 +39,8 @@ from quadweir.terms import IRI, Ground, Variable
 
 OPEN_MS: Final = 1
 """The length of open windows in the query of a shape; members say what it is."""
+MOST_ROWS: Final = 5_000_000
+"""A static pattern with more solutions keeps its constants: each shard has all of them in memory."""
 _LONGEST_MS: Final = 2**39
 """Windows of 17 years and more are not open: the router sorts by lengths in 40 bits."""
 
@@ -89,6 +91,13 @@ class Shaped(NamedTuple):
         return TemplateMember(number, self.constants, self.ranges, since)
 
 
+class _Verdict(NamedTuple):
+    """Why members would give other answers than alone, and why sharing would cost too much."""
+
+    reason: str
+    too_large: str
+
+
 @final
 @dataclass
 class Shapes:
@@ -103,7 +112,7 @@ class Shapes:
 
     streams: Sequence[str] = ()
     facts: StaticFacts = NOTHING_KNOWN
-    _reasons: dict[tuple[ContinuousQuery, tuple[Variable, ...], bool], str] = field(
+    _verdicts: dict[tuple[ContinuousQuery, tuple[Variable, ...], bool], _Verdict] = field(
         default_factory=dict
     )
     _shapes: dict[ContinuousQuery, QueryShape] = field(default_factory=dict)
@@ -113,32 +122,44 @@ class Shapes:
         plain = replace(_with_plain_names(query), form=_columns(query))
         open_windows = _open_windows(plain)
         closed = _with_ranges(plain, dict.fromkeys(open_windows, OPEN_MS))
-        parametrizer = Parametrizer(plain)
-        pattern = plain.pattern
-        if not isinstance(query.form, AskForm | DescribeForm):
-            pattern = parametrizer.pattern()
-        constants = tuple(parametrizer.found)
-        parameters = tuple(parametrizer.found.values())
         ranges = tuple(_range(plain.windows[place].scope) for place in open_windows)
-        reason = self._reason(replace(closed, pattern=pattern), parameters, open_windows)
-        if not reason:
-            shape = self._shape(replace(closed, pattern=pattern), parameters, open_windows, "")
-            return Shaped(shape, constants, ranges)
-        if constants and not self._reason(replace(plain, pattern=pattern), parameters, None):
-            return Shaped(
-                self._shape(replace(plain, pattern=pattern), parameters, None, reason),
-                constants,
-                (),
-            )
-        return Shaped(self._shape(plain, (), None, reason), (), ())
+        reasons = []
+        for pattern, parameters in self._patterns(plain):
+            named = tuple(parameters.values())
+            shared = replace(closed, pattern=pattern)
+            verdict = self._verdict(shared, named, open_windows)
+            reasons += [each for each in verdict if each]
+            if verdict.too_large:
+                continue
+            if not verdict.reason:
+                shape = self._shape(shared, named, open_windows, "; ".join(reasons))
+                return Shaped(shape, tuple(parameters), ranges)
+            one = replace(plain, pattern=pattern)
+            if parameters and not self._verdict(one, named, None).reason:
+                shape = self._shape(one, named, None, "; ".join(reasons))
+                return Shaped(shape, tuple(parameters), ())
+        return Shaped(self._shape(plain, (), None, "; ".join(dict.fromkeys(reasons))), (), ())
 
-    def _reason(
+    def _patterns(self, query: ContinuousQuery) -> Iterator[tuple[Pattern, dict[Ground, Variable]]]:
+        """The pattern of a query with parameters, as many as there can be first."""
+        if isinstance(query.form, AskForm | DescribeForm):
+            yield query.pattern, {}
+            return
+        before = None
+        for static in (True, False):
+            parametrizer = Parametrizer(query, static=static)
+            pattern = parametrizer.pattern()
+            if parametrizer.found != before:
+                yield pattern, parametrizer.found
+            before = parametrizer.found
+
+    def _verdict(
         self,
         query: ContinuousQuery,
         parameters: tuple[Variable, ...],
         windows: tuple[int, ...] | None,
-    ) -> str:
-        """Why the members of a template would give other answers than alone, or nothing.
+    ) -> _Verdict:
+        """Whether the members of a template answer as alone, and at what cost.
 
         Args:
             query: The query with parameters.
@@ -146,10 +167,24 @@ class Shapes:
             windows: The open windows; None if members join at one instant and have equal windows.
         """
         key = (query, parameters, windows is not None)
-        if key not in self._reasons:
+        if key not in self._verdicts:
             program = self._program(query, parameters, windows)
-            self._reasons[key] = program.why_not or program.not_shared or ""
-        return self._reasons[key]
+            own = frozenset(parameters)
+            rows = max(
+                (
+                    self.facts.counts.get(each.query, 0)
+                    for each in program.static
+                    if own & frozenset(each.variables)
+                ),
+                default=0,
+            )
+            too_large = (
+                f"a static pattern has {rows:,} solutions without its constants"
+                if rows > MOST_ROWS
+                else ""
+            )
+            self._verdicts[key] = _Verdict(program.why_not or program.not_shared, too_large)
+        return self._verdicts[key]
 
     def _program(
         self,

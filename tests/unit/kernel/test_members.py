@@ -209,6 +209,34 @@ def test_windows_grow_and_shrink_with_their_members_in_any_order_of_arrival() ->
     assert many.held() == 0
 
 
+def test_members_that_joined_apart_become_one_class() -> None:
+    many = shard(COUNTS, 5)
+    router = many._router
+    assert router is not None
+    for t in range(1, 30):
+        many.step(Events({0: match(t, ("<urn:1>", "<urn:2>"))}), t)
+        many.change_members(members(COUNTS, 5, first=t, since=t), [])
+        assert router.classes < 9
+    left = many.snapshot()
+    again = shard(COUNTS)
+    sinces = [(0, ALWAYS), *((t, t) for t in range(1, 30))]
+    again.change_members(
+        [each for n, t in sinces for each in members(COUNTS, 5, first=n, since=t)], []
+    )
+    again.restore(left)
+    event = Events({0: match(30, ("<urn:1>", "<urn:2>"))})
+    expected, found = many.step(event, 60), again.step(event, 60)
+    assert (
+        expected.table().sort_by("query").to_pylist() == found.table().sort_by("query").to_pylist()
+    )
+    at_30 = found.table().filter(pa.compute.field("t") == 30)
+    counts = dict(zip(at_30["query"].to_pylist(), at_30["n"].to_pylist(), strict=True))
+    # Those that joined up to 24 have five elements in their window of 5 ms already.
+    assert sorted(counts) == [25, 26, 27, 28, 29]
+    many.step(Events({0: match(90, ("<urn:1>", "<urn:2>"))}), 90)
+    assert router.classes == 1
+
+
 def test_state_is_restored_with_the_members_of_now() -> None:
     many = shard(COUNTS, 5, 20)
     many.step(Events({0: match(10, ("<urn:1>", "<urn:2>"))}), 10)

@@ -8,7 +8,7 @@ from quadweir.algebra.patterns import Group, Project
 from quadweir.algebra.query import ContinuousQuery, SelectForm
 from quadweir.algebra.traverse import walk
 from quadweir.algebra.windows import TimeScope
-from quadweir.plan.facts import NO_STATIC_DATA
+from quadweir.plan.facts import NO_STATIC_DATA, StaticFacts
 from quadweir.plan.nodes import Route
 from quadweir.plan.program import program_of
 from quadweir.sharing import Shaped, Shapes, shape_of, template_of
@@ -189,6 +189,21 @@ def test_static_data_merged_with_windows_is_shared_if_it_has_no_matches() -> Non
     (query,) = queries(text, "", dialect="csparql")
     assert shape_of(query).shape.one_since
     assert not shape_of(query, facts=NO_STATIC_DATA).shape.one_since
+
+
+def test_a_static_pattern_that_is_too_large_keeps_its_constants() -> None:
+    text = "SELECT ?x WHERE { STREAM :s [RANGE 1s] { ?u :p ?x . ?x :by $ } ?u :is :n }"
+    given = queries(text, ":a", ":b")
+    shapes = Shapes()
+    found = [shapes.of(each) for each in given]
+    assert constants(found) == [["<urn:a>", "<urn:n>"], ["<urn:b>", "<urn:n>"]]
+    template = template_of(found[0].shape)
+    (relation,) = program_of(template.query, template=template).static
+    shapes = Shapes(facts=StaticFacts({relation.query: 6_000_000}))
+    found = [shapes.of(each) for each in given]
+    assert constants(found) == [["<urn:a>"], ["<urn:b>"]]
+    assert len({each.shape for each in found}) == 1
+    assert "6,000,000 solutions" in found[0].shape.reason
 
 
 def test_names_of_queries_and_windows_do_not_matter() -> None:
