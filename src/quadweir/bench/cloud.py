@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.bench.cloudoperators import operators
+from quadweir.bench.cloudsoak import soak
 from quadweir.bench.continuous import SHAPES, query_text
 from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.live import (
@@ -53,6 +54,8 @@ class CloudSize:
         few: triples in a batch where answers are many.
         batches: batches that count.
         users: users of the streams; there are as many as constants, if that is more.
+        soaked: queries at a time while others come and go.
+        soak_minutes: for how long.
         seed: of constants and lengths.
     """
 
@@ -64,6 +67,8 @@ class CloudSize:
     few: int = 40_000
     batches: int = 3
     users: int = 10_000
+    soaked: int = 2_000
+    soak_minutes: float = 30
     seed: int = 4
 
 
@@ -75,6 +80,8 @@ QUICK: Final = CloudSize(
     triples=50_000,
     few=10_000,
     batches=1,
+    soaked=100,
+    soak_minutes=0.5,
 )
 
 
@@ -358,6 +365,7 @@ SECTIONS: Final[dict[str, Callable[[Any, CloudSize, Path], Iterator[Measurement]
     "mixed": mixed,
     "registering": registering,
     "operators": operators,
+    "soak": soak,
 }
 
 
@@ -402,7 +410,9 @@ def sized(
             size,
             constants=tuple(each for each in size.constants if each <= most),
             windows=tuple(each for each in size.windows if each <= most),
+            mixed=min(size.mixed, most),
             registered=min(size.registered, most),
+            soaked=min(size.soaked, most),
         )
     if triples is not None:
         size = replace(size, triples=triples, few=min(size.few, triples))

@@ -154,7 +154,13 @@ class SocialNetworkSize:
 
 
 def write_streams(
-    network: SocialNetworkSize, streams: Sequence[str], folder: Path, *, batches: int, triples: int
+    network: SocialNetworkSize,
+    streams: Sequence[str],
+    folder: Path,
+    *,
+    batches: int,
+    triples: int,
+    first: int = 0,
 ) -> int:
     """Write the streams of a query, `FILES` of each for every batch; return the triples in a batch.
 
@@ -164,6 +170,7 @@ def write_streams(
         folder: each stream gets a folder in it.
         batches: the number of batches.
         triples: about how many triples all streams have in a batch.
+        first: the number of the first batch.
     """
     weights = {
         "posts": POST_TRIPLES,
@@ -173,15 +180,15 @@ def write_streams(
     }
     items = max(1, triples // sum(weights[each] for each in streams))
     written = 0
-    for batch in range(batches):
-        first = batch * items
+    for batch in range(first, first + batches):
+        item = batch * items
         for name in streams:
             table = {
                 "posts": lambda at: network.posts(at, items),
                 "photos": lambda at: network.photos(at, items),
                 "post-likes": lambda at: network.likes_of("post", at, items),
                 "photo-likes": lambda at: network.likes_of("photo", at, items),
-            }[name](first)
+            }[name](item)
             (folder / name).mkdir(parents=True, exist_ok=True)
             size = -(-table.num_rows // FILES)
             for part in range(FILES):
