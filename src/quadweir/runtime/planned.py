@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.entailment.schema import Schema
     from quadweir.plan.template import QueryTemplate
+    from quadweir.runtime.static.shared import SharedSolutions
 
 
 @final
@@ -67,6 +68,8 @@ class PlannedQuery:
         allow_unbounded: windows and streams that may be kept whole.
         schema: what else follows from the triples of streams and static data (N1).
         template: the template, if the query is one.
+        shared: solutions of static sub-patterns that other queries share; then static data is not
+            read again.
 
     Attributes:
         query: the query as it was parsed.
@@ -89,6 +92,7 @@ class PlannedQuery:
         allow_unbounded: Iterable[str] = (),
         schema: Schema | None = None,
         template: QueryTemplate | None = None,
+        shared: SharedSolutions | None = None,
     ) -> None:
         analyze(query)
         self.query = query
@@ -102,6 +106,7 @@ class PlannedQuery:
         self._static = static or StaticData()
         self._schema = schema
         self._template = template
+        self._shared = shared
         self._optimized = optimize(query).query
         if schema is not None:
             refuse_transitive(schema, query)
@@ -138,7 +143,9 @@ class PlannedQuery:
         """Read static data as it is now."""
         schema = self._schema
         follows = static_closure(schema, self.query) if schema is not None else None
-        return self._static.prepare(self.spark, self._optimized, self._streams, follows=follows)
+        return self._static.prepare(
+            self.spark, self._optimized, self._streams, follows=follows, shared=self._shared
+        )
 
     def _plan(self, prepared: Prepared, *, like: str = "") -> Planned:
         """Plan over static data; `like` is the layout of rows that are there already."""

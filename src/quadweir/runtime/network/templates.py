@@ -16,6 +16,7 @@ from quadweir.optimize.pipeline import optimize
 from quadweir.plan.matchtests import Matching, MatchTest
 from quadweir.runtime.network.spec import TemplateSpec
 from quadweir.runtime.planned import PlannedQuery
+from quadweir.runtime.static.shared import SharedSolutions
 from quadweir.sharing.shapes import Shapes, template_of
 from quadweir.sources.declare import undeclared
 from quadweir.terms import Variable
@@ -61,6 +62,7 @@ class Templates:
     def __init__(self, inputs: NetworkInputs) -> None:
         self._inputs = inputs
         self._planned: dict[int, PlannedQuery] = {}
+        self._shared = SharedSolutions()
         self._shapes = Shapes(tuple(sorted(inputs.feeds)))
         schema = inputs.schema
         # All consequences: a template that looks them up may need any of them.
@@ -97,6 +99,7 @@ class Templates:
             allow_unbounded=allow_unbounded,
             schema=inputs.schema,
             template=template,
+            shared=self._shared,
         )
         planned.keep_in_one_stage()
         home = None

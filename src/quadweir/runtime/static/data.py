@@ -36,6 +36,7 @@ from quadweir.plan.program import program_of
 from quadweir.plan.pushdown import MOST_VALUES
 from quadweir.runtime.match.entail import closed
 from quadweir.runtime.static.files import QUADS, Stored, relation_file, write_quads
+from quadweir.runtime.static.shared import SharedSolutions, Solved
 from quadweir.runtime.static.sparkjoin import SparkJoined, matchable
 from quadweir.sources.staticfiles import StaticFile, apart_from_streams, list_static, read_static
 from quadweir.terms import Quad, Term, Variable
@@ -43,6 +44,9 @@ from quadweir.terms import Quad, Term, Variable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+WHOLE_DIGEST: Final = "quads.digest"
+"""The file with the digest of all quads that a query may see."""
+_SCRATCH: Final = "unshared-"
 LARGE_BYTES: Final = 16 << 20
 """Spark reads static files that have this many bytes or more in all."""
 
@@ -96,6 +100,7 @@ class StaticData:
         streams: tuple[str, ...],
         *,
         follows: StaticClosure | None = None,
+        shared: SharedSolutions | None = None,
     ) -> Prepared:
         """Read the data as it is now, and solve the static sub-patterns of a query.
 
@@ -105,6 +110,8 @@ class StaticData:
             streams: the streams that exist.
             follows: adds what a schema derives from the quads. If a property is transitive, the
                 data is read in this process, however large it is.
+            shared: what was solved for other queries over the same data and schema. What it has is
+                not solved again.
 
         Raises:
             SourceError: a file does not exist, or there is no room for the solutions.
@@ -113,7 +120,7 @@ class StaticData:
             PlanError: FROM names a graph that does not exist.
         """
         try:
-            return self._prepare(spark, query, streams, follows)
+            return self._prepare(spark, query, streams, follows, shared or SharedSolutions())
         except OSError as error:
             # A running query that reads its data again can continue with what it had.
             raise SourceError(
@@ -127,39 +134,67 @@ class StaticData:
         query: ContinuousQuery,
         streams: tuple[str, ...],
         follows: StaticClosure | None,
+        shared: SharedSolutions,
     ) -> Prepared:
         program = program_of(query, streams=streams)
         asked = [each for each in program.static if not isinstance(each.query.pattern, Values)]
         is_whole = program.why_not is not None
-        listed = [(each, list_static(each.path)) for each in self.files]
-        size = sum(file.stat().st_size for _, files in listed for file in files)
+        unsolved = [each for each in asked if shared.find(each) is None]
         folder = Path(tempfile.mkdtemp(prefix="quadweir-static-"))
         prepared = Prepared(folder)
-        source: Loaded | SparkJoined
-        if size < self.large_bytes or (follows is not None and follows.transitive):
-            quads: Iterable[Quad] = apart_from_streams([*read_static(self.files), *self.quads])
-            quads = follows.of(quads) if follows is not None else quads
-            source = Loaded(static_dataset(query, Dataset.of(quads)))
-        else:
-            frame = self._frame(spark, listed)
-            frame = closed(frame, follows.table) if follows is not None else frame
-            patterns = None if is_whole else matchable(each.query.pattern for each in asked)
-            source = SparkJoined(spark, query, patterns, frame, folder)
+        if unsolved or is_whole:
+            self._solve(spark, query, unsolved, follows, shared, folder, whole=is_whole)
         digests, counts = [], {}
         for each in asked:
-            relation = source.relation(each.query, each.variables)
-            relation.write(folder / relation_file(each.query, each.variables))
-            digests.append(relation.digest)
-            counts[each.query] = relation.count
-            if not relation.count:
+            solved = shared.find(each)
+            assert solved is not None, "it was solved before, or just now"
+            (folder / relation_file(each.query, each.variables)).hardlink_to(solved.file)
+            digests.append(solved.digest)
+            counts[each.query] = solved.count
+            if not solved.count:
                 prepared.unmatched.append(each.query.pattern)
         if is_whole:
-            digests.append(write_quads(source.dataset(), folder / QUADS))
+            digests.append((folder / WHOLE_DIGEST).read_bytes())
         if not str(spark.sparkContext.master).startswith("local"):
             prepared.send(spark)
         prepared.digest = combined(digests).hex()
         prepared.facts = StaticFacts(counts)
         return prepared
+
+    def _solve(
+        self,
+        spark: SparkSession,
+        query: ContinuousQuery,
+        asked: list[StaticRelation],
+        follows: StaticClosure | None,
+        shared: SharedSolutions,
+        folder: Path,
+        *,
+        whole: bool,
+    ) -> None:
+        """Solve sub-patterns; write the whole data, too, if the query may need all of it."""
+        listed = [(each, list_static(each.path)) for each in self.files]
+        size = sum(file.stat().st_size for _, files in listed for file in files)
+        source: Loaded | SparkJoined
+        if size < self.large_bytes or (follows is not None and follows.transitive):
+            quads: Iterable[Quad] = shared.quads(
+                lambda: [*apart_from_streams([*read_static(self.files), *self.quads])]
+            )
+            quads = follows.of(quads) if follows is not None else quads
+            source = Loaded(static_dataset(query, Dataset.of(quads)))
+        else:
+            frame = self._frame(spark, listed)
+            frame = closed(frame, follows.table) if follows is not None else frame
+            patterns = None if whole else matchable(each.query.pattern for each in asked)
+            source = SparkJoined(spark, query, patterns, frame, folder)
+        for each in asked:
+            relation = source.relation(each.query, each.variables)
+            file = folder / f"{_SCRATCH}{relation_file(each.query, each.variables)}"
+            relation.write(file)
+            shared.keep(each, Solved(file, relation.digest, relation.count))
+            file.unlink()
+        if whole:
+            (folder / WHOLE_DIGEST).write_bytes(write_quads(source.dataset(), folder / QUADS))
 
     @property
     def is_empty(self) -> bool:
