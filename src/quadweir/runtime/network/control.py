@@ -87,8 +87,8 @@ class NetworkControl(JobControl):
         if members is None:
             # The shards are as they were before this batch.
             self._version = self._log.version_of(batch - 1)
-            self._delivery.queries = self._registry.queries_at(self._version)
-            ran = [*self._delivery.queries.values()]
+            ran = [*self._registry.queries_at(self._version).values()]
+            self._delivery.change(VersionChange(joining=ran))
             self._asked.change(VersionChange(joining=ran), self._registry.specs)
             members = Counter(each.template for each in ran)
             self._members = members

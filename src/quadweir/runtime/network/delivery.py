@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from quadweir import rows
+from quadweir.runtime.network.queries import VersionChange
 from quadweir.runtime.network.rendering import (
     SolutionColumns,
     SolutionNames,
@@ -33,7 +34,7 @@ from quadweir.sinks.kafka import KafkaSink
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from quadweir.runtime.network.queries import NetworkQuery, VersionChange
+    from quadweir.runtime.network.queries import NetworkQuery
     from quadweir.sinks.base import Batch, Sink, TextSink
 
 _KEY: Final = "key"
@@ -61,6 +62,12 @@ class NetworkAnswer:
 
 
 Target: TypeAlias = "Sink | Callable[[list[NetworkAnswer]], None]"
+
+
+def prepare_target(target: Target) -> None:
+    """Check what can be checked of a sink before it is used; a function needs nothing."""
+    if hasattr(target, "prepare"):
+        target.prepare()
 
 
 @final
@@ -93,26 +100,46 @@ class Delivery(ArrowSink):
         # Answers of each query since some instant of the clock.
         self._recent: Counter[int] = Counter()
         self._recent_since = clock()
-        self._own: dict[str, Target] = {}
+        # Sinks by the names of queries, for those that are going to join; and by number, for those
+        # of the present batch. A query that is replaced keeps its own to its end.
+        self._by_name: dict[str, Target] = {}
+        self._by_number: dict[int, Target] = {}
         self._lock = threading.Lock()
         self._failures: dict[int, str] = {}
         self.queries: dict[int, NetworkQuery] = {}
         self.counts: Counter[int] = Counter()
 
-    def send(self, query: str, target: Target | None) -> None:
-        """Hand the answers of a query to a sink or a function, too; None for no longer."""
+    def expect(self, query: str, target: Target | None) -> None:
+        """Hand the answers of a query to a sink or a function when it joins; None for nowhere."""
         with self._lock:
             if target is None:
-                self._own.pop(query, None)
+                self._by_name.pop(query, None)
             else:
-                self._own[query] = target
+                self._by_name[query] = target
+
+    def send(self, query: str, target: Target | None) -> None:
+        """Hand the answers of a query to a sink or a function from now on; None for no longer."""
+        self.expect(query, target)
+        with self._lock:
+            for number in [each.number for each in self.queries.values() if each.id == query]:
+                self._bind(number, target)
 
     def change(self, change: VersionChange) -> None:
         """Learn which queries there are from the next batch on."""
-        for each in change.leaving:
-            self.queries.pop(each.number, None)
-            self.counts.pop(each.number, None)
-        self.queries |= {each.number: each for each in change.joining}
+        with self._lock:
+            for each in change.leaving:
+                self.queries.pop(each.number, None)
+                self.counts.pop(each.number, None)
+                self._by_number.pop(each.number, None)
+            self.queries |= {each.number: each for each in change.joining}
+            for each in change.joining:
+                self._bind(each.number, self._by_name.get(each.id))
+
+    def _bind(self, number: int, target: Target | None) -> None:
+        if target is None:
+            self._by_number.pop(number, None)
+        else:
+            self._by_number[number] = target
 
     def take_failures(self) -> dict[int, str]:
         """Return the queries whose sinks failed, with the reasons, once."""
@@ -136,7 +163,7 @@ class Delivery(ArrowSink):
         self._check_rates()
         self._write_shared(answers, batch)
         with self._lock:
-            own = dict(self._own)
+            own = dict(self._by_number)
         if own:
             self._write_own(answers, own, batch)
 
@@ -194,20 +221,19 @@ class Delivery(ArrowSink):
     # --- a sink for one ---
 
     def _write_own(
-        self, answers: Sequence[pa.RecordBatch], own: Mapping[str, Target], batch: Batch
+        self, answers: Sequence[pa.RecordBatch], own: Mapping[int, Target], batch: Batch
     ) -> None:
-        wanted = {each.number for each in self.queries.values() if each.id in own}
         parts: dict[int, list[pa.RecordBatch]] = {}
         for part in answers:
             numbers = part.column(QUERY).to_numpy()
-            for number in wanted & set(np.unique(numbers).tolist()):
+            for number in own.keys() & set(np.unique(numbers).tolist()):
                 parts.setdefault(number, []).append(part.filter(pa.array(numbers == number)))
         names = SolutionNames(batch.number)
         for number in sorted(parts):
             query = self.queries[number]
             found = [_solutions(each, query, names) for each in parts[number]]
             try:
-                self._hand_over(own[query.id], query, found, batch)
+                self._hand_over(own[number], query, found, batch)
             except Exception as error:  # it stops this query alone
                 self._failures[number] = f"its sink failed: {error}"
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 from quadweir.errors import QuadweirError, UsageError
 from quadweir.runtime.host.base import Trigger
 from quadweir.runtime.metrics import QueryMeter
+from quadweir.runtime.network.delivery import prepare_target
 from quadweir.runtime.network.explain import network_svg, network_text, query_text
 from quadweir.runtime.network.querytext import QueryText
 from quadweir.runtime.network.running import NetworkOptions, NetworkRun
@@ -108,15 +109,37 @@ class Network:
             name: text if isinstance(text, QueryText) else QueryText(text)
             for name, text in queries.items()
         }
+        targets = send_to or {}
+        for target in targets.values():
+            prepare_target(target)
         if self._running is None:
             found = self._waiting.register(texts, replacing=replacing)
         else:
-            made, refused = self._running.registry.register(texts, replacing=replacing)
-            found = Registration(tuple(each.id for each in made), refused)
-        for name, target in (send_to or {}).items():
-            if name not in found.refused:
-                self.send(name, target)
+            found = self._join(self._running, texts, targets, replacing=replacing)
+        here = {name: each for name, each in targets.items() if name not in found.refused}
+        self._targets |= here
         return found
+
+    def _join(
+        self,
+        running: NetworkRun,
+        texts: Mapping[str, QueryText],
+        targets: Mapping[str, Target],
+        *,
+        replacing: bool,
+    ) -> Registration:
+        """Register queries in a running network; none of their answers misses its sink."""
+        delivery = running.delivery
+        for name, target in targets.items():
+            delivery.expect(name, target)
+        made, refused = running.registry.register(texts, replacing=replacing)
+        new = {each.id for each in made}
+        for name, target in targets.items():
+            if name in refused:
+                delivery.expect(name, self._targets.get(name))
+            elif name not in new:
+                delivery.send(name, target)
+        return Registration(tuple(each.id for each in made), refused)
 
     def replace(
         self,
@@ -144,7 +167,10 @@ class Network:
         else:
             gone = self._running.registry.unregister(queries)
         for name in gone:
-            self.send(name, None)
+            self._targets.pop(name, None)
+            if self._running is not None:
+                # The present batch may still have answers for its sink.
+                self._running.delivery.expect(name, None)
 
     def pause(self, *queries: str) -> None:
         """Let queries give no answers for now; their windows go on (J4).
@@ -171,8 +197,7 @@ class Network:
         if target is None:
             self._targets.pop(query, None)
         else:
-            if hasattr(target, "prepare"):
-                target.prepare()
+            prepare_target(target)
             self._targets[query] = target
         if self._running is not None:
             self._running.delivery.send(query, target)

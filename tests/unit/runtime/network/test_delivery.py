@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from network_hosts import POINTS, NetworkHost
+from network_hosts import NO_SESSION, POINTS, NetworkHost, inputs_of
+from quadweir.errors import QuadweirError
 from quadweir.runtime.network.delivery import NetworkAnswer
+from quadweir.runtime.network.network import Network
+from quadweir.runtime.network.running import NetworkRun
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lines import LineFormat
 from streaming import stream
@@ -112,3 +117,39 @@ def test_a_sink_can_be_added_and_taken_away_while_the_query_runs(tmp_path: Path)
         host.push(stream((1002, "a p d")))
         assert host.delivery.counts == {0: 3}
     assert [(each.query, each.t, each.sign) for each in found] == [("a", 1001, "+")]
+
+
+def test_the_sink_of_a_query_gets_all_of_its_answers_whenever_it_comes_and_goes(
+    tmp_path: Path,
+) -> None:
+    """A batch may run while a query is registered, replaced or unregistered."""
+    found: dict[str, list[NetworkAnswer]] = {"old": [], "new": []}
+    with NetworkHost(tmp_path) as host:
+        network = Network(inputs_of())
+        network._running = NetworkRun(  # what `start` makes with Spark
+            host.registry, host.delivery, host.control, *([NO_SESSION] * 4)
+        )
+        network.register("a", PAIRS, send_to=found["old"].extend)
+        host.push(stream((1000, "a p b")))
+        write = host.delivery.write_arrow
+
+        def write_while(do: Callable[[], None]) -> None:
+            def write_arrow(*args: Any) -> None:
+                do()
+                write(*args)
+
+            host.delivery.write_arrow = write_arrow  # type: ignore[method-assign]
+
+        write_while(lambda: network.replace("a", OTHERS, send_to=found["new"].extend))
+        host.push(stream((1001, "a p c")))
+        write_while(lambda: network.unregister("a"))
+        host.push(stream((1002, "a q d")))
+        write_while(lambda: None)
+        with pytest.raises(QuadweirError):
+            network.replace("b", "SELECT", send_to=found["new"].extend)
+        network._running = None
+        host.push(stream((1003, "a q e")))
+    assert {name: [each.t for each in got] for name, got in found.items()} == {
+        "old": [1000, 1001],
+        "new": [1002],
+    }
