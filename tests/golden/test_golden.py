@@ -16,9 +16,9 @@ import pytest
 
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.render import render
-from quadweir.entailment.draw import network_text
+from quadweir.entailment.draw import epsilon_text
+from quadweir.entailment.epsilon import EpsilonNetwork
 from quadweir.entailment.needs import needs_of
-from quadweir.entailment.network import EpsilonNetwork
 from quadweir.entailment.table import Table
 from quadweir.errors import QuadweirError
 from quadweir.optimize.pipeline import optimize
@@ -64,19 +64,19 @@ def error(text: str, options: Options) -> str:
     return "no error\n"
 
 
-def network(text: str, options: Options) -> str:
-    """The networks of the schema that the option `schema` names, from the root of the repository."""
+def epsilon(text: str, options: Options) -> str:
+    """The epsilon networks of the schema that the option `schema` names, from the root of the repository."""
     schema, warnings = read_schema([FOLDER.parents[1] / options["schema"]])
     assert warnings == []
     reduced = Table.of(schema, needs_of(ask(text, options)))
-    return network_text(EpsilonNetwork.full(schema), EpsilonNetwork.reduced(reduced))
+    return epsilon_text(EpsilonNetwork.full(schema), EpsilonNetwork.reduced(reduced))
 
 
 PRODUCERS: dict[str, Callable[[str, Options], str]] = {
     "algebra": algebra,
     "optimized": optimized,
     "error": error,
-    "network": network,
+    "epsilon": epsilon,
     **SECTIONS,
 }
 

@@ -123,6 +123,7 @@ class Application:
     shards: int | None = None
     every: timedelta | None = None
     most_held: int | None = None
+    most_answers: int | None = None
     dead_letters: str | None = None
     output: str = "-"
 
@@ -232,6 +233,7 @@ class _Reader:
             shards=network.get("shards"),
             every=parse_duration(network["every"]) if "every" in network else None,
             most_held=network.get("most_held"),
+            most_answers=network.get("most_answers"),
             dead_letters=self._output(network, "dead_letters", "network"),
             output=self._output(network, "output", "network") or "-",
         )

@@ -58,12 +58,12 @@ def explain(
         bool,
         typer.Option(
             "--entailment",
-            help="With --schema: also show the network of the schema, full and reduced.",
+            help="With --schema: also show the epsilon network of the schema, full and reduced.",
         ),
     ] = False,
     svg: Annotated[
         Path | None,
-        typer.Option("--svg", metavar="FILE", help="With --entailment: draw the networks, too."),
+        typer.Option("--svg", metavar="FILE", help="With --entailment: draw both, too."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
@@ -96,7 +96,7 @@ def explain(
     if axioms is not None:
         refuse_transitive(axioms, read)
     if entailment and axioms is not None:
-        facts["entailment"] = _networks(axioms, read, svg)
+        facts["entailment"] = _epsilon_networks(axioms, read, svg)
     if plan:
         facts["plan"] = planned(read, shards, axioms)
     if spark:
@@ -113,22 +113,22 @@ def _detected(text: str) -> str:
     return detect(text)
 
 
-def _networks(schema: Schema, query: ContinuousQuery, svg: Path | None) -> str:
-    """Describe the networks of a schema, and draw them to a file if one is given."""
-    from quadweir.entailment.draw import network_svg, network_text
+def _epsilon_networks(schema: Schema, query: ContinuousQuery, svg: Path | None) -> str:
+    """Describe the epsilon networks of a schema, and draw them to a file if one is given."""
+    from quadweir.entailment.draw import epsilon_svg, epsilon_text
+    from quadweir.entailment.epsilon import EpsilonNetwork
     from quadweir.entailment.needs import needs_of
-    from quadweir.entailment.network import EpsilonNetwork
     from quadweir.entailment.table import Table
 
     full = EpsilonNetwork.full(schema)
     reduced = EpsilonNetwork.reduced(Table.of(schema, needs_of(query)))
     if svg is not None:
-        drawing = network_svg(full, reduced)
+        drawing = epsilon_svg(full, reduced)
         try:
             svg.write_text(drawing, encoding="utf-8")
         except OSError as error:
             raise SourceError(f"cannot write {svg}: {error.strerror}") from None
-    return network_text(full, reduced)
+    return epsilon_text(full, reduced)
 
 
 def planned(query: ContinuousQuery, shards: int | None = None, schema: Schema | None = None) -> str:

@@ -194,5 +194,9 @@ def _network(app: Application, live: LiveSession) -> Network:
     engine.schema(*app.schema)
     tell_of(engine.schema_warnings)
     return engine.network(
-        streams=app.read, static=app.static, shards=app.shards, most_held=app.most_held
+        streams=app.read,
+        static=app.static,
+        shards=app.shards,
+        most_held=app.most_held,
+        most_answers=app.most_answers,
     )

@@ -1,4 +1,4 @@
-"""A network as text and as SVG."""
+"""An epsilon network as text and as SVG."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
 
-from quadweir.entailment.network import EpsilonNetwork, NetworkLink, NetworkNode
+from quadweir.entailment.epsilon import EpsilonLink, EpsilonNetwork, EpsilonNode
 from quadweir.errors import LimitError
 
 _PREFIXES: Final = {
@@ -55,11 +55,11 @@ class Names:
         return [f"prefix {prefix}: <{base}>" for base, prefix in self._prefixes.items()]
 
 
-def network_text(full: EpsilonNetwork, reduced: EpsilonNetwork) -> str:
-    """The full and the reduced network as lines of text."""
+def epsilon_text(full: EpsilonNetwork, reduced: EpsilonNetwork) -> str:
+    """The full and the reduced epsilon network as lines of text."""
     names = Names(node.name for network in (full, reduced) for node in network.nodes)
     lines = names.lines()
-    for title, network in (("full network", full), ("reduced network", reduced)):
+    for title, network in (("full epsilon network", full), ("reduced epsilon network", reduced)):
         lines += ["", f"{title}: {network.count()}"]
         lines += [f"  {line}" for line in _lines(network, names)]
     return "\n".join(lines).lstrip("\n") + "\n"
@@ -80,18 +80,18 @@ def _lines(network: EpsilonNetwork, names: Names) -> list[str]:
     return lines
 
 
-_Links = tuple[tuple[str, NetworkNode], ...]
+_Links = tuple[tuple[str, EpsilonNode], ...]
 
 
-def _alike(network: EpsilonNetwork) -> list[tuple[Sequence[NetworkNode], _Links]]:
+def _alike(network: EpsilonNetwork) -> list[tuple[Sequence[EpsilonNode], _Links]]:
     """Group nodes with the same outgoing links and no incoming ones, if there are many."""
-    out: defaultdict[NetworkNode, list[tuple[str, NetworkNode]]] = defaultdict(list)
+    out: defaultdict[EpsilonNode, list[tuple[str, EpsilonNode]]] = defaultdict(list)
     reached = set()
     for link in network.links:
         out[link.source].append((link.kind, link.target))
         reached.add(link.target)
-    groups: dict[tuple[bool, _Links], list[NetworkNode]] = {}
-    alone: list[tuple[list[NetworkNode], _Links]] = []
+    groups: dict[tuple[bool, _Links], list[EpsilonNode]] = {}
+    alone: list[tuple[list[EpsilonNode], _Links]] = []
     for node in network.nodes:
         links = tuple(out[node])
         if node in reached or not links:
@@ -106,8 +106,8 @@ def _alike(network: EpsilonNetwork) -> list[tuple[Sequence[NetworkNode], _Links]
     return sorted(alone, key=lambda each: each[0][0])
 
 
-def network_svg(full: EpsilonNetwork, reduced: EpsilonNetwork) -> str:
-    """Draw the full and the reduced network, one below the other.
+def epsilon_svg(full: EpsilonNetwork, reduced: EpsilonNetwork) -> str:
+    """Draw the full and the reduced epsilon network, one below the other.
 
     Raises:
         LimitError: there are too many nodes for a drawing.
@@ -116,7 +116,7 @@ def network_svg(full: EpsilonNetwork, reduced: EpsilonNetwork) -> str:
     parts: list[str] = []
     top = 0
     width = 0
-    for title, network in (("full network", full), ("reduced network", reduced)):
+    for title, network in (("full epsilon network", full), ("reduced epsilon network", reduced)):
         body, own_width, height = _drawing(network, names, top + 44)
         label = escape(f"{title}: {network.count()}")
         parts.append(f'<text class="title" x="16" y="{top + 24}">{label}</text>')
@@ -149,7 +149,7 @@ def _drawing(network: EpsilonNetwork, names: Names, top: int) -> tuple[list[str]
     groups = _alike(network)
     if len(groups) > MOST_DRAWN:
         raise LimitError(
-            f"the network has {len(groups):,} nodes, too many for a drawing",
+            f"the epsilon network has {len(groups):,} nodes, too many for a drawing",
             hint="Leave the SVG out: the text lists all of them.",
         )
     place_of = {node: place for place, (nodes, _) in enumerate(groups) for node in nodes}
@@ -181,14 +181,14 @@ def _drawing(network: EpsilonNetwork, names: Names, top: int) -> tuple[list[str]
 
 
 def _distinct(
-    links: Iterable[NetworkLink], place_of: dict[NetworkNode, int]
+    links: Iterable[EpsilonLink], place_of: dict[EpsilonNode, int]
 ) -> list[tuple[int, str, int]]:
     found = ((place_of[link.source], link.kind, place_of[link.target]) for link in links)
     return list(dict.fromkeys(found))
 
 
 def _levels(
-    count: int, place_of: dict[NetworkNode, int], links: Iterable[NetworkLink]
+    count: int, place_of: dict[EpsilonNode, int], links: Iterable[EpsilonLink]
 ) -> list[int]:
     """Put every node to the right of those that lead to it, except in cycles."""
     levels = [0] * count

@@ -43,6 +43,7 @@ shards = 2
 every = "500ms"
 static = ["names.ttl", { file = "places.ttl", graph = "urn:g" }]
 most_held = 1000
+most_answers = 50
 dead_letters = "dead"
 output = "answers"
 
@@ -99,7 +100,8 @@ def test_everything_is_read(folder: Path) -> None:
         StaticFile(folder / "names.ttl"),
         StaticFile(folder / "places.ttl", IRI("urn:g")),
     )
-    assert (app.checkpoint, app.shards, app.most_held) == (folder / "state", 2, 1000)
+    assert (app.checkpoint, app.shards) == (folder / "state", 2)
+    assert (app.most_held, app.most_answers) == (1000, 50)
     assert (app.every, app.dead_letters) == (timedelta(milliseconds=500), str(folder / "dead"))
     assert app.target == OutputTarget(str(folder / "answers"), "jsonl")
     (mappings,) = app.mappings

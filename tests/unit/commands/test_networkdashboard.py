@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from quadweir.commands.networkdashboard import network_panel, queries_of
-from quadweir.runtime.network.network import QueryCost, QueryStatus
+from quadweir.runtime.network.status import QueryCost, QueryStatus
 
 FOUND = {
     "statements": 1200, "answers": 3, "late": 2, "dead_letters": 1, "ahead": 0, "held": 40,

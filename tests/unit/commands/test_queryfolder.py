@@ -10,8 +10,8 @@ import pytest
 
 from quadweir.commands.queryfolder import FolderWatch, QueryFolder
 from quadweir.errors import QuadweirError, QuerySyntaxError, UsageError
-from quadweir.runtime.network.network import Registration
 from quadweir.runtime.network.querytext import QueryText
+from quadweir.runtime.network.status import Registration
 
 QUERY = "SELECT ?x { STREAM <urn:s> [RANGE 5s] { ?x <urn:p> ?y } }"
 

@@ -119,14 +119,14 @@ def test_what_cannot_be_explained_is_refused(ask, capsys, text, options, words):
     assert words in capsys.readouterr().err
 
 
-def test_explain_shows_networks_and_ways(files, capsys):
+def test_explain_shows_epsilon_networks_and_ways(files, capsys):
     (files / "q.rq").write_text(PETS, encoding="utf-8")
     drawing = files / "net.svg"
     main(["explain", str(files / "q.rq"), "--schema", str(files / "schema.ttl"), "--plan",
           "--entailment", "--svg", str(drawing)])  # fmt: skip
     out = capsys.readouterr().out
-    assert "full network: 3 properties, 2 classes; 1 S-link, 1 O-link, 2 OS-links" in out
-    assert "reduced network: 2 properties, 2 classes; 2 S-links, 1 O-link" in out
+    assert "full epsilon network: 3 properties, 2 classes; 1 S-link, 1 O-link, 2 OS-links" in out
+    assert "reduced epsilon network: 2 properties, 2 classes; 2 S-links, 1 O-link" in out
     assert "also with predicate <urn:feeds>, as (object)" in out
     svg = drawing.read_text(encoding="utf-8")
     assert svg.startswith("<svg")

@@ -2,7 +2,7 @@
 
 As in Sparkwave, a link from a property to a class passes the subject (S) or the object (O) of a
 statement on. A link from a property to a property passes both on, in order (SO) or swapped (OS). A
-link from a class to a class passes the instance on (S). The full network is the whole schema; the
+link from a class to a class passes the instance on (S). The full epsilon network is the whole schema; the
 reduced one is the flattened part that a query uses.
 """
 
@@ -19,7 +19,7 @@ from quadweir.entailment.table import Derived, End, Table
 
 @final
 @dataclass(frozen=True, slots=True, order=True)
-class NetworkNode:
+class EpsilonNode:
     """A property or a class, by its spelling."""
 
     is_class: bool
@@ -28,12 +28,12 @@ class NetworkNode:
 
 @final
 @dataclass(frozen=True, slots=True, order=True)
-class NetworkLink:
+class EpsilonLink:
     """A link from one node to another, with its kind: S, O, SO or OS."""
 
-    source: NetworkNode
+    source: EpsilonNode
     kind: str
-    target: NetworkNode
+    target: EpsilonNode
 
 
 @final
@@ -41,21 +41,21 @@ class NetworkLink:
 class EpsilonNetwork:
     """Nodes and links, each once, in order."""
 
-    nodes: tuple[NetworkNode, ...]
-    links: tuple[NetworkLink, ...]
+    nodes: tuple[EpsilonNode, ...]
+    links: tuple[EpsilonLink, ...]
 
     @staticmethod
     def full(schema: Schema) -> EpsilonNetwork:
-        """The full network: a node for each property and class, a link for each axiom."""
+        """The full epsilon network: a node for each property and class, a link for each axiom."""
         nodes = [_property(each) for each in schema.properties]
         nodes += [_class(each) for each in schema.classes]
-        return _network(nodes, _axiom_links(schema))
+        return _sorted_network(nodes, _axiom_links(schema))
 
     @staticmethod
     def reduced(table: Table) -> EpsilonNetwork:
-        """The reduced network."""
+        """The reduced epsilon network."""
         links = list(_table_links(table))
-        return _network([end for link in links for end in (link.source, link.target)], links)
+        return _sorted_network([end for link in links for end in (link.source, link.target)], links)
 
     def count(self) -> str:
         """The numbers of nodes and links, in words.
@@ -77,39 +77,39 @@ class EpsilonNetwork:
         )
 
 
-def _network(
-    nodes: list[NetworkNode], links: Iterator[NetworkLink] | list[NetworkLink]
+def _sorted_network(
+    nodes: list[EpsilonNode], links: Iterator[EpsilonLink] | list[EpsilonLink]
 ) -> EpsilonNetwork:
     return EpsilonNetwork(tuple(sorted(set(nodes))), tuple(sorted(set(links))))
 
 
-def _property(each: object) -> NetworkNode:
-    return NetworkNode(False, str(each))
+def _property(each: object) -> EpsilonNode:
+    return EpsilonNode(False, str(each))
 
 
-def _class(each: object) -> NetworkNode:
-    return NetworkNode(True, str(each))
+def _class(each: object) -> EpsilonNode:
+    return EpsilonNode(True, str(each))
 
 
-def _axiom_links(schema: Schema) -> Iterator[NetworkLink]:
+def _axiom_links(schema: Schema) -> Iterator[EpsilonLink]:
     for each in schema.axioms:
         match each.kind:
             case AxiomKind.SUBCLASS:
-                yield NetworkLink(_class(each.subject), "S", _class(each.object))
+                yield EpsilonLink(_class(each.subject), "S", _class(each.object))
             case AxiomKind.DOMAIN:
-                yield NetworkLink(_property(each.subject), "S", _class(each.object))
+                yield EpsilonLink(_property(each.subject), "S", _class(each.object))
             case AxiomKind.RANGE:
-                yield NetworkLink(_property(each.subject), "O", _class(each.object))
+                yield EpsilonLink(_property(each.subject), "O", _class(each.object))
             case AxiomKind.SUBPROPERTY:
-                yield NetworkLink(_property(each.subject), "SO", _property(each.object))
+                yield EpsilonLink(_property(each.subject), "SO", _property(each.object))
             case AxiomKind.INVERSE | AxiomKind.SYMMETRIC:
-                yield NetworkLink(_property(each.subject), "OS", _property(each.object))
-                yield NetworkLink(_property(each.object), "OS", _property(each.subject))
+                yield EpsilonLink(_property(each.subject), "OS", _property(each.object))
+                yield EpsilonLink(_property(each.object), "OS", _property(each.subject))
             case AxiomKind.TRANSITIVE:
                 pass  # no link: nothing follows from one statement
 
 
-def _table_links(table: Table) -> Iterator[NetworkLink]:
+def _table_links(table: Table) -> Iterator[EpsilonLink]:
     for predicate, found in table.predicates.items():
         for derived in found:
             yield from _derived_links(_property(predicate), derived)
@@ -118,18 +118,18 @@ def _table_links(table: Table) -> Iterator[NetworkLink]:
             yield from _derived_links(_class(one), derived)
 
 
-def _derived_links(source: NetworkNode, derived: Derived) -> Iterator[NetworkLink]:
+def _derived_links(source: EpsilonNode, derived: Derived) -> Iterator[EpsilonLink]:
     ends = (derived.subject, derived.object)
     if derived.predicate == TYPE and not isinstance(derived.object, End):
         if isinstance(derived.subject, End):
-            yield NetworkLink(source, _letter(derived.subject), _class(derived.object))
+            yield EpsilonLink(source, _letter(derived.subject), _class(derived.object))
         return
     if all(isinstance(each, End) for each in ends):
-        yield NetworkLink(source, "".join(map(_letter, ends)), _property(derived.predicate))
+        yield EpsilonLink(source, "".join(map(_letter, ends)), _property(derived.predicate))
     elif isinstance(derived.subject, End):
-        yield NetworkLink(source, _letter(derived.subject), _property(derived.predicate))
+        yield EpsilonLink(source, _letter(derived.subject), _property(derived.predicate))
     elif isinstance(derived.object, End):
-        yield NetworkLink(source, _letter(derived.object), _property(derived.predicate))
+        yield EpsilonLink(source, _letter(derived.object), _property(derived.predicate))
 
 
 def _letter(atom: End | Class) -> str:
