@@ -107,7 +107,7 @@ def measure_network(
     queries: Mapping[str, str],
     streams: Mapping[str, Path],
     *,
-    static: Sequence[Path] = (),
+    static: Sequence[Path | str] = (),
 ) -> Throughput:
     """The throughput and memory of many queries in one network; their answers are dropped."""
     network = engine_over(spark, streams).network(static=static)
