@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # A journal may need what it names for as many batches as it logs, and one more.
 _REMEMBERED: Final = LONGEST_LOG + 2
 _MOST_CHANGES: Final = 1000
-"""After so many changes, the control log begins again."""
+"""After so many changes that no journal needs any more, the control log begins again."""
 
 
 @final
@@ -167,5 +167,6 @@ class NetworkControl(JobControl):
 
     def _compact(self, batch: int) -> None:
         """Begin the control log again, now and then."""
-        if self._log.length > _MOST_CHANGES:
-            self._log.compact(self._log.version_of(batch - _REMEMBERED))
+        version = self._log.version_of(batch - _REMEMBERED)
+        if version - self._log.first > _MOST_CHANGES:
+            self._log.compact(version)

@@ -67,11 +67,6 @@ class ControlLog:
         """The version that the base has."""
         return int(self.base["version"])
 
-    @property
-    def length(self) -> int:
-        """How many changes the log has."""
-        return len(self._changes)
-
     def changes(self) -> Iterator[tuple[int, LogEntry]]:
         """Yield the changes since the base, with their versions."""
         yield from self._changes.items()

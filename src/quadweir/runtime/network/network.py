@@ -360,13 +360,15 @@ class Network:
         registry: QueryRegistry = self._run_of().registry
         if query is None:
             streams = sorted(self._inputs.feeds)
-            return network_text(registry.specs, registry.queries(), streams, self._inputs.shards)
+            return network_text(
+                registry.templates(), registry.queries(), streams, self._inputs.shards
+            )
         found = registry.get(query)
         if found is None:
             raise UsageError(
                 f"there is no query {query!r}", hint="`network.queries()` lists the queries."
             )
-        return query_text(found, registry.specs, registry.queries())
+        return query_text(found, registry.templates(), registry.queries())
 
     def draw(self) -> str:
         """Draw streams, templates and queries as SVG.
@@ -375,7 +377,7 @@ class Network:
             UsageError: the network was not started.
         """
         registry = self._run_of().registry
-        return network_svg(registry.specs, registry.queries(), sorted(self._inputs.feeds))
+        return network_svg(registry.templates(), registry.queries(), sorted(self._inputs.feeds))
 
     def metrics(self) -> dict[str, Any]:
         """Return the metrics of the network since it was first started here.

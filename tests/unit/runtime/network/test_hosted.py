@@ -352,6 +352,25 @@ def test_a_driver_that_starts_again_knows_the_templates_that_journals_name(
     assert_as_alone(host, batches, 2, 1, 3)
 
 
+def test_the_control_log_begins_again_only_if_that_makes_it_shorter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many recent changes, which journals may need, are not written again with every batch."""
+    monkeypatch.setattr(control, "_MOST_CHANGES", 5)
+    monkeypatch.setattr(control, "_REMEMBERED", 3)
+    log = tmp_path / "control" / "log"
+    with NetworkHost(tmp_path) as host:
+        for number in range(8):
+            host.register(**{f"q{number}": PAIRS})
+        written = log.stat().st_ino
+        for time in range(3):
+            host.push(stream((1000 + time, "a p b")))
+            assert log.stat().st_ino == written
+        host.push([])
+        assert log.stat().st_ino != written
+        assert (host.log.first, [*host.log.changes()]) == (8, [])
+
+
 def test_a_journal_of_another_network_is_refused(tmp_path: Path) -> None:
     with NetworkHost(tmp_path) as host:
         host.register(a=PAIRS)
