@@ -173,7 +173,7 @@ def test_queries_of_a_network_that_starts_again_answer_once_and_as_alone(
     # Byte for byte what the same queries write that run alone, with Spark.
     for name in ("static", "schema"):
         assert Counter(lines[name]) == Counter(answers_alone(spark, tmp_path, name)), name
-        assert len(lines[name]) > 5
+        assert len(lines[name]) > 3
     expected = list(answers_alone(spark, tmp_path, "made"))
     assert without_labels(lines["made"]) == without_labels(expected)
     written = [
