@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import numpy as np
@@ -34,6 +35,7 @@ from quadweir.sinks.kafka import KafkaSink
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from quadweir.algebra.query import ConstructForm
     from quadweir.runtime.network.queries import NetworkQuery
     from quadweir.sinks.base import Batch, Sink, TextSink
 
@@ -203,20 +205,22 @@ class Delivery(ArrowSink):
             line
             for group in self._by_form(part, names)
             for line in network_lines(
-                group, {number: query.id for number, query in self.queries.items()}
+                group, {number: self.queries[number].id for number in set(group.queries)}
             )
         ]
 
     def _by_form(self, part: pa.RecordBatch, names: SolutionNames) -> Iterable[SolutionColumns]:
         """Group the answers of one template by what their queries make of a solution."""
-        numbers = part.column(QUERY).to_numpy()
-        present = np.unique(numbers)
+        present, whose = np.unique(part.column(QUERY).to_numpy(), return_inverse=True)
+        firsts: dict[ConstructForm | None, NetworkQuery] = {}
         queries = [self.queries[number] for number in present.tolist()]
-        if all(each.construct is None for each in queries):
-            yield _solutions(part, queries[0], names)
-            return
-        for query in queries:
-            yield _solutions(part.filter(pa.array(numbers == query.number)), query, names)
+        alike = [firsts.setdefault(each.construct, each).number for each in queries]
+        form = np.array(alike, dtype=np.int64)[whose]
+        order = np.argsort(form, kind="stable")
+        starts = np.flatnonzero(np.diff(form[order], prepend=-1))
+        for start, end in pairwise((*starts.tolist(), len(order))):
+            rows_of = part if len(firsts) == 1 else part.take(pa.array(order[start:end]))
+            yield _solutions(rows_of, self.queries[int(form[order[start]])], names)
 
     # --- a sink for one ---
 
@@ -264,18 +268,20 @@ def _answers(part: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _solutions(part: pa.RecordBatch, query: NetworkQuery, names: SolutionNames) -> SolutionColumns:
+    """Read answers of queries that make the same of a solution; `query` is one of them."""
     values = part.column(VALUES).flatten().to_numpy(zero_copy_only=False)
     width = len(query.variables)
     columns = values.reshape(part.num_rows, width) if width else values.reshape(part.num_rows, 0)
     bound = {name: columns[:, place].tolist() for place, name in enumerate(query.variables)}
     t, sign = part.column(rows.REPORT).to_pylist(), part.column(rows.SIGN).to_pylist()
     named = makes_blank_nodes(query.construct)
+    queries = part.column(QUERY).to_pylist()
     return SolutionColumns(
-        part.column(QUERY).to_pylist(),
+        queries,
         t,
         sign,
         bound,
-        names.of(query.number, t, sign, bound.values()) if named else [],
+        names.of(queries, t, sign, bound.values()) if named else [],
         query.construct,
     )
 

@@ -36,12 +36,16 @@ class SolutionNames:
         self._seen: Counter[str] = Counter()
 
     def of(
-        self, query: int, t: Sequence[int], sign: Sequence[str], bound: Iterable[Spelled]
+        self,
+        queries: Sequence[int],
+        t: Sequence[int],
+        sign: Sequence[str],
+        bound: Iterable[Spelled],
     ) -> list[str]:
-        """Return the names of solutions of a query."""
+        """Return the names of solutions of queries, whose numbers are given for each."""
         found = []
-        for solution in zip(t, sign, *bound, strict=True):
-            text = repr((self._batch, query, solution))
+        for solution in zip(queries, t, sign, *bound, strict=True):
+            text = repr((self._batch, solution))
             found.append(hashlib.sha256(f"{self._seen[text]}{text}".encode()).hexdigest()[:24])
             self._seen[text] += 1
         return found

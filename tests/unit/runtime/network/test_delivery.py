@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,22 @@ def test_answers_are_written_once_wherever_the_driver_dies(
     assert (
         '{"query":"b","t":1000,"sign":"+","bindings":{"y":{"type":"uri","value":"urn:c"}}}' in found
     )
+
+
+def test_queries_of_one_template_that_make_other_triples_of_a_solution(tmp_path: Path) -> None:
+    """They share everything but what is made at the end."""
+    out = tmp_path / "out"
+    out.mkdir()
+    other = MAKES.replace("<urn:has>", "<urn:had>")
+    with NetworkHost(tmp_path / "network", sink=FileSink(out, JSON)) as host:
+        host.register(a=MAKES, b=other, c=MAKES, d=other)
+        assert {each.template for each in host.registry.queries()} == {0}
+        host.push(stream((1000, "a p b . a p c")))
+    found = [json.loads(line) for line in lines_of(out)]
+    assert Counter(each["query"] for each in found) == dict.fromkeys("abcd", 2)
+    made = {(each["query"], each["graph"][0].split(" ")[1]) for each in found}
+    assert made == {("a", "<urn:has>"), ("b", "<urn:had>"), ("c", "<urn:has>"), ("d", "<urn:had>")}
+    assert len({each["graph"][0].split(" ")[0] for each in found}) == 8
 
 
 def test_the_blank_nodes_of_a_repeated_batch_are_those_of_before(tmp_path: Path) -> None:

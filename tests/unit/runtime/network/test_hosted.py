@@ -131,8 +131,12 @@ def test_a_query_that_came_and_went_between_two_batches_was_never_there(tmp_path
         assert {number: len(found) for number, found in host.answers.items()} == {0: 1, 4: 2}
 
 
-def test_a_paused_query_gives_no_answers_and_its_windows_go_on(tmp_path: Path) -> None:
-    """J4; also after a crash."""
+@pytest.mark.parametrize("longest", [1, 50])
+def test_a_paused_query_gives_no_answers_and_its_windows_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, longest: int
+) -> None:
+    """J4; also after a crash, whether a snapshot or the log brings it back."""
+    monkeypatch.setattr(journal, "LONGEST_LOG", longest)
     batches = make_batches(5, 8)
     with NetworkHost(tmp_path) as host:
         host.register(a=JOIN, b=JOIN, c=COUNTS)
