@@ -77,6 +77,11 @@ _SHAPES = [
     ("SELECT ?a ?b ?c", "{W} {{ ?a ?v ?b FILTER(?a = $A || ?b = $A) }} {V} {{ ?b :p1 ?c }}", ""),
     ("SELECT ?b (COUNT(*) AS ?n)", "{W} {{ ?a :p0 ?b }} {V} {{ ?b :p1 ?c }}", "GROUP BY ?b"),
     ("SELECT DISTINCT ?a", "{W} {{ ?a :p0 ?b }} {V} {{ ?b ?v $A }}", ""),
+    # These join the same patterns as one above.
+    ("SELECT ?y", "{V} {{ ?y :p1 ?z }} {W} {{ ?x :p0 ?y }} FILTER(?x != ?z)", ""),
+    ("SELECT DISTINCT ?z", "{W} {{ ?x :p0 ?y }} {V} {{ ?y :p1 ?z }}", ""),
+    ("SELECT ?c (MAX(?b) AS ?n)", "{V} {{ ?b :p1 ?c }} {W} {{ ?a :p0 ?b }}", "GROUP BY ?c"),
+    ("SELECT ?a ?b", "{W} {{ ?a :p0 ?b }} {V} {{ ?b :p1 ?c }} ?c :p2 ?d", ""),
     ("SELECT ?a ?t", "{W} {{ ?a :p0 $A }} BIND(NOW() AS ?t)", ""),
 ]
 
@@ -144,11 +149,12 @@ def check(
     turns: list[Turn],
     *,
     delay_ms: int,
+    together: bool = False,
 ) -> None:
     """Compare queries in a group with each alone; all of them read the same streams."""
     data = Dataset.of(scoped_static(static))
     streams = sorted({element.stream for element in arrived})
-    group = QueryGroup(static=data, streams=streams, delay_ms=delay_ms)
+    group = QueryGroup(static=data, streams=streams, delay_ms=delay_ms, together=together)
     queries = dict(enumerate(first))
     group.change(queries, [])
     left: dict[int, int] = {}
@@ -222,3 +228,18 @@ def test_any_question_with_other_constants_and_lengths(
     first = [query() for _ in range(data.draw(st.integers(1, 3)))]
     delay = data.draw(st.integers(0, 8))
     check(first, query, data.draw(arrivals(feed, delay)), static, turns, delay_ms=delay)
+
+
+@given(data=st.data(), feed=feeds(), static=static_data(), turns=TURNS)
+def test_queries_of_several_shapes_share_a_network(
+    data: st.DataObject, feed: Feed, static: list[Quad], turns: list[Turn]
+) -> None:
+    shapes = [data.draw(families()) for _ in range(data.draw(st.integers(2, 3)))]
+
+    def query() -> ContinuousQuery:
+        return data.draw(st.sampled_from(shapes))()
+
+    first = [query() for _ in range(data.draw(st.integers(1, 4)))]
+    delay = data.draw(st.integers(0, 8))
+    arrived = data.draw(arrivals(feed, delay))
+    check(first, query, arrived, static, turns, delay_ms=delay, together=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from quadweir.bench import kernel_operators, kernel_resources
+from quadweir.bench import kernel_operators, kernel_resources, kernel_sharing
 from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.measure import machine
 from quadweir.kernel.warm import warm_up
@@ -18,6 +18,7 @@ SECTIONS: Final[dict[str, Callable[..., Iterator[Measurement]]]] = {
     "aggregates": kernel_operators.aggregates,
     "memory": kernel_resources.memory,
     "queries": kernel_resources.queries,
+    "sharing": kernel_sharing.sharing,
     "compilation": kernel_resources.compilation,
 }
 

@@ -20,8 +20,9 @@ from quadweir.kernel import distinct, keynegation, multijoin, negation, paths, r
 from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.arrays import Ints
 from quadweir.kernel.clocks import CountClock, TimeClock
+from quadweir.kernel.commonoperators import CommonOperators
 from quadweir.kernel.countwindow import CountedLeaf
-from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.dictionary import Dictionary, DictionaryScope
 from quadweir.kernel.exchange import ReceivedChanges
 from quadweir.kernel.fan import Fan
 from quadweir.kernel.layout import Arrays
@@ -30,6 +31,7 @@ from quadweir.kernel.relation import Operator
 from quadweir.kernel.staticrelations import FixedRelation, ShardShare, StaticSource
 from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.plan.bounds import find_retained
+from quadweir.plan.canonical import Canonicalizer
 from quadweir.plan.facts import StaticFacts
 from quadweir.plan.nodes import (
     AntiJoin,
@@ -44,13 +46,15 @@ from quadweir.plan.nodes import (
     PlanNode,
     Project,
     Recompute,
+    Report,
     Route,
     StaticRelation,
     Union,
     Window,
+    walk,
 )
 from quadweir.plan.program import Program
-from quadweir.plan.routes import is_read_at_once
+from quadweir.plan.routes import is_core, is_read_at_once
 from quadweir.terms import Variable
 
 
@@ -64,6 +68,8 @@ class Builder:
         dictionary: The shard's dictionary.
         layout: What `Network.layout` returned for the same program and static data.
         share: What this shard has of static relations that are divided.
+        common: The operators that several programs share, if they do.
+        scope: The terms that operators hold that are not common.
     """
 
     def __init__(
@@ -74,13 +80,16 @@ class Builder:
         *,
         layout: Arrays,
         share: ShardShare | None,
+        common: CommonOperators | None = None,
+        scope: DictionaryScope | None = None,
     ) -> None:
-        self.network = Network()
+        self.network = Network() if common is None else common.network
         self.received: ReceivedChanges | None = None
         """What takes the changes of the stage before, if there is one."""
         self._program = program
         self._static = static
-        self._dictionary = dictionary
+        self._whole = dictionary
+        self._dictionary = dictionary if scope is None else scope
         self._layout = layout
         self._share = share
         self._operators: dict[PlanNode, Operator] = {}
@@ -88,9 +97,18 @@ class Builder:
         self._open = program.template.windows if program.template is not None else ()
         self.routes: list[route.Route | Fan] = []
         """What hands rows to classes of the members of a template."""
+        self.used: list[str] = []
+        """The names of the common operators that the program reads."""
+        self._common = common
+        self._canonical = Canonicalizer(self._open, eager=program.eager)
+        self._core = core_of(program) if common is not None else frozenset()
 
     def build(self) -> Network:
         """Lower all nodes, each after its inputs."""
+        if self._common is not None:
+            for node in (self._program.root, *self._program.tracked):
+                self._lower_all(node)
+            return self.network
         for node in self._program.nodes:
             self._operators[node] = self._lower(node)
         if self._program.report.on_close and self._program.received is None:
@@ -104,6 +122,66 @@ class Builder:
     def operator(self, node: PlanNode) -> Operator:
         """Return what a node was lowered to."""
         return self._operators[node]
+
+    def leaf(self, window: Window) -> Operator:
+        """Return what holds the matches of a window."""
+        if window in self._core and self._common is not None:
+            return self._common.operator(self._canonical.of(window).name)
+        return self._operators[window]
+
+    # --- operators that several programs share ---
+
+    def _lower_all(self, node: PlanNode) -> Operator:
+        """Lower a node and all below it, and use common operators where there are any."""
+        if node not in self._operators:
+            if node in self._core and not isinstance(node, StaticRelation):
+                self._operators[node] = self._common_operator(node, self.used)
+            else:
+                for each in node.inputs:
+                    self._lower_all(each)
+                self._operators[node] = self._lower(node)
+        return self._operators[node]
+
+    def _common_operator(self, node: PlanNode, used: list[str]) -> Operator:
+        """Return the operator of a node of a core, a new one if there is none.
+
+        Args:
+            node: The node.
+            used: Takes the name of the operator.
+        """
+        common = self._common
+        assert common is not None
+        name, variables = self._canonical.of(node)
+        if name not in common:
+            below: list[str] = []
+            first = len(self.network.operators)
+            before, scope = self._dictionary, DictionaryScope(self._whole)
+            self._dictionary = scope
+            self._lower_inputs(node, below)
+            operator = self._lower(node)
+            self._dictionary = before
+            common.add(name, operator, variables, first, below, scope)
+        used.append(name)
+        operator, theirs = common.use(name)
+        leaf = operator
+        if isinstance(leaf, TimedLeaf) and isinstance(node, Window):
+            leaf.retain |= node in self._retained
+        if theirs == variables:
+            return operator
+        names = dict(zip(theirs, variables, strict=True))
+        return self.network.add(stateless.Rename(operator, names), (operator,))
+
+    def _lower_inputs(self, node: PlanNode, used: list[str]) -> None:
+        for each in node.inputs:
+            if isinstance(each, StaticRelation):
+                # It belongs to the operator that reads it, which indexes it.
+                self._operators[each] = self._lower(each)
+            elif isinstance(node, Join) and _has_join(each):
+                # A join that begins later would have to begin with the results of this one.
+                self._lower_inputs(each, used)
+                self._operators[each] = self._lower(each)
+            else:
+                self._operators[each] = self._common_operator(each, used)
 
     # --- nodes ---
 
@@ -204,9 +282,10 @@ class Builder:
 
     def _join(self, parts: Sequence[Operator]) -> multijoin.Join:
         # The same rows twice: the second time they are another view of them.
+        rows = [each.source if isinstance(each, stateless.Rename) else each for each in parts]
         views = [
             self.network.add(stateless.Project(each, each.variables), (each,))
-            if each in parts[:place]
+            if rows[place] in rows[:place]
             else each
             for place, each in enumerate(parts)
         ]
@@ -284,6 +363,17 @@ def facts_of(program: Program, static: StaticSource) -> StaticFacts:
 def has_layout(program: Program) -> bool:
     """Return whether shards of a program can share what they make of static data."""
     return bool(program.static) and program.why_not is None
+
+
+def core_of(program: Program) -> frozenset[PlanNode]:
+    """The nodes of a template whose rows do not depend on its members, but for window lengths."""
+    roots = [each.input for each in program.nodes if isinstance(each, Route)]
+    found = walk(program.root) if program.eager else walk(*roots)
+    return frozenset(each for each in found if not isinstance(each, Report) and is_core(each))
+
+
+def _has_join(node: PlanNode) -> bool:
+    return any(isinstance(each, Join) for each in walk(node))
 
 
 def _has_inputs(node: PlanNode) -> bool:

@@ -21,7 +21,7 @@ from quadweir.algebra.values import Value, single_precision, value_of
 from quadweir.algebra.work import TextCounter
 from quadweir.errors import InternalError
 from quadweir.kernel import numerals, typed
-from quadweir.kernel.arrays import Ints, ints
+from quadweir.kernel.arrays import Ints, ints, power_of_two
 from quadweir.kernel.interning import TermRecords
 from quadweir.kernel.layout import Arrays
 from quadweir.kernel.memory import address
@@ -52,9 +52,14 @@ class Dictionary:
     """
 
     def __init__(self, layout: Arrays | None = None) -> None:
-        self.generation = 0  # how often it was restored: constants then get other numbers
+        self._generation = 0
         self.texts = TextCounter()
         self._store = TermStore(layout)
+
+    @property
+    def generation(self) -> int:
+        """How often it was restored: constants then get other numbers."""
+        return self._generation
 
     def layout(self) -> Arrays:
         """Return all of it as arrays, for dictionaries that begin with the same terms."""
@@ -269,7 +274,61 @@ class Dictionary:
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `arrays` returned; every term has the number it had."""
         self._store.restore(arrays)
-        self.generation += 1
+        self._generation += 1
+
+
+class DictionaryScope(Dictionary):
+    """The terms of a dictionary, with an account of those that one part of a shard holds.
+
+    State: how often each term is held.
+    Forgets: all of it when the part goes, with `let_go`.
+    """
+
+    def __init__(self, whole: Dictionary) -> None:
+        self._whole = whole
+        self._store = whole._store
+        self._held = np.zeros(64, dtype=np.int64)
+
+    @property
+    def generation(self) -> int:
+        """How often the dictionary was restored."""
+        return self._whole.generation
+
+    def _account(self, numbers: Ints, sign: int) -> None:
+        flat = np.ascontiguousarray(numbers).reshape(-1)
+        flat = flat[(flat > 0) & (flat < INLINE_LIMIT)]
+        if len(flat) and flat.max() >= len(self._held):
+            more = np.zeros(power_of_two(int(flat.max()) + 1) - len(self._held), dtype=np.int64)
+            self._held = np.concatenate((self._held, more))
+        np.add.at(self._held, flat, sign)
+
+    def hold(self, numbers: Ints) -> None:
+        super().hold(numbers)
+        self._account(numbers, 1)
+
+    def drop(self, numbers: Ints) -> None:
+        super().drop(numbers)
+        self._account(numbers, -1)
+
+    def keep(self, numbers: Ints) -> None:
+        self.hold(np.unique(numbers))
+
+    def held(self) -> Ints:
+        """Return the numbers of the terms held, and how often, as two columns."""
+        numbers = np.flatnonzero(self._held)
+        return np.column_stack((numbers, self._held[numbers]))
+
+    def take(self, held: Ints) -> None:
+        """Take what `held` returned, once the dictionary is restored."""
+        size = int(held[:, 0].max(initial=0)) + 1
+        self._held = np.zeros(max(64, power_of_two(size)), dtype=np.int64)
+        self._held[held[:, 0]] = held[:, 1]
+
+    def let_go(self) -> None:
+        """Drop all that is held."""
+        held = self.held()
+        super().drop(np.repeat(held[:, 0], held[:, 1]))
+        self._held[:] = 0
 
 
 _parsed_short = lru_cache(maxsize=16_384)(parse_term)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 
-from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
+from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints, power_of_two
 from quadweir.kernel.clocks import TimeClock
 from quadweir.kernel.relation import Delta, Operator, in_order, no_change
 from quadweir.kernel.spellings import ZERO
@@ -216,7 +216,8 @@ class Fan(Operator):
         return np.column_stack((self.source.identity(rows >> _BITS), numbers))
 
     def span(self) -> int:
-        return self.source.span() << _BITS
+        spans = self.source.spans()
+        return (power_of_two(len(spans)) * max(spans)) << _BITS
 
     def settle(self) -> None:
         self._free += self._leaving.place.tolist()

@@ -289,6 +289,11 @@ class Join(Operator):
     def span(self) -> int:
         return self.output.capacity
 
+    def present(self) -> Delta:
+        # What begins above a join that runs passes rows on or looks at those that come: an operator
+        # that remembers its input has a join of its own below (`Builder`).
+        return no_change()
+
     def settle(self) -> None:
         for buffer in self._buffers:
             buffer.settle()

@@ -39,6 +39,23 @@ class Network:
         self.operators.append((operator, places))
         return operator
 
+    def keep(self, kept: set[Operator]) -> None:
+        """Take out all operators but some; these read no others."""
+        by_place = [operator for operator, _ in self.operators]
+        left = [
+            (operator, [by_place[place] for place in inputs])
+            for operator, inputs in self.operators
+            if operator in kept
+        ]
+        self.operators, self._places = [], {}
+        for operator, inputs in left:
+            self.add(operator, inputs)
+        self.leaves = [each for each in self.leaves if each[1] in kept]
+
+    def inputs(self, operator: Operator) -> list[Operator]:
+        """Return the operators that one reads."""
+        return [self.operators[place][0] for place in self.operators[self.place(operator)][1]]
+
     def advance(self, through: int, admitted: int = FOREVER) -> list[Delta]:
         """Go on to an instant and return the changes of every operator, in the order of operators.
 
@@ -51,23 +68,32 @@ class Network:
             deltas.append(operator.run([deltas[place] for place in inputs], through, admitted))
         return deltas
 
-    def take_fixed(self, root: Operator) -> None:
+    def take_fixed(self, root: Operator, first: int = 0) -> None:
         """Let operators take the fixed rows of inputs that only they read, before the first step.
 
         If these rows came as changes, every shard would process all of them when it is made, and
         every snapshot would contain them.
+
+        Args:
+            root: The operator whose changes are answers.
+            first: The place of the first operator that is new.
         """
         readers = Counter(each for _, inputs in self.operators for each in inputs)
-        for operator, inputs in self.operators:
+        for operator, inputs in self.operators[first:]:
             operator.take_fixed(
                 k
                 for k, each in enumerate(inputs)
                 if readers[each] == 1 and self.operators[each][0] is not root
             )
 
-    def lay_out(self, given: Mapping[str, NDArray[Any]]) -> None:
-        """Prepare what does not depend on streams, or take what `layout` returned elsewhere."""
-        for number, (operator, _) in enumerate(self.operators):
+    def lay_out(self, given: Mapping[str, NDArray[Any]], first: int = 0) -> None:
+        """Prepare what does not depend on streams, or take what `layout` returned elsewhere.
+
+        Args:
+            given: That.
+            first: The place of the first operator that is new.
+        """
+        for number, (operator, _) in enumerate(self.operators[first:], first):
             operator.lay_out(part(f"operator.{number}.", given))
 
     def layout(self) -> dict[str, NDArray[Any]]:

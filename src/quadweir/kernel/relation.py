@@ -111,6 +111,13 @@ class Operator(ABC):
     def settle(self) -> None:
         """Forget what went in this step."""
 
+    def present(self) -> Delta:
+        """Return the rows that are there between two steps, as if they came.
+
+        An operator that joins a running network begins with these of its inputs.
+        """
+        raise NotImplementedError
+
     # --- rows ---
 
     @abstractmethod

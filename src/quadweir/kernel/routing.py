@@ -12,7 +12,7 @@ routed to a class of members below (`route.py`), and here go to the members of t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,16 +25,21 @@ from quadweir.kernel.clocks import TimeClock
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.fan import Fan
-from quadweir.kernel.network import Network
 from quadweir.kernel.oneway import OneWay
 from quadweir.kernel.route import Route
 from quadweir.kernel.spellings import ZERO
 from quadweir.kernel.targets import TargetRows, Targets
-from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.plan.nodes import CLASS
 from quadweir.plan.program import Program
 from quadweir.plan.pushdown import find_asked
 from quadweir.plan.template import TemplateMember
+
+
+class HasLength(Protocol):
+    """What holds the matches of a window of some length."""
+
+    def set_length(self, length_ms: int) -> None:
+        """Set how long matches stay from now on."""
 
 
 @final
@@ -48,7 +53,7 @@ class Router:
         program: What the shard runs, for a template.
         width: How many columns of a row are answered; parameters follow, then times or a class.
         dictionary: The shard's dictionary; it holds the members' constants.
-        network: The shard's operators.
+        leaves: What holds the matches of windows, with the places of the windows.
         routes: Those of them that route rows to classes.
     """
 
@@ -57,14 +62,14 @@ class Router:
         program: Program,
         width: int,
         dictionary: Dictionary,
-        network: Network,
+        leaves: Sequence[tuple[int, HasLength]],
         routes: Sequence[Route | Fan],
     ) -> None:
         assert program.template is not None
         self._template = template = program.template
         self._width = width
         self._dictionary = dictionary
-        self._network = network
+        self._leaves = tuple(leaves)
         self._routes = tuple(routes)
         self._has_classes = CLASS in program.report.columns
         self._times = [
@@ -109,6 +114,11 @@ class Router:
 
     def __len__(self) -> int:
         return len(self._targets)
+
+    def numbers(self) -> list[int]:
+        """The numbers of all members."""
+        found: list[int] = self._targets.rows().ids[:, 0].tolist()
+        return found
 
     @property
     def nbytes(self) -> int:
@@ -243,8 +253,8 @@ class Router:
         self.since = self._targets.earliest()
         longest = self._targets.longest()
         for place, window in enumerate(self._template.windows):
-            for match, leaf in self._network.leaves:
-                if match.source.window == window and isinstance(leaf, TimedLeaf):
+            for own, leaf in self._leaves:
+                if own == window:
                     leaf.set_length(int(longest[place]) or 1)
 
     def longest(self) -> dict[int, int]:
@@ -262,12 +272,21 @@ class Router:
             return events
         matches = {}
         for place, columns in events.matches.items():
-            kept = self._admitted(place, columns) if place in self._asked else columns
+            good = self.are_wanted(place, columns)
+            kept = columns if good is None else columns.pick(good)
             if len(kept.time):
                 matches[place] = kept
         return Events(matches, events.elements, events.seen)
 
-    def _admitted(self, place: int, matches: MatchColumns) -> MatchColumns:
+    def are_wanted(self, place: int, matches: MatchColumns) -> NDArray[np.bool_] | None:
+        """Which matches some member asks for; None for all.
+
+        Args:
+            place: The place of what they match among the matches of the program.
+            matches: The matches.
+        """
+        if place not in self._asked:
+            return None
         numbers: dict[int, Ints] = {}
         good = np.zeros(len(matches.time), dtype=bool)
         for columns, places in self._asked[place]:
@@ -279,7 +298,7 @@ class Router:
             keys = np.column_stack([numbers[column] for column in columns])
             index = self._wanted.get(places)
             good |= self._targets.are_wanted(keys) if index is None else index.find(keys) >= 0
-        return matches.pick(good)
+        return good
 
     # --- out ------------------------------------------------------------------------------------
 
@@ -353,8 +372,25 @@ class Router:
         self._users = [OneWay(len(each) + 1) for each in self._places]
         for route in self._routes:
             route.forget_classes()
+        self._restore(rows._replace(keys=constants), arrays)
+
+    def restore(
+        self, members: Sequence[TemplateMember], arrays: Mapping[str, NDArray[Any]]
+    ) -> None:
+        """Take the first members, and the saved classes.
+
+        Args:
+            members: The members.
+            arrays: What `arrays` returned in another shard; empty if it had no such template.
+        """
+        if members:
+            self._restore(self._read(members), arrays)
+        self._set_lengths()
+
+    def _restore(self, rows: TargetRows, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Add members, whose keys are constants."""
         classes = None
-        if self._has_classes:
+        if self._has_classes and arrays:
             classes, gone = self._classes.restore(arrays, rows.ranges, rows.since)
             for route in self._routes:
                 if isinstance(route, Fan):
@@ -362,7 +398,7 @@ class Router:
                     none = np.zeros((len(gone.numbers), 0), dtype=np.int64)
                     route.come(none, *gone)
                     route.go(none, gone.numbers)
-        self._add(rows._replace(keys=constants), classes)
+        self._add(rows, classes)
         self._dictionary.settle()
 
     def lengthen(self) -> None:

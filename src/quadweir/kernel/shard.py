@@ -30,6 +30,7 @@ from quadweir.kernel.relation import Operator, no_change
 from quadweir.kernel.reporting import Reporter
 from quadweir.kernel.routing import Router
 from quadweir.kernel.staticrelations import Loaded, ShardShare, StaticSource
+from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.kernel.window import Leaf
 from quadweir.plan.nodes import Match, Recompute, Source
 from quadweir.plan.program import Program, program_of
@@ -110,7 +111,15 @@ class Shard:
         self._router: Router | None = None
         if program.template is not None:
             self._router = Router(
-                program, len(self.variables), self.dictionary, self.network, builder.routes
+                program,
+                len(self.variables),
+                self.dictionary,
+                [
+                    (match.source.window, leaf)
+                    for match, leaf in self.network.leaves
+                    if isinstance(leaf, TimedLeaf)
+                ],
+                builder.routes,
             )
             self.change_members(program.template.members, ())
 

@@ -45,6 +45,9 @@ class _OnRows(Operator):
     def spans(self) -> tuple[int, ...]:
         return self.source.spans()
 
+    def present(self) -> Delta:
+        return self.step([self.source.present()])
+
 
 @final
 class Filter(_OnRows):
@@ -157,6 +160,28 @@ class Project(_OnRows):
 
 
 @final
+class Rename(_OnRows):
+    """The same rows, with other names for the variables.
+
+    Linear: yes. State: none. Forgets: nothing to forget.
+
+    Args:
+        source: The rows.
+        names: For each variable of the source its name here.
+    """
+
+    def __init__(self, source: Operator, names: Mapping[Variable, Variable]) -> None:
+        super().__init__(source)
+        self.variables = tuple(names[each] for each in source.variables)
+        self.always = frozenset(names[each] for each in source.always)
+        self.table = source.table
+        self._theirs = {own: theirs for theirs, own in names.items()}
+
+    def column(self, variable: Variable, rows: Ints) -> Ints:
+        return self.source.column(self._theirs[variable], rows)
+
+
+@final
 class Union(Operator):
     """The rows of all inputs.
 
@@ -240,6 +265,9 @@ class Union(Operator):
             found[here, 0] = number
             found[here, 1 : 1 + each.shape[1]] = each
         return found
+
+    def present(self) -> Delta:
+        return self.step([each.present() for each in self.sources])
 
     def spans(self) -> tuple[int, ...]:
         return tuple(span for each in self.sources for span in each.spans())

@@ -84,6 +84,12 @@ class Leaf(Operator):
         An eager leaf also returns what comes later, as far as it has arrived and is `admitted`.
         """
 
+    def present(self) -> Delta:
+        rows = np.arange(self._gone, self.table.tail, dtype=np.int64)
+        cells = self.table.cells[self.table.places(rows)]
+        enter, leave = (np.ascontiguousarray(cells[:, column]) for column in (ENTER, LEAVE))
+        return Delta(enter, np.ones_like(rows), rows, leave)
+
     def remember(self, report: int) -> None:
         """Keep what the last report saw and what has left since, until the next report.
 

@@ -85,7 +85,7 @@ class RoutePlanner:
         """
         if isinstance(node, StaticRelation):
             return node
-        if _is_core(node) and _has_part(node):
+        if is_core(node) and _has_part(node):
             own = set(node.variables)
             return Route(
                 node,
@@ -131,7 +131,7 @@ def is_read_at_once(node: PlanNode, program: Program) -> bool:
     )
 
 
-def _is_core(node: PlanNode) -> bool:
+def is_core(node: PlanNode) -> bool:
     """Whether the rows of a node follow from the rows of windows one by one."""
     return all(
         isinstance(each, Window | StaticRelation | Join | Union | Filter | Extend | Project)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import final
+from typing import TypeAlias, final
 
 import pyarrow as pa
 
@@ -17,12 +17,15 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.kernel.shard import Events, Shard
-from quadweir.plan.program import program_of
+from quadweir.kernel.sharedshard import SharedShard, can_share
+from quadweir.plan.program import Program, program_of
 from quadweir.sharing import QueryShape, Shapes, TemplateMember, template_of
 from quadweir.sources.streamfiles import Element
 from quadweir.testing.answers import Answer
 from quadweir.testing.elements import event_time
 from quadweir.testing.shards import as_answers, events_of
+
+Saved: TypeAlias = dict[tuple[QueryShape, int | None] | None, bytes]
 
 
 @final
@@ -33,6 +36,7 @@ class QueryGroup:
         static: The static data.
         streams: The streams there are.
         delay_ms: The allowed delay (S4).
+        together: Whether templates share a network, if they can.
 
     Attributes:
         since: The instant after which each query that ever was there sees elements (J1).
@@ -42,7 +46,14 @@ class QueryGroup:
         answers: The answers of each query so far.
     """
 
-    def __init__(self, *, static: Dataset, streams: Sequence[str], delay_ms: int) -> None:
+    def __init__(
+        self,
+        *,
+        static: Dataset,
+        streams: Sequence[str],
+        delay_ms: int,
+        together: bool = False,
+    ) -> None:
         self.static = static
         self.streams = tuple(streams)
         self.delay_ms = delay_ms
@@ -50,6 +61,7 @@ class QueryGroup:
         self.taken: list[tuple[int, Element]] = []
         self.shards: dict[tuple[QueryShape, int | None], Shard] = {}
         self.answers: dict[int, list[Answer]] = defaultdict(list)
+        self.shared = SharedShard(static=static) if together else None
         self._shapes = Shapes(self.streams)
         self._queries: dict[int, ContinuousQuery] = {}
         self._members: dict[tuple[QueryShape, int | None], dict[int, TemplateMember]] = {}
@@ -81,14 +93,21 @@ class QueryGroup:
             self._members.setdefault(key, {})[number] = member
             self._queries[number], self.since[number] = query, since
         for key in {**coming, **leaving}:
+            program = self._program(key[0])
+            if self.shared is not None and can_share(program):
+                if key[0].name not in self.shared.heads:
+                    self.shared.add(key[0].name, program)
+                self.shared.change_members(key[0].name, coming[key], leaving[key])
+                if not self._members[key]:
+                    self.shared.remove(key[0].name)
+                continue
             if key not in self.shards:
-                self.shards[key] = self._shard(key[0])
+                self.shards[key] = Shard(program, static=self.static)
             self.shards[key].change_members(coming[key], leaving[key])
 
-    def _shard(self, shape: QueryShape, members: Iterable[TemplateMember] = ()) -> Shard:
+    def _program(self, shape: QueryShape, members: Iterable[TemplateMember] = ()) -> Program:
         template = template_of(shape, members)
-        program = program_of(template.query, streams=self.streams, template=template)
-        return Shard(program, static=self.static)
+        return program_of(template.query, streams=self.streams, template=template)
 
     # --- elements ---
 
@@ -105,17 +124,28 @@ class QueryGroup:
         self.taken += taken
         through = self.watermark if self.delay_ms > 0 else max(self.watermark - 1, ALWAYS)
         for shard in self.shards.values():
-            by_source = {
-                place: [each for each in taken if each[1].stream == source.stream]
-                for place, source in enumerate(shard.sources)
-            }
-            own = {place: these for place, these in by_source.items() if these}
-            self._give(shard.step(events_of(shard, own), through))
+            self._give(shard.step(events_of(shard, self._by_source(shard, taken)), through))
+        if self.shared is not None:
+            events = events_of(self.shared, self._by_source(self.shared, taken))
+            for answers in self.shared.step(events, through).values():
+                self._give(answers)
+
+    def _by_source(
+        self, shard: Shard | SharedShard, taken: list[tuple[int, Element]]
+    ) -> dict[int, list[tuple[int, Element]]]:
+        found = {
+            place: [each for each in taken if each[1].stream == source.stream]
+            for place, source in enumerate(shard.sources)
+        }
+        return {place: these for place, these in found.items() if these}
 
     def finish(self) -> None:
         """End all streams."""
         for shard in self.shards.values():
             self._give(shard.step(Events(), FOREVER))
+        if self.shared is not None:
+            for answers in self.shared.step(Events(), FOREVER).values():
+                self._give(answers)
 
     def _give(self, answers: Answers) -> None:
         assert answers.query is not None
@@ -128,21 +158,28 @@ class QueryGroup:
 
     # --- state ---
 
-    def saved(self) -> dict[tuple[QueryShape, int | None], bytes]:
+    def saved(self) -> Saved:
         """The snapshots of all shards."""
-        return {key: shard.snapshot() for key, shard in self.shards.items()}
+        found: Saved = {key: shard.snapshot() for key, shard in self.shards.items()}
+        return found | ({None: self.shared.snapshot()} if self.shared is not None else {})
 
-    def deltas(self) -> dict[tuple[QueryShape, int | None], bytes]:
+    def deltas(self) -> Saved:
         """What the last step changed, for all shards."""
-        return {key: shard.delta() for key, shard in self.shards.items()}
+        found: Saved = {key: shard.delta() for key, shard in self.shards.items()}
+        return found | ({None: self.shared.delta()} if self.shared is not None else {})
 
-    def restart(
-        self,
-        snapshots: Mapping[tuple[QueryShape, int | None], bytes],
-        deltas: Sequence[Mapping[tuple[QueryShape, int | None], bytes]],
-    ) -> None:
+    def restart(self, snapshots: Saved, deltas: Sequence[Saved]) -> None:
         """Make all shards again, with the members of now and the state that was saved."""
         for key in self.shards:
-            shard = self._shard(key[0], self._members[key].values())
+            shard = Shard(self._program(key[0], self._members[key].values()), static=self.static)
             shard.restore(snapshots.get(key), [each[key] for each in deltas if key in each])
             self.shards[key] = shard
+        if self.shared is not None:
+            again = SharedShard(static=self.static)
+            heads = []
+            for name in self.shared.heads:
+                (key,) = (each for each in self._members if each[0].name == name)
+                members = tuple(self._members[key].values())
+                heads.append((name, self._program(key[0]), members))
+            again.restore(heads, snapshots[None], [each[None] for each in deltas])
+            self.shared = again

@@ -23,6 +23,7 @@ from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.kernel.clocks import Elements
 from quadweir.kernel.shard import Events, MatchColumns, Shard
+from quadweir.kernel.sharedshard import SharedShard
 from quadweir.plan.nodes import Match
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, Quad, Term, Variable, parse_term
@@ -101,10 +102,12 @@ class ShardFeed:
 
 
 def events_of(
-    shard: Shard, taken: Mapping[int, Sequence[tuple[int, Element]]], table: Table | None = None
+    shard: Shard | SharedShard,
+    taken: Mapping[int, Sequence[tuple[int, Element]]],
+    table: Table | None = None,
 ) -> Events:
     """Match elements with their times, given by the places of sources, against the leaves."""
-    if shard.program.template is not None:
+    if isinstance(shard, Shard) and shard.program.template is not None:
         later = {
             place: [each for each in own if each[0] > shard.since] for place, own in taken.items()
         }

@@ -1,0 +1,171 @@
+"""The name of a sub-plan, whatever its variables are called and in which order its joins are written.
+
+Two sub-plans with the same name do the same work. They may be of different shapes, under other
+operators, in other dialects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass, replace
+from itertools import groupby, permutations, product
+from typing import Any, Final, NamedTuple, final
+
+from quadweir.algebra.patterns import Slice
+from quadweir.algebra.query import ContinuousQuery
+from quadweir.algebra.solutions import is_time
+from quadweir.algebra.traverse import walk
+from quadweir.algebra.windows import TimeScope
+from quadweir.plan.nodes import (
+    Extend,
+    Filter,
+    Join,
+    PlanNode,
+    Project,
+    StaticRelation,
+    Union,
+    Window,
+)
+from quadweir.terms import Variable
+
+MOST_ORDERS: Final = 720
+"""Of inputs with the same name, so many orders are tried; with more, equal joins may differ in name."""
+
+
+class Canonical(NamedTuple):
+    """The name of a sub-plan, and its variables in an order that the name decides."""
+
+    name: str
+    variables: tuple[Variable, ...]
+
+
+@final
+class Canonicalizer:
+    """Names the sub-plans of one query.
+
+    Args:
+        open_windows: The places of the windows whose length is not part of the plan.
+        eager: Whether answers leave as soon as their parts have arrived: then operators work
+        otherwise.
+    """
+
+    def __init__(self, open_windows: Iterable[int], *, eager: bool) -> None:
+        self._open = frozenset(open_windows)
+        self._eager = eager
+        self._known: dict[PlanNode, Canonical] = {}
+
+    def of(self, node: PlanNode) -> Canonical:
+        """The name of a node that `RoutePlanner` takes for a part of a core."""
+        if node not in self._known:
+            self._known[node] = self._found(node)
+        return self._known[node]
+
+    def _found(self, node: PlanNode) -> Canonical:
+        match node:
+            case Window():
+                return self._window(node)
+            case StaticRelation():
+                return _static(node)
+            case Filter(input=source, condition=condition):
+                below = self.of(source)
+                text = f"filter {below.name} {_renamed(condition, _places(below.variables))}"
+                return Canonical(self._name(text), below.variables)
+            case Extend(input=source, variable=variable, expression=expression):
+                below = self.of(source)
+                text = f"extend {below.name} {_renamed(expression, _places(below.variables))}"
+                return Canonical(self._name(text), (*below.variables, variable))
+            case Project(input=source):
+                below = self.of(source)
+                kept = [each for each in below.variables if each in node.variables]
+                text = f"project {below.name} {[below.variables.index(each) for each in kept]}"
+                return Canonical(self._name(text), tuple(kept))
+            case Union(inputs=inputs):
+                return self._joined("union", [self.of(each) for each in inputs])
+            case Join(inputs=inputs):
+                return self._join([self.of(each) for each in inputs])
+            case _:
+                raise TypeError(f"a {node.name} is no part of a core")
+
+    def _name(self, text: str) -> str:
+        return hashlib.sha256(f"{self._eager} {text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _window(self, node: Window) -> Canonical:
+        match, scope = node.match, node.scope
+        place = _places(match.variables)
+        if match.source.window in self._open and isinstance(scope, TimeScope):
+            scope = replace(scope, range_ms=1)
+        # The time of a part has a name of its own; the times of variables have theirs.
+        times = [place.get(each, "part") for each in match.times]
+        found = _renamed((match.pattern, match.graph), place)
+        source = f"{match.source.stream} {match.source.event_time} {match.carried}"
+        text = f"window {source} {found} {times} {scope!r}"
+        return Canonical(self._name(text), node.variables)
+
+    def _join(self, inputs: list[Canonical]) -> Canonical:
+        ordered = sorted(inputs, key=lambda each: each.name)
+        alike = [list(group) for _, group in groupby(ordered, key=lambda each: each.name)]
+        orders = 1
+        for group in alike:
+            for count in range(2, len(group) + 1):
+                orders *= count
+        if orders > MOST_ORDERS:
+            return self._joined("join", ordered)
+        found = (
+            self._joined("join", [each for group in chosen for each in group])
+            for chosen in product(*(permutations(group) for group in alike))
+        )
+        return min(found, key=lambda each: each.name)
+
+    def _joined(self, kind: str, inputs: list[Canonical]) -> Canonical:
+        places: dict[Variable, int] = {}
+        parts = []
+        for each in inputs:
+            own = [places.setdefault(variable, len(places)) for variable in each.variables]
+            parts.append(f"{each.name} {own}")
+        return Canonical(self._name(f"{kind} {parts}"), tuple(places))
+
+
+def _static(node: StaticRelation) -> Canonical:
+    query = node.query
+    places: dict[Variable, int] = {}
+    if any(isinstance(each, Slice) for each in walk(query.pattern)):
+        # Which rows a LIMIT keeps depends on the order of its columns.
+        places = _places(node.variables)
+    pattern = _renamed(query.pattern, places, fresh=True)
+    text = f"static {pattern} {_dataset(query)} {node.key and places.get(node.key)}"
+    name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    own = [each for each in places if each in node.variables]
+    return Canonical(name, tuple(own))
+
+
+def _dataset(query: ContinuousQuery) -> str:
+    return f"{query.default_graphs} {query.named_graphs} {query.default_graph_windows}"
+
+
+def _places(variables: Iterable[Variable]) -> dict[Variable, int]:
+    return {variable: place for place, variable in enumerate(variables)}
+
+
+def _renamed(value: object, places: dict[Variable, int], *, fresh: bool = False) -> str:
+    """Write something down with the places of variables instead of their names."""
+
+    def put(variable: Variable) -> Variable:
+        if fresh:
+            places.setdefault(variable, len(places))
+        if variable not in places:
+            return variable
+        return Variable(f"{'time' if is_time(variable) else 'v'}{places[variable]}")
+
+    return repr(_with_variables(value, put))
+
+
+def _with_variables(value: Any, put: Callable[[Variable], Variable]) -> Any:
+    if isinstance(value, Variable):
+        return put(value)
+    if isinstance(value, tuple):
+        return tuple(_with_variables(each, put) for each in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        own = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+        return replace(value, **{name: _with_variables(each, put) for name, each in own.items()})
+    return value
