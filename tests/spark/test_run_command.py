@@ -145,6 +145,12 @@ def test_a_restart_goes_on_with_the_queries_of_the_file(run, tmp_path) -> None:
     assert code == 0, err
     assert answers(tmp_path / "out") == {"own": 6, "old": 3, "quiet": 3}
 
+    app.write_text(APP.replace('"urn:s"', '"urn:u"').replace("shards = 2", "shards = 3"))
+    code, _, err = run(None, str(app))
+    assert code == 1
+    assert "error[QW-STATE]" in err
+    assert "starting Spark" not in err
+
 
 def test_the_example_shows_something(run, tmp_path) -> None:
     shutil.copytree(ROOT / "examples" / "network", tmp_path / "network")

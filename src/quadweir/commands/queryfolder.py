@@ -7,14 +7,15 @@ import os
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 from quadweir.commands.application import NamedQuery, QueryOrigin, query_of
+from quadweir.commands.faults import known_fault
 from quadweir.commands.querytext import read_text
-from quadweir.errors import QuadweirError, UsageError
+from quadweir.errors import QuadweirError, SourceError, UsageError
 from quadweir.spans import Span
 
 if TYPE_CHECKING:
@@ -187,6 +188,8 @@ class FolderWatch:
         self._registered = set(registered)
         self._tell = tell
         self._report = report
+        self._left: FolderChange | None = None
+        self._reason = ""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="query-folder", daemon=True)
 
@@ -202,10 +205,22 @@ class FolderWatch:
 
     def _watch(self) -> None:
         while not self._closing.wait(_POLL.total_seconds()):
-            try:
-                self.apply(self._folder.look())
-            except QuadweirError as error:
-                self._report(error)
+            self.look()
+
+    def look(self) -> None:
+        """Look at the folder and make its changes; if that fails, they are made at the next look."""
+        change, self._left = self._left or self._folder.look(), None
+        try:
+            self.apply(change)
+        except (QuadweirError, OSError) as error:
+            self._left = replace(change, errors=())
+            fault = error if isinstance(error, QuadweirError) else known_fault(error)
+            reason = fault.message if fault is not None else str(error)
+            if reason != self._reason:
+                self._report(fault or SourceError(reason))
+            self._reason = reason
+        else:
+            self._reason = ""
 
     def apply(self, change: FolderChange) -> None:
         """Register new and changed queries in one call, and let those go that are gone in another."""

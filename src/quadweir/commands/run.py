@@ -68,6 +68,7 @@ def run(
 
     from quadweir.commands.application import load
     from quadweir.commands.livesession import claimed_checkpoint
+    from quadweir.runtime.checkpoint import Fingerprint
 
     app = load(application, allow_dirs=allow_dir or (), allow_hosts=allow_net or ())
     if checkpoint is not None:
@@ -76,6 +77,7 @@ def run(
         app = replace(app, output=output)
     with ExitStack() as stack:
         place = stack.enter_context(claimed_checkpoint(app.checkpoint, "run", app.output))
+        Fingerprint.check_network(place, app.read)
         check(app, metrics_port)
         folder, change = _first_look(app)
         _run(app, place, folder, change, once=once, metrics_port=metrics_port, stack=stack)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, final
@@ -170,11 +170,24 @@ class Fingerprint:
         Raises:
             StateError: it belongs to another query; the error says what differs.
         """
+        Fingerprint._check(checkpoint, render(optimized))
+
+    @staticmethod
+    def check_network(checkpoint: Path, streams: Iterable[str]) -> None:
+        """Refuse a checkpoint of a single query, or of a network over other streams.
+
+        Raises:
+            StateError: it belongs to something else; the error says what differs.
+        """
+        Fingerprint._check(checkpoint, network_algebra(streams))
+
+    @staticmethod
+    def _check(checkpoint: Path, algebra: str) -> None:
         known = Fingerprint.left_in(checkpoint)
         if known is None:
             _refuse_foreign(checkpoint)
             return
-        now = replace(known, algebra=render(optimized), version=VERSION)
+        now = replace(known, algebra=algebra, version=VERSION)
         if now != known:
             raise now._refusal(known, checkpoint)
 
@@ -261,6 +274,11 @@ class Fingerprint:
             return ""
         pairs = zip(self.inputs, known.inputs, strict=True)
         return "".join(f": {'; '.join(now._changes(then))}" for now, then in pairs if now != then)
+
+
+def network_algebra(streams: Iterable[str]) -> str:
+    """Return what stands for a network in place of an algebra: its streams; queries come and go."""
+    return "\n".join(("network", *(f"  stream <{iri}>" for iri in sorted(streams))))
 
 
 def _refuse_foreign(checkpoint: Path) -> None:

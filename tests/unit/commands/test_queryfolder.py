@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -126,8 +127,11 @@ class Calls:
 
     def __init__(self) -> None:
         self.made: list[tuple[str, ...]] = []
+        self.is_full = False
 
     def register_all(self, queries: Mapping[str, QueryText], *, replacing: bool) -> Registration:
+        if self.is_full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "log")
         assert replacing
         self.made.append(("register", *queries))
         refused = {name: UsageError("no") for name in queries if name == "refused"}
@@ -152,3 +156,20 @@ def test_changes_are_made_in_whole_calls_and_told(folder: QueryFolder) -> None:
     watch.apply(folder.look())
     assert network.made[1:] == [("unregister", "a")], "what was refused was never there"
     assert told[2:] == ["quadweir: unregistered the query a"]
+
+
+def test_changes_that_could_not_be_made_are_made_later(folder: QueryFolder) -> None:
+    network, told, errors = Calls(), list[str](), list[QuadweirError]()
+    watch = FolderWatch(folder, network, [], tell=told.append, report=errors.append)
+    write(folder, "a.rq")
+    write(folder, "b.rq", "bad")
+    network.is_full = True
+    watch.look()
+    watch.look()
+    assert [each.message for each in errors[1:]] == ["no space left on log"], "said once"
+    network.is_full = False
+    watch.look()
+    watch.look()
+    assert network.made == [("register", "a")]
+    assert told == ["quadweir: registered the query a"]
+    assert len(errors) == 2

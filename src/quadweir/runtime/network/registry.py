@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.runtime.network.controllog import ControlLog, LogEntry
     from quadweir.runtime.network.spec import TemplateSpec
-    from quadweir.sharing.shapes import QueryShape
+    from quadweir.runtime.network.templates import TemplateKey
 
 
 @final
@@ -40,8 +40,8 @@ class QueryRegistry:
         self._by_id: dict[str, NetworkQuery] = {}
         self._by_number: dict[int, NetworkQuery] = {}
         self._stopped: dict[str, NetworkQuery] = {}
-        self._shapes: dict[QueryShape, int] = {}
-        self._of_template: dict[int, QueryShape] = {}
+        self._keys: dict[TemplateKey, int] = {}
+        self._of_template: dict[int, TemplateKey] = {}
         self._members: Counter[int] = Counter()
         self.specs: dict[int, TemplateSpec] = {}
         self.pending: dict[int, VersionChange] = {}
@@ -209,24 +209,23 @@ class QueryRegistry:
     def _made(self, name: str, text: QueryText) -> NetworkQuery:
         """Make a query, and its template if it is the first of it."""
         query = text.parsed()
-        shape, constants, ranges = self._shaped(query)
-        template = self._shapes.get(shape)
+        key, constants, ranges = self._shaped(query, text)
+        template = self._keys.get(key)
         if template is None:
-            template = self._plan(shape, self._next_template, text)
+            template = self._plan(key, self._next_template)
         found = self._query(self._next_number, name, text, query, template, constants, ranges)
         self._next_number += 1
         return found
 
     def _shaped(
-        self, query: ContinuousQuery
-    ) -> tuple[QueryShape, tuple[str, ...], tuple[int, ...]]:
-        shape, constants, ranges = self._templates.shape_of(query)
-        return shape, tuple(map(str, constants)), ranges
+        self, query: ContinuousQuery, text: QueryText
+    ) -> tuple[TemplateKey, tuple[str, ...], tuple[int, ...]]:
+        key, shaped = self._templates.shape_of(query, text.allow_unbounded)
+        return key, tuple(map(str, shaped.constants)), shaped.ranges
 
-    def _plan(self, shape: QueryShape, number: int, text: QueryText) -> int:
-        spec = self._templates.plan(shape, number, allow_unbounded=text.allow_unbounded)
-        self.specs[number] = spec
-        self._shapes[shape], self._of_template[number] = number, shape
+    def _plan(self, key: TemplateKey, number: int) -> int:
+        self.specs[number] = self._templates.plan(key, number)
+        self._keys[key], self._of_template[number] = number, key
         self._next_template = max(self._next_template, number + 1)
         return number
 
@@ -258,10 +257,10 @@ class QueryRegistry:
         with self._lock:
             for number in templates:
                 if not self._members[number] and number in self._of_template:
-                    shape = self._of_template.pop(number)
+                    key = self._of_template.pop(number)
                     # The log may name two templates of a shape: the first one was forgotten once.
-                    if self._shapes.get(shape) == number:
-                        del self._shapes[shape]
+                    if self._keys.get(key) == number:
+                        del self._keys[key]
                     del self.specs[number], self._members[number]
                     self._templates.drop(number)
                     gone.append(number)
@@ -317,9 +316,9 @@ class QueryRegistry:
         text = QueryText.of_table(table)
         try:
             query = text.parsed()
-            shape, constants, ranges = self._shaped(query)
+            key, constants, ranges = self._shaped(query, text)
             if template not in self.specs:
-                self._plan(shape, template, text)
+                self._plan(key, template)
         except QuadweirError as error:
             raise of_query(name, error) from None
         self._next_number = max(self._next_number, number + 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 from quadweir.errors import NotImplementedYetError, QuadweirError, UsageError
-from quadweir.runtime.checkpoint import DRIVER, Fingerprint
+from quadweir.runtime.checkpoint import DRIVER, Fingerprint, network_algebra
 from quadweir.runtime.claims import Claim
 from quadweir.runtime.host.base import AnswerOutput, Run, Trigger
 from quadweir.runtime.host.choice import HOSTS, usual_host
@@ -191,7 +191,7 @@ def _outputs(delivery: Delivery, dead_letters: Sink | None) -> list[AnswerOutput
 
 def _fingerprint(inputs: NetworkInputs) -> Fingerprint:
     return Fingerprint(
-        "\n".join(("network", *(f"  stream <{iri}>" for iri in sorted(inputs.feeds)))),
+        network_algebra(inputs.feeds),
         inputs.shards,
         0,
         inputs.static.digest(),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, NamedTuple, final
 
 import pyarrow as pa
 
@@ -51,6 +51,13 @@ class NetworkInputs:
     shards: int
 
 
+class TemplateKey(NamedTuple):
+    """What tells templates apart: queries share one only if they may keep the same windows whole."""
+
+    shape: QueryShape
+    allowed: tuple[str, ...]
+
+
 @final
 class Templates:
     """Plans templates, each once.
@@ -68,24 +75,38 @@ class Templates:
         # All consequences: a template that looks them up may need any of them.
         self._table = Table.of(schema) if schema is not None else None
 
-    def shape_of(self, query: ContinuousQuery) -> Shaped:
-        """Return what a query, as it was parsed, has in common with others, and what is its own."""
-        return self._shapes.of(optimize(replace(query, name=None)).query)
+    def shape_of(
+        self, query: ContinuousQuery, allow_unbounded: Collection[str] = ()
+    ) -> tuple[TemplateKey, Shaped]:
+        """Return which template a query, as it was parsed, belongs to, and what is its own.
 
-    def plan(
-        self, shape: QueryShape, number: int, *, allow_unbounded: Iterable[str] = ()
-    ) -> TemplateSpec:
+        Args:
+            query: the query.
+            allow_unbounded: its windows, or streams, that may be kept whole.
+        """
+        optimized = optimize(replace(query, name=None)).query
+        shaped = self._shapes.of(optimized)
+        # Windows of a shape have other names, in the same order.
+        windows = zip(optimized.windows, shaped.shape.query.windows, strict=True)
+        allowed = tuple(
+            plain.name.value
+            for window, plain in windows
+            if {window.name.value, getattr(window.stream, "value", "")} & {*allow_unbounded}
+        )
+        return TemplateKey(shaped.shape, allowed), shaped
+
+    def plan(self, wanted: TemplateKey, number: int) -> TemplateSpec:
         """Plan a template.
 
         Args:
-            shape: what its queries have in common.
+            wanted: what its queries have in common.
             number: its number.
-            allow_unbounded: windows and streams that may be kept whole.
 
         Raises:
             UsageError: it reads a stream that the network does not.
             PlanError: it cannot be planned.
         """
+        shape, allowed = wanted
         inputs, query = self._inputs, shape.query
         for window in query.windows:
             self._check_times(window.stream, window.event_time)
@@ -96,7 +117,7 @@ class Templates:
             inputs.feeds,
             static=inputs.static,
             shards=inputs.shards,
-            allow_unbounded=allow_unbounded,
+            allow_unbounded=allowed,
             schema=inputs.schema,
             template=template,
             shared=self._shared,

@@ -30,6 +30,8 @@ _LINKS: Final = (
     "The above exception was the direct cause",
 )
 _PEER_GONE: Final = ("BrokenPipeError", "ConnectionResetError")
+# By itself, this may also be an error of the user's.
+_ENDED: Final = "EOFError"
 
 
 @final
@@ -74,11 +76,13 @@ class Sieve:
                 if all others are about broken pipes.
         """
         block, self._block = self._block, []
-        are_gone = all(error.startswith(_PEER_GONE) for error in self._errors)
-        ended = are_gone and (is_cut or (bool(self._errors) and not self._open))
+        gone = [error for error in self._errors if error.startswith(_PEER_GONE)]
+        ended = [error for error in self._errors if error.startswith(_ENDED)]
+        are_gone = len(gone) + len(ended) == len(self._errors) and bool(gone or not ended)
+        is_over = are_gone and (is_cut or (bool(self._errors) and not self._open))
         is_spark = any("/pyspark/" in line for line in block)
         is_empty = is_cut and all(line == _BEGIN for line in block)
-        self._was_dropped = ended and (is_spark or is_empty)
+        self._was_dropped = is_over and (is_spark or is_empty)
         return [] if self._was_dropped else block
 
     def _goes_on(self, line: str) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from network_hosts import inputs_of
 from quadweir.algebra.windowing import ReportOn, Windowing
-from quadweir.errors import QuadweirError, UsageError
+from quadweir.errors import QuadweirError, UnboundedStateError, UsageError
 from quadweir.runtime.network.controllog import ControlLog
 from quadweir.runtime.network.queries import NetworkQuery
 from quadweir.runtime.network.querytext import QueryText
@@ -205,6 +205,21 @@ def test_equal_queries_share_a_template_whatever_their_names(opened: Open) -> No
     assert found["a"] == found["b"] != found["c"]
     assert found["d"] == found["e"], "what is made of a solution is not shared"
     assert registry.members_of(found["a"]) == 2
+
+
+@pytest.mark.parametrize("allowed", ["urn:w", "urn:s"])
+def test_only_queries_that_are_allowed_to_keep_a_stream_whole_do(
+    opened: Open, allowed: str
+) -> None:
+    """Also after a restart, and although a query of the same template is allowed to."""
+    text = """SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <urn:w> ON <urn:s> [ALL]
+    WHERE { WINDOW <urn:w> { ?x <urn:p> ?y } }"""
+    registry = opened()
+    allows = QueryText(text, "rspql", allow_unbounded=(allowed,))
+    assert registry.register({"a": allows}, replacing=False)[1] == {}
+    refused = registry.register({"b": QueryText(text, "rspql")}, replacing=False)[1]
+    assert isinstance(refused["b"], UnboundedStateError)
+    assert [each.id for each in opened().queries()] == ["a"]
 
 
 def test_a_template_without_queries_can_be_forgotten(opened: Open) -> None:

@@ -21,6 +21,21 @@ Traceback (most recent call last):
   File "/x/pyspark/worker_util.py", line 253, in get_sock_file_to_executor
 BrokenPipeError: [Errno 32] Broken pipe
 """
+# A reader of a stream that waits for its next request when Java closes the connection.
+ENDED = """Traceback (most recent call last):
+  File "/x/pyspark/serializers.py", line 604, in read_int
+EOFError
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/x/pyspark/worker_util.py", line 253, in get_sock_file_to_executor
+BrokenPipeError: [Errno 32] Broken pipe
+"""
+ENDED_EARLY = """Traceback (most recent call last):
+  File "/x/pyspark/serializers.py", line 604, in read_int
+EOFError
+"""
 OWN = """Traceback (most recent call last):
   File "/x/pyspark/worker.py", line 1, in main
 BrokenPipeError: [Errno 32] Broken pipe
@@ -50,10 +65,12 @@ def test_announcements_are_not_heard_and_what_users_print_is():
 
 def test_a_process_whose_java_is_gone_is_not_heard_of():
     assert heard("before\n" + GONE + "after\n") == "before\nafter\n"
+    assert heard("before\n" + ENDED + "after\n") == "before\nafter\n"
 
 
 def test_other_tracebacks_are_heard_whole():
     assert heard(OWN) == OWN
+    assert heard(ENDED_EARLY) == ENDED_EARLY
     assert heard(NOT_SPARKS + "after\n") == NOT_SPARKS + "after\n"
     assert heard(GONE + OWN + GONE + NOT_SPARKS) == OWN + NOT_SPARKS
 
