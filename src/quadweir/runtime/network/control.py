@@ -157,13 +157,13 @@ class NetworkControl(JobControl):
             else:
                 self._unused.setdefault(number, batch)
         old = [each for each, since in self._unused.items() if since + _REMEMBERED < batch]
-        found: list[object] = [*self._registry.forget(old)]
-        for number in old:
+        gone = self._registry.forget(old)
+        for number in gone:
             self._unused.pop(number)
             self._sent.discard(number)
             self._asked.forget(number)
-        self._spec.grow(found)
-        return found
+        self._spec.grow(gone)
+        return [*gone]
 
     def _compact(self, batch: int) -> None:
         """Begin the control log again, now and then."""

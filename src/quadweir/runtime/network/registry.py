@@ -37,6 +37,8 @@ class QueryRegistry:
         self._templates = templates
         self._log = log
         self._lock = threading.RLock()
+        # Held while queries are planned; only one call at a time plans.
+        self._planning = threading.Lock()
         self._by_id: dict[str, NetworkQuery] = {}
         self._by_number: dict[int, NetworkQuery] = {}
         self._stopped: dict[str, NetworkQuery] = {}
@@ -88,8 +90,8 @@ class QueryRegistry:
         """
         made: list[NetworkQuery] = []
         refused: dict[str, QuadweirError] = {}
-        with self._lock:
-            leaving = []
+        # Planning takes long for many queries. Batches begin meanwhile.
+        with self._planning:
             for name, text in given.items():
                 known = self._by_id.get(name)
                 if known is not None and known.text == text:
@@ -104,18 +106,21 @@ class QueryRegistry:
                     made.append(self._made(name, text))
                 except QuadweirError as error:
                     refused[name] = error
-                    continue
-                if known is not None:
-                    leaving.append(known)
             if made:
-                entry = {
-                    "register": [
-                        [each.number, each.id, each.template, each.text.table()] for each in made
-                    ],
-                    "unregister": [each.number for each in leaving],
-                }
-                self._take(self._logged(entry), VersionChange(joining=made, leaving=leaving))
+                self._join(made)
         return made, refused
+
+    def _join(self, made: list[NetworkQuery]) -> None:
+        """Let queries join, in place of those that have their names."""
+        with self._lock:
+            leaving = [each for new in made if (each := self._by_id.get(new.id)) is not None]
+            entry = {
+                "register": [
+                    [each.number, each.id, each.template, each.text.table()] for each in made
+                ],
+                "unregister": [each.number for each in leaving],
+            }
+            self._take(self._logged(entry), VersionChange(joining=made, leaving=leaving))
 
     def unregister(self, names: Iterable[str]) -> list[str]:
         """Let queries leave; return their names.
@@ -224,9 +229,11 @@ class QueryRegistry:
         return key, tuple(map(str, shaped.constants)), shaped.ranges
 
     def _plan(self, key: TemplateKey, number: int) -> int:
-        self.specs[number] = self._templates.plan(key, number)
-        self._keys[key], self._of_template[number] = number, key
-        self._next_template = max(self._next_template, number + 1)
+        spec = self._templates.plan(key, number)
+        with self._lock:
+            self.specs[number] = spec
+            self._keys[key], self._of_template[number] = number, key
+            self._next_template = max(self._next_template, number + 1)
         return number
 
     def _query(
@@ -252,19 +259,32 @@ class QueryRegistry:
         )
 
     def forget(self, templates: Iterable[int]) -> list[int]:
-        """Let templates go that no query uses; return which have gone."""
-        gone = []
-        with self._lock:
-            for number in templates:
-                if not self._members[number] and number in self._of_template:
-                    key = self._of_template.pop(number)
-                    # The log may name two templates of a shape: the first one was forgotten once.
-                    if self._keys.get(key) == number:
-                        del self._keys[key]
-                    del self.specs[number], self._members[number]
-                    self._templates.drop(number)
-                    gone.append(number)
-        return gone
+        """Let templates go that no query uses; return which have gone.
+
+        None of them goes while queries are planned, which may need them.
+        """
+        if not self._planning.acquire(blocking=False):
+            return []
+        try:
+            with self._lock:
+                gone = [
+                    number
+                    for number in templates
+                    if not self._members[number] and number in self._of_template
+                ]
+                for number in gone:
+                    self._forget(number)
+            return gone
+        finally:
+            self._planning.release()
+
+    def _forget(self, number: int) -> None:
+        key = self._of_template.pop(number)
+        # The log may name two templates of a shape: the first one was forgotten once.
+        if self._keys.get(key) == number:
+            del self._keys[key]
+        del self.specs[number], self._members[number]
+        self._templates.drop(number)
 
     # --- the log ---
 
