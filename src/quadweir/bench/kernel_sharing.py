@@ -176,10 +176,11 @@ def _of_lengths(query: str, count: int, size: int, steps: int) -> Iterator[Measu
 
 def _posts(size: int) -> _Columns:
     """Matches of who created a post, and of its one hashtag."""
-    random = np.random.default_rng(10)
-    users, tags = random.integers(0, 2000, size), random.integers(0, 50, size)
 
     def columns(leaf: Match, turn: int) -> list[pa.Array]:
+        # The same for all leaves.
+        random = np.random.default_rng(turn)
+        users, tags = random.integers(0, 2000, size), random.integers(0, 50, size)
         pattern = leaf.pattern
         assert pattern is not None
         posts = pa.array([f"<urn:post/{turn}/{n}>" for n in range(size)]).dictionary_encode()
