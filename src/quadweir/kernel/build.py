@@ -22,11 +22,11 @@ from quadweir.kernel.arrays import Ints
 from quadweir.kernel.clocks import CountClock, TimeClock
 from quadweir.kernel.commonoperators import CommonOperators
 from quadweir.kernel.countwindow import CountedLeaf
+from quadweir.kernel.dataflow import Dataflow, part
 from quadweir.kernel.dictionary import Dictionary, DictionaryScope
 from quadweir.kernel.exchange import ReceivedChanges
 from quadweir.kernel.fan import Fan
 from quadweir.kernel.layout import Arrays
-from quadweir.kernel.network import Network, part
 from quadweir.kernel.relation import Operator
 from quadweir.kernel.staticrelations import FixedRelation, ShardShare, StaticSource
 from quadweir.kernel.timewindow import TimedLeaf
@@ -60,13 +60,13 @@ from quadweir.terms import Variable
 
 @final
 class Builder:
-    """Makes the network of one stage of a query.
+    """Makes the dataflow of one stage of a query.
 
     Args:
         program: The nodes.
         static: The static data as the query sees it.
         dictionary: The shard's dictionary.
-        layout: What `Network.layout` returned for the same program and static data.
+        layout: What `Dataflow.layout` returned for the same program and static data.
         share: What this shard has of static relations that are divided.
         common: The operators that several programs share, if they do.
         scope: The terms that operators hold that are not common.
@@ -83,7 +83,7 @@ class Builder:
         common: CommonOperators | None = None,
         scope: DictionaryScope | None = None,
     ) -> None:
-        self.network = Network() if common is None else common.network
+        self.dataflow = Dataflow() if common is None else common.dataflow
         self.received: ReceivedChanges | None = None
         """What takes the changes of the stage before, if there is one."""
         self._program = program
@@ -103,12 +103,12 @@ class Builder:
         self._canonical = Canonicalizer(self._open, eager=program.eager)
         self._core = core_of(program) if common is not None else frozenset()
 
-    def build(self) -> Network:
+    def build(self) -> Dataflow:
         """Lower all nodes, each after its inputs."""
         if self._common is not None:
             for node in (self._program.root, *self._program.tracked):
                 self._lower_all(node)
-            return self.network
+            return self.dataflow
         for node in self._program.nodes:
             self._operators[node] = self._lower(node)
         if self._program.report.on_close and self._program.received is None:
@@ -116,8 +116,8 @@ class Builder:
             for source in self._program.sources:
                 scope = self._program.query.windows[source.window].scope
                 if isinstance(scope, CountScope):
-                    self.network.clocks.setdefault(source, CountClock(scope))
-        return self.network
+                    self.dataflow.clocks.setdefault(source, CountClock(scope))
+        return self.dataflow
 
     def operator(self, node: PlanNode) -> Operator:
         """Return what a node was lowered to."""
@@ -154,7 +154,7 @@ class Builder:
         name, variables = self._canonical.of(node)
         if name not in common:
             below: list[str] = []
-            first = len(self.network.operators)
+            first = len(self.dataflow.operators)
             before, scope = self._dictionary, DictionaryScope(self._whole)
             self._dictionary = scope
             self._lower_inputs(node, below)
@@ -169,7 +169,7 @@ class Builder:
         if theirs == variables:
             return operator
         names = dict(zip(theirs, variables, strict=True))
-        return self.network.add(stateless.Rename(operator, names), (operator,))
+        return self.dataflow.add(stateless.Rename(operator, names), (operator,))
 
     def _lower_inputs(self, node: PlanNode, used: list[str]) -> None:
         for each in node.inputs:
@@ -186,7 +186,7 @@ class Builder:
     # --- nodes ---
 
     def _lower(self, node: PlanNode) -> Operator:
-        add, dictionary = self.network.add, self._dictionary
+        add, dictionary = self.dataflow.add, self._dictionary
         below = [self._operators[each] for each in node.inputs] if _has_inputs(node) else []
         match node:
             case Window():
@@ -231,15 +231,15 @@ class Builder:
     def _window(self, node: Window) -> Operator:
         scope, match = node.scope, node.match
         if isinstance(scope, CountScope):
-            clock = self.network.clocks.setdefault(match.source, CountClock(scope))
-            return self.network.add_leaf(
+            clock = self.dataflow.clocks.setdefault(match.source, CountClock(scope))
+            return self.dataflow.add_leaf(
                 match, CountedLeaf(node.variables, clock, self._dictionary)
             )
         clock_of = TimeClock.of(scope)
         leaf = TimedLeaf(node.variables, clock_of, self._dictionary, eager=self._program.eager)
         leaf.retain = node in self._retained
         leaf.is_open = match.source.window in self._open
-        return self.network.add_leaf(match, leaf)
+        return self.dataflow.add_leaf(match, leaf)
 
     def _route(self, node: Route, source: Operator) -> Operator:
         query = self._program.query
@@ -264,10 +264,10 @@ class Builder:
         else:
             operator = route.Route(source, parts, fixed, node.parameters, node.variables)
         self.routes.append(operator)
-        return self.network.add(operator, (source,))
+        return self.dataflow.add(operator, (source,))
 
     def _relation(self, node: StaticRelation) -> Operator:
-        place = len(self.network.operators)
+        place = len(self.dataflow.operators)
         relation = relation_of(node, self._static)
         fixed = stateless.Static(
             relation,
@@ -275,22 +275,22 @@ class Builder:
             part(f"operator.{place}.", self._layout),
             (node.key, self._share) if node.key is not None and self._share is not None else None,
         )
-        return self.network.add(fixed, ())
+        return self.dataflow.add(fixed, ())
 
     def _filtered(self, source: Operator, condition: Expression) -> Operator:
-        return self.network.add(stateless.Filter(source, condition, self._dictionary), (source,))
+        return self.dataflow.add(stateless.Filter(source, condition, self._dictionary), (source,))
 
     def _join(self, parts: Sequence[Operator]) -> multijoin.Join:
         # The same rows twice: the second time they are another view of them.
         rows = [each.source if isinstance(each, stateless.Rename) else each for each in parts]
         views = [
-            self.network.add(stateless.Project(each, each.variables), (each,))
+            self.dataflow.add(stateless.Project(each, each.variables), (each,))
             if rows[place] in rows[:place]
             else each
             for place, each in enumerate(parts)
         ]
         join = multijoin.Join(views, self._dictionary, eager=self._program.eager)
-        return self.network.add(join, views)
+        return self.dataflow.add(join, views)
 
     # --- OPTIONAL, MINUS, EXISTS ---
 
@@ -303,7 +303,7 @@ class Builder:
                 compared = keynegation.KeyNegation(
                     left, right, node.keys, node.negated, self._dictionary
                 )
-            return self.network.add(compared, (left, right))
+            return self.dataflow.add(compared, (left, right))
         joined = self._join([left, right])
         pairs: Operator = joined
         if node.shares:
@@ -331,7 +331,7 @@ class Builder:
                 )
             return result
 
-        return self.network.add(stateless.RowFilter(joined, agree), (joined,))
+        return self.dataflow.add(stateless.RowFilter(joined, agree), (joined,))
 
     def _counted(
         self, left: Operator, joined: multijoin.Join, pairs: Operator, *, negated: bool
@@ -345,7 +345,7 @@ class Builder:
         counted = negation.Negation(
             left, pairs, left_rows, negated=negated, stateless=self._program.eager
         )
-        return self.network.add(counted, (left, pairs))
+        return self.dataflow.add(counted, (left, pairs))
 
 
 def relation_of(node: StaticRelation, static: StaticSource) -> FixedRelation:

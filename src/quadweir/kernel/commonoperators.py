@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
+from quadweir.kernel.dataflow import Dataflow
 from quadweir.kernel.dictionary import DictionaryScope
-from quadweir.kernel.network import Network
 from quadweir.kernel.relation import Operator
 from quadweir.terms import Variable
 
@@ -35,10 +35,10 @@ class _Common:
 
 @final
 class CommonOperators:
-    """The common operators of a network, by the names of their sub-plans."""
+    """The common operators of a dataflow, by the names of their sub-plans."""
 
     def __init__(self) -> None:
-        self.network = Network()
+        self.dataflow = Dataflow()
         self._common: dict[str, _Common] = {}
 
     def __contains__(self, name: str) -> bool:
@@ -75,12 +75,12 @@ class CommonOperators:
             name: The name of its sub-plan.
             operator: The operator.
             variables: Its variables in the order that the name decides.
-            first: The place of the first operator in the network that was made for it.
+            first: The place of the first operator in the dataflow that was made for it.
             below: The names of the common operators that it reads.
             scope: The terms that it holds.
         """
         taken = {id(each) for common in self._common.values() for each in common.own}
-        own = [each for each, _ in self.network.operators[first:] if id(each) not in taken]
+        own = [each for each, _ in self.dataflow.operators[first:] if id(each) not in taken]
         self._common[name] = _Common(operator, variables, own, tuple(below), scope)
 
     def use(self, name: str) -> tuple[Operator, tuple[Variable, ...]]:

@@ -1,4 +1,4 @@
-"""The router inside a network where every row goes to every class: nothing is kept for each class.
+"""The router inside a dataflow where every row goes to every class: nothing is kept for each class.
 
 Which of the rows a class has follows from its length alone. So the state does not grow with the number
 of classes: ten thousand window lengths cost as much memory as the longest.

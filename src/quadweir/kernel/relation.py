@@ -57,7 +57,7 @@ def in_order(deltas: list[Delta], *, arrivals_first: bool = False) -> tuple[Delt
 
 
 class Operator(ABC):
-    """One node of a shard's network. Operators know each other only by what is here.
+    """One node of a shard's dataflow. Operators know each other only by what is here.
 
     In: for each input its changes, in order of time, once a step (`run`).
     Out: the changes of its own rows, in order of time. Rows are numbers; what they bind is read
@@ -114,7 +114,7 @@ class Operator(ABC):
     def present(self) -> Delta:
         """Return the rows that are there between two steps, as if they came.
 
-        An operator that joins a running network begins with these of its inputs.
+        An operator that joins a running dataflow begins with these of its inputs.
         """
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""The router inside a network: a row of a shared core becomes one for each class that admits it."""
+"""The router inside a dataflow: a row of a shared core becomes one for each class that admits it."""
 
 from __future__ import annotations
 

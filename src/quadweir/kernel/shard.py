@@ -20,10 +20,10 @@ from quadweir.kernel.arrays import ALWAYS, FOREVER, ints
 from quadweir.kernel.arrivals import cuts_of, matches_of, spelled_out
 from quadweir.kernel.build import Builder, facts_of, has_layout
 from quadweir.kernel.codec import StateKind, read_frame, write_frame, written_for
+from quadweir.kernel.dataflow import Dataflow, part
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events, MatchColumns, Recorded
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
-from quadweir.kernel.network import Network, part
 from quadweir.kernel.outputs import output_of, recomputed_of
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Operator, no_change
@@ -79,7 +79,7 @@ class Shard:
         builder = Builder(
             program, source, self.dictionary, layout=part("network.", layout), share=share
         )
-        self.network: Network = builder.build()
+        self.dataflow: Dataflow = builder.build()
         self._trackers = [builder.operator(each) for each in program.tracked]
         self._root: Operator | None = None
         self._recomputed: Recomputed | None = None
@@ -91,12 +91,12 @@ class Shard:
         else:
             self._root = builder.operator(program.root)
             self._output = output_of(program, self._root, self.dictionary)
-            self.network.take_fixed(self._root)
-            self.network.lay_out(part("network.", layout))
-        self.network.leave_out_fixed(self._root)
+            self.dataflow.take_fixed(self._root)
+            self.dataflow.lay_out(part("network.", layout))
+        self.dataflow.leave_out_fixed(self._root)
         self._reporter = Reporter(
             program,
-            self.network.clocks,
+            self.dataflow.clocks,
             silent_when_empty=program.next_is_silent
             if self._recomputed is None
             else self._recomputed.is_silent_when_empty(),
@@ -116,7 +116,7 @@ class Shard:
                 self.dictionary,
                 [
                     (match.source.window, leaf)
-                    for match, leaf in self.network.leaves
+                    for match, leaf in self.dataflow.leaves
                     if isinstance(leaf, TimedLeaf)
                 ],
                 builder.routes,
@@ -227,10 +227,10 @@ class Shard:
         if self._received is not None and events.changes is not None:
             self._received.hear(events.changes)
         for place, columns in events.matches.items():
-            match, leaf = self.network.leaves[place]
+            match, leaf = self.dataflow.leaves[place]
             leaf.hear(matches_of(match, columns, self.dictionary))
         for place, elements in events.elements.items():
-            clock = self.network.clocks.get(self.sources[place])
+            clock = self.dataflow.clocks.get(self.sources[place])
             if clock is not None:
                 clock.hear(elements)
         self._reporter.hear(events)
@@ -238,8 +238,8 @@ class Shard:
     def _advance(
         self, through: int, *, admitted: int = FOREVER, spell: bool = True
     ) -> tuple[Rows, tuple[pa.Array, ...]]:
-        deltas = self.network.advance(through, admitted)
-        place = self.network.place
+        deltas = self.dataflow.advance(through, admitted)
+        place = self.dataflow.place
         root = deltas[place(self._root)] if self._root is not None else no_change()
         tracked = [deltas[place(each)] for each in self._trackers]
         found = [root]
@@ -258,9 +258,9 @@ class Shard:
             for column in range(rows.values.shape[1] if spell else 0)
         )
         if self._reporter.outlives_changes:
-            for _, leaf in self.network.leaves:
+            for _, leaf in self.dataflow.leaves:
                 leaf.remember(self._reporter.last)
-        self.network.settle()
+        self.dataflow.settle()
         self.dictionary.settle()
         return rows, spelled
 
@@ -284,14 +284,14 @@ class Shard:
 
     def held(self) -> int:
         """Return how many mappings are remembered, intermediate results included."""
-        return self.network.held() + self._output.held()
+        return self.dataflow.held() + self._output.held()
 
     def layout(self) -> Arrays:
         """Return what does not depend on streams, before the first step.
 
         A shard of the same query and static data can take it and need not compute it.
         """
-        own = self.network.layout()
+        own = self.dataflow.layout()
         if not own:
             return NO_LAYOUT
         found = {f"network.{name}": each for name, each in own.items()}
@@ -305,10 +305,10 @@ class Shard:
             ),
             "windows": np.frombuffer(self._windows, dtype=np.uint8),
             "leaves": np.array(
-                [self.network.place(leaf) for _, leaf in self.network.leaves], dtype=np.int64
+                [self.dataflow.place(leaf) for _, leaf in self.dataflow.leaves], dtype=np.int64
             ),
         }
-        found |= {f"network.{name}": each for name, each in self.network.arrays().items()}
+        found |= {f"network.{name}": each for name, each in self.dataflow.arrays().items()}
         found |= {f"output.{name}": each for name, each in self._output.arrays().items()}
         # Over other static data, windows have to be read without the dictionary's static terms.
         leaves = [
@@ -334,7 +334,7 @@ class Shard:
         self.dictionary.restore(part("dictionary.", arrays))
         if self._router is not None and members is not None:
             self._router.number_again(members, part("members.", arrays))
-        self.network.restore(part("network.", arrays))
+        self.dataflow.restore(part("network.", arrays))
         if self._router is not None:
             self._router.lengthen()
         self._output.restore(part("output.", arrays))
@@ -350,17 +350,17 @@ class Shard:
         """Return for each leaf what it held: other operators may have other places."""
         return [
             (leaf, part(f"network.operator.{place}.", arrays))
-            for (_, leaf), place in zip(self.network.leaves, arrays["leaves"], strict=True)
+            for (_, leaf), place in zip(self.dataflow.leaves, arrays["leaves"], strict=True)
         ]
 
     @cached_property
     def fingerprint(self) -> bytes:
-        """The name of what state depends on: the query, its network and the static rows in it."""
-        return state.fingerprint_of(self.program, self.network)
+        """The name of what state depends on: the query, its dataflow and the static rows in it."""
+        return state.fingerprint_of(self.program, self.dataflow)
 
     @cached_property
     def _windows(self) -> bytes:
-        return state.windows_of(self.program, self.network)
+        return state.windows_of(self.program, self.dataflow)
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes; they grow with what is held."""
@@ -426,7 +426,7 @@ class Shard:
                 again = self.dictionary.encode(before.decode(known))
                 numbers[...] = again[places].reshape(numbers.shape)
             leaf.hear_again(held)
-        for number, clock in enumerate(self.network.clocks.values()):
+        for number, clock in enumerate(self.dataflow.clocks.values()):
             clock.restore(part(f"network.clock.{number}.", arrays))
         self._reporter.start_again(reports_known=self.tells_reports)
         found = self._advance(self._through)

@@ -1,7 +1,7 @@
-"""Several templates in one network: equal sub-plans run once, whatever stands above them.
+"""Several templates in one dataflow: equal sub-plans run once, whatever stands above them.
 
 Each template is a *head*: its own operators above the common ones, its reports, its output and its
-router. Heads come and go while the network runs. A head that comes reads common operators that hold
+router. Heads come and go while the dataflow runs. A head that comes reads common operators that hold
 more than its members see: its router drops what is not later than the members' `since`, and an
 operator of its own that joins begins with the rows that are there.
 """
@@ -27,11 +27,11 @@ from quadweir.kernel.arrivals import cuts_of, matches_of, spelled_out
 from quadweir.kernel.build import Builder
 from quadweir.kernel.codec import FORMAT_VERSION, StateKind, fingerprint, read_frame, write_frame
 from quadweir.kernel.commonoperators import CommonOperators
+from quadweir.kernel.dataflow import part
 from quadweir.kernel.dictionary import Dictionary, DictionaryScope
 from quadweir.kernel.events import Events, Recorded
 from quadweir.kernel.fan import Fan
 from quadweir.kernel.layout import NO_LAYOUT
-from quadweir.kernel.network import part
 from quadweir.kernel.outputs import output_of
 from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.reporting import Reporter
@@ -158,7 +158,7 @@ class SharedShard:
         self._static = static
         self._share = share
         self._common = CommonOperators()
-        self._network = self._common.network
+        self._dataflow = self._common.dataflow
         self._heads: dict[str, _Head] = {}
         self._votes: _Votes = {}
         self._through = ALWAYS
@@ -193,7 +193,7 @@ class SharedShard:
         """Make the operators of a template, and return those that are new."""
         if name in self._heads or not can_share(program):
             raise InternalError(f"the template {name} cannot be added")
-        first = len(self._network.operators)
+        first = len(self._dataflow.operators)
         source: StaticSource = (
             Loaded(static_dataset(program.query, self._static))
             if self._static is None or isinstance(self._static, Dataset)
@@ -211,11 +211,11 @@ class SharedShard:
         )
         builder.build()
         head = _Head(name, program, builder, self.dictionary, scope, self._votes)
-        self._network.take_fixed(head.root, first)
-        self._network.lay_out(NO_LAYOUT, first)
-        self._network.leave_out_fixed(head.root)
+        self._dataflow.take_fixed(head.root, first)
+        self._dataflow.lay_out(NO_LAYOUT, first)
+        self._dataflow.leave_out_fixed(head.root)
         common = self._common.operators()
-        new = [each for each, _ in self._network.operators[first:]]
+        new = [each for each, _ in self._dataflow.operators[first:]]
         head.own = [each for each in new if each not in common]
         self._heads[name] = head
         self._lay_out()
@@ -230,7 +230,7 @@ class SharedShard:
         self.dictionary.settle()
         kept = self._common.operators()
         kept.update(each for other in self._heads.values() for each in other.own)
-        self._network.keep(kept)
+        self._dataflow.keep(kept)
         for leaf, votes in list(self._votes.items()):
             votes.pop(name, None)
             if leaf not in kept:
@@ -289,7 +289,7 @@ class SharedShard:
         What they make of these is older than all members that read it.
         """
         found: dict[Operator, Delta] = {}
-        for operator, _ in self._network.operators:
+        for operator, _ in self._dataflow.operators:
             if operator not in new:
                 continue
             found[operator] = no_change()
@@ -297,7 +297,7 @@ class SharedShard:
                 continue  # they look at rows that come, and nothing later than `since` is there
             inputs = [
                 found[each] if each in new else each.present()
-                for each in self._network.inputs(operator)
+                for each in self._dataflow.inputs(operator)
             ]
             if any(len(each.t) for each in inputs):
                 found[operator] = operator.step(inputs)
@@ -382,8 +382,8 @@ class SharedShard:
         *,
         spell: bool,
     ) -> None:
-        deltas = self._network.advance(through, FOREVER if cut is None else cut)
-        place = self._network.place
+        deltas = self._dataflow.advance(through, FOREVER if cut is None else cut)
+        place = self._dataflow.place
         for name, head in self._heads.items():
             root = deltas[place(head.root)]
             tracked = [deltas[place(each)] for each in head.trackers]
@@ -395,14 +395,14 @@ class SharedShard:
                 for column in range(rows.values.shape[1] if spell else 0)
             )
             found[name].append((rows, spelled))
-        self._network.settle()
+        self._dataflow.settle()
         self.dictionary.settle()
 
     # --- state ---
 
     def held(self) -> int:
         """Return how many mappings are remembered, intermediate results included."""
-        return self._network.held() + sum(each.output.held() for each in self._heads.values())
+        return self._dataflow.held() + sum(each.output.held() for each in self._heads.values())
 
     def _names(self) -> dict[Operator, str]:
         """Name all operators by what they do and whose they are."""
@@ -550,7 +550,7 @@ class SharedShard:
         """Give operators their state, and return those that have none."""
         names = self._names()
         new = set()
-        for operator, _ in self._network.operators:
+        for operator, _ in self._dataflow.operators:
             own = part(f"operator/{names[operator]}/", arrays) if operator in names else {}
             if operator in names and not own:
                 new.add(operator)

@@ -21,26 +21,26 @@ from quadweir.kernel.codec import (
     write_columns,
     write_frame,
 )
+from quadweir.kernel.dataflow import Dataflow, part
 from quadweir.kernel.events import Events, MatchColumns, Recorded
-from quadweir.kernel.network import Network, part
 from quadweir.plan.program import Program
 from quadweir.terms import Variable
 
 
-def fingerprint_of(program: Program, network: Network) -> bytes:
+def fingerprint_of(program: Program, dataflow: Dataflow) -> bytes:
     """Digest what state refers to: the query, the operators made of it, the static rows in them."""
     parts: list[str | bytes] = _named(program)
-    for operator, inputs in network.operators:
+    for operator, inputs in dataflow.operators:
         parts.append(f"{type(operator).__name__} {inputs} {_names(operator.variables)}")
         if operator.digest is not None:
             parts.append(operator.digest)
     return fingerprint(*parts)
 
 
-def windows_of(program: Program, network: Network) -> bytes:
+def windows_of(program: Program, dataflow: Dataflow) -> bytes:
     """Digest what windows are there and what is held of each, whatever is made of that."""
     parts = [*_named(program), f"eager {program.eager}"]
-    for match, leaf in network.leaves:
+    for match, leaf in dataflow.leaves:
         source = f"{match.source.window} {match.source.stream} {match.carried}"
         parts.append(f"{type(leaf).__name__} {source} {_names(leaf.variables)}")
     return fingerprint(*parts)

@@ -53,6 +53,6 @@ def test_an_eager_join_holds_no_more_for_a_longer_step() -> None:
         shard.chunk = 32
         assert shard.program.eager
         ShardFeed(shard).push(feed(count, delay=0))
-        return max(leaf.table.capacity for _, leaf in shard.network.leaves)
+        return max(leaf.table.capacity for _, leaf in shard.dataflow.leaves)
 
     assert places(4_000) == places(400)

@@ -101,7 +101,7 @@ def test_static_rows_are_told_only_to_those_who_do_not_index_them(
 ) -> None:
     for text, reported in ((JOIN, 0), (MINUS, 0), (UNION, 3)):
         shard = shard_over(text, tmp_path, laid_out=laid_out)
-        (static,) = (op for op, _ in shard.network.operators if isinstance(op, Static))
+        (static,) = (op for op, _ in shard.dataflow.operators if isinstance(op, Static))
         assert static.held() == 3
         assert len(static.step([]).t) == reported
 

@@ -172,7 +172,7 @@ def test_a_chain_of_optionals_takes_no_more_than_its_length(
     # Each column of each union is asked for at most a few times for each union above it.
     assert asked < 10 * count**3
     # No more room than for all rows of all tables.
-    rooms = [sum(each.spans()) for each, _ in shard.network.operators if isinstance(each, Union)]
+    rooms = [sum(each.spans()) for each, _ in shard.dataflow.operators if isinstance(each, Union)]
     assert max(rooms, default=0) <= 64 * 2 * count
 
 

@@ -20,7 +20,7 @@ _Op = TypeVar("_Op", bound=Operator)
 
 @final
 @dataclass
-class Network:
+class Dataflow:
     """Leaves, clocks and operators; every operator comes after its inputs."""
 
     leaves: list[tuple[Match, Leaf]] = field(default_factory=list)
