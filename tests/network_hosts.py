@@ -36,6 +36,7 @@ from quadweir.runtime.network.templates import NetworkInputs, Templates
 from quadweir.runtime.shard.clock import StreamTiming
 from quadweir.runtime.shard.facts import folded
 from quadweir.runtime.static.data import StaticData
+from quadweir.runtime.wire.deadletters import LETTER
 from quadweir.sinks.base import Batch, Sink
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import Quad, parse_term
@@ -98,6 +99,7 @@ class NetworkHost:
     Attributes:
         batch: The batch that comes next.
         answers: The answers of each query, by its number.
+        letters: The dead letters.
         lifetimes: Each query that ever ran, by its number.
     """
 
@@ -112,14 +114,17 @@ class NetworkHost:
         processes: int = 1,
         most_held: int | None = None,
         sink: Sink | None = None,
+        letters: bool = False,
     ) -> None:
         self.folder, self._sink = folder, sink
         self._shards, self._processes, self._most_held = shards, min(processes, shards), most_held
         self._timing = StreamTiming({iri: delays.get(iri, 0) for iri in streams}, {})
         self._inputs = inputs_of(streams=streams, static=static, shards=shards, delays=delays)
         self._held: list[HeldShards] = []
+        self._has_letters = letters
         self._begun = -1
         self.batch = 0
+        self.letters: list[str] = []
         self.answers: dict[int, list[Answer]] = {}
         self.lifetimes: dict[int, NetworkQuery] = {}
         self.facts: Mapping[str, Any] = {}
@@ -131,7 +136,12 @@ class NetworkHost:
         self.log = ControlLog(self.folder / FOLDER, self._begun)
         self.templates = Templates(self._inputs)
         self.registry = QueryRegistry(self.templates, self.log)
-        self.spec = NetworkSpec(self._timing, tuple(range(self._shards)), most_held=self._most_held)
+        self.spec = NetworkSpec(
+            self._timing,
+            tuple(range(self._shards)),
+            letters=self._has_letters,
+            most_held=self._most_held,
+        )
         self.delivery = Delivery(NO_SESSION, self._sink)
         for name, target in self._targets.items():
             self.delivery.send(name, target)
@@ -242,6 +252,8 @@ class NetworkHost:
         found = list(AnswerFiles(tuple(files)).read(range(len(files))))
         self.delivery.write_arrow(found, Batch(batch, "network"))
         for row in pa.Table.from_batches(found).to_pylist():
+            if row[LETTER] is not None:
+                self.letters.append(row[LETTER])
             if row[QUERY] is not None:
                 query = self.delivery.queries[row[QUERY]]
                 own = self.answers.setdefault(query.number, [])

@@ -72,6 +72,7 @@ class HostedNetwork:
         now = self._clock.note(blobs)
         arrived = ArrivedRows.of(blobs)
         count = late = 0
+        late_letters: dict[str, None] = {}
         facts: list[list[Any]] = []
         for key, unit in list(self._units.items()):
             start = time.monotonic()
@@ -86,9 +87,11 @@ class HostedNetwork:
             yield from found
             answers = sum(each.num_rows for each in found)
             count, late = count + answers, late + missed.matches
-            letters += missed.letters
+            # Each template that asks for a late statement reports it.
+            late_letters |= dict.fromkeys(missed.letters)
             took = round((time.monotonic() - start) * 1e6)
             facts.append([key[0], answers, unit.held, took, missed.matches])
+        letters += late_letters
         if letters:
             yield _letters(letters)
         units = {"units": facts, "failed": self._failed}

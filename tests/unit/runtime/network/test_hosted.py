@@ -99,6 +99,20 @@ def test_a_query_sees_only_what_is_later_than_when_it_joins(tmp_path: Path) -> N
         assert [each.t for each in host.answers[1]] == [1011]
 
 
+def test_a_late_statement_is_one_dead_letter_however_many_templates_ask_for_it(
+    tmp_path: Path,
+) -> None:
+    late = Element("urn:s", 900, 7, quads("a p b1 . a p b2"))
+    with NetworkHost(tmp_path, shards=1, letters=True) as host:
+        host.register(a=PAIRS, named=NAMED, counts=COUNTS, other=PAIRS)
+        host.push(stream((1000, "a p b1")))
+        host.push([late])
+        host.push([late, *stream((1001, "a p b1"))], dies="stepped")
+    assert len({each.template for each in host.registry.queries()}) == 3
+    assert len(host.letters) == 4, "two statements in each of two batches"
+    assert sum("urn:b2" in each for each in host.letters) == 2
+
+
 def test_queries_that_join_before_anything_is_seen_see_all(tmp_path: Path) -> None:
     with NetworkHost(tmp_path) as host:
         host.push([])
