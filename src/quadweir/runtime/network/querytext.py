@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from quadweir.algebra.windowing import Windowing, with_windowing
 from quadweir.algebra.windows import Content
+from quadweir.errors import UsageError
 from quadweir.syntax.read import parse
 
 if TYPE_CHECKING:
@@ -39,8 +40,12 @@ class QueryText:
 
         Raises:
             QuerySyntaxError: the text is not a query.
-            UsageError: `windowing` does not fit its windows.
+            UsageError: `windowing` does not fit its windows, or there is no such content.
         """
+        if self.content not in (None, *(each.value for each in Content)):
+            raise UsageError(
+                f"there is no window content {self.content!r}", hint="Use `bag` or `graph`."
+            )
         query = parse(
             self.text,
             dialect=self.dialect,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+import traceback
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from quadweir.algebra.query import ConstructForm
-from quadweir.errors import QuadweirError, UsageError
+from quadweir.errors import InternalError, QuadweirError, UsageError
 from quadweir.plan.shapes import answer_variables
 from quadweir.runtime.network.queries import NetworkQuery, VersionChange
 from quadweir.runtime.network.querytext import QueryText
@@ -106,6 +107,10 @@ class QueryRegistry:
                     made.append(self._made(name, text))
                 except QuadweirError as error:
                     refused[name] = error
+                except Exception:  # a fault of ours; it must not cost the other queries
+                    refused[name] = InternalError(
+                        f"the query {name!r} cannot be planned", detail=traceback.format_exc()
+                    )
             if made:
                 self._join(made)
         return made, refused

@@ -11,7 +11,7 @@ import pytest
 
 from network_hosts import inputs_of
 from quadweir.algebra.windowing import ReportOn, Windowing
-from quadweir.errors import QuadweirError, UnboundedStateError, UsageError
+from quadweir.errors import InternalError, QuadweirError, UnboundedStateError, UsageError
 from quadweir.runtime.network.controllog import ControlLog
 from quadweir.runtime.network.queries import NetworkQuery
 from quadweir.runtime.network.querytext import QueryText
@@ -122,13 +122,32 @@ def test_bad_queries_are_refused_one_by_one(opened: Open) -> None:
         whole=WHOLE,
         times=PAIRS.replace("<urn:s>", "<urn:s> TIMESTAMP <urn:at>"),
         dialect=QueryText(PAIRS, dialect="klingon"),
+        content=QueryText(PAIRS, content="sack"),
         fine=COUNTS,
     )
     assert numbers(registry) == {"good": 0, "fine": 1}
-    assert [*refused] == ["syntax", "unknown", "whole", "times", "dialect"]
+    assert [*refused] == ["syntax", "unknown", "whole", "times", "dialect", "content"]
     assert all(each.hint or each.span for each in refused.values())
     assert "urn:other" in str(refused["unknown"])
     assert_same_again(opened, registry)
+
+
+def test_a_fault_of_ours_in_planning_a_query_does_not_refuse_the_others(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = opened()
+    plan = Templates.plan
+
+    def faulty_plan(templates: Templates, key: Any, number: int) -> Any:
+        assert number != 1, "a fault"
+        return plan(templates, key, number)
+
+    monkeypatch.setattr(Templates, "plan", faulty_plan)
+    register(registry, a=PAIRS)
+    refused = register(registry, b=COUNTS, c=PAIRS)
+    assert isinstance(refused["b"], InternalError)
+    assert "a fault" in str(refused["b"])
+    assert numbers(registry) == {"a": 0, "c": 1}
 
 
 def test_a_bad_query_does_not_replace_a_good_one(opened: Open) -> None:
