@@ -26,7 +26,7 @@ from quadweir.bench.live import (
     measure_network,
 )
 from quadweir.bench.measure import machine
-from quadweir.bench.memory import resident_mib
+from quadweir.bench.memory import python_bytes
 from quadweir.bench.socialstream import FIRST_USER, STREAM, SocialNetworkSize, write_streams
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ def registering(spark: SparkSession, size: CloudSize, folder: Path) -> Iterator[
     network.register(names[0], all_queries[names[0]])
     network.start(Call(lambda _frame, _batch: None), checkpoint=own / "checkpoint")
     network.processAllAvailable()
-    before = resident_mib()
+    before = python_bytes()
     began = time.perf_counter()
     found = network.register_all({name: all_queries[name] for name in names[1 : size.registered]})
     took = time.perf_counter() - began
@@ -327,13 +327,13 @@ def registering(spark: SparkSession, size: CloudSize, folder: Path) -> Iterator[
     network.processAllAvailable()
     arrive()
     network.processAllAvailable()
-    after = resident_mib()
+    after = python_bytes()
     yield Measurement(
         "memory for each query",
-        max(0, after - before) * 1024 / size.registered,
+        max(0, after - before) / 1024 / size.registered,
         "KiB",
         at_most=10,
-        note="of all processes, Java included",
+        note="of the driver and the workers, without Java",
     )
     waits = []
     for name in names[size.registered : size.registered + 10]:

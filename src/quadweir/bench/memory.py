@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from quadweir.bench.processes import family, resident
+from quadweir.bench.processes import family, is_java, resident
 
 _PAUSE: Final = 0.1
 
@@ -40,6 +40,11 @@ def peak_mib(command: Sequence[str], cwd: Path, *, heap_mib: int | None = None) 
         message = process.stderr.read() if process.stderr is not None else ""
         raise RuntimeError(f"{command[0]} failed: {message.strip()[-500:]}")
     return round(most / 2**20)
+
+
+def python_bytes() -> int:
+    """The memory of this process and its descendants, without Java, which fills its heap anyway."""
+    return sum(resident(each) for each in family(os.getpid()) if not is_java(each))
 
 
 def resident_mib(root: int | None = None) -> int:

@@ -49,7 +49,8 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def _is_java(pid: int) -> bool:
+def is_java(pid: int) -> bool:
+    """Whether a process is a Java."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip() == "java"
     except OSError:
@@ -114,7 +115,7 @@ class Watch:
         java = python = used = 0.0
         for pid in family(os.getpid()):
             used += processor_seconds(pid)
-            if _is_java(pid):
+            if is_java(pid):
                 java += resident(pid) / _MIB
             else:
                 python += resident(pid) / _MIB
