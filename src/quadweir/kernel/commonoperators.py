@@ -47,10 +47,6 @@ class CommonOperators:
     def __len__(self) -> int:
         return len(self._common)
 
-    def users(self, name: str) -> int:
-        """How many programs and common operators read an operator."""
-        return self._common[name].users
-
     def operator(self, name: str) -> Operator:
         """Return an operator."""
         return self._common[name].operator

@@ -12,7 +12,7 @@ routed to a class of members below (`route.py`), and here go to the members of t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +29,11 @@ from quadweir.kernel.oneway import OneWay
 from quadweir.kernel.route import Route
 from quadweir.kernel.spellings import ZERO
 from quadweir.kernel.targets import TargetRows, Targets
+from quadweir.kernel.window import HasLength
 from quadweir.plan.nodes import CLASS
 from quadweir.plan.program import Program
 from quadweir.plan.pushdown import find_asked
 from quadweir.plan.template import TemplateMember
-
-
-class HasLength(Protocol):
-    """What holds the matches of a window of some length."""
-
-    def set_length(self, length_ms: int) -> None:
-        """Set how long matches stay from now on."""
 
 
 @final

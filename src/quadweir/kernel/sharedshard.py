@@ -8,10 +8,8 @@ operator of its own that joins begins with the rows that are there.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +18,9 @@ from numpy.typing import NDArray
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import static_dataset
 from quadweir.errors import InternalError, StateError
-from quadweir.kernel import state
-from quadweir.kernel.answers import AnswerMaker, Answers, Rows, no_rows
+from quadweir.kernel.answers import Answers, Rows
 from quadweir.kernel.arrays import ALWAYS, FOREVER, ints
-from quadweir.kernel.arrivals import cuts_of, matches_of, spelled_out
+from quadweir.kernel.arrivals import cuts_of, spelled_out
 from quadweir.kernel.build import Builder
 from quadweir.kernel.codec import FORMAT_VERSION, StateKind, fingerprint, read_frame, write_frame
 from quadweir.kernel.commonoperators import CommonOperators
@@ -31,109 +28,20 @@ from quadweir.kernel.dataflow import part
 from quadweir.kernel.dictionary import Dictionary, DictionaryScope
 from quadweir.kernel.events import Events, Recorded
 from quadweir.kernel.fan import Fan
+from quadweir.kernel.heads import Head, Votes, can_share
 from quadweir.kernel.layout import NO_LAYOUT
-from quadweir.kernel.outputs import output_of
+from quadweir.kernel.places import Places
 from quadweir.kernel.relation import Delta, Operator, no_change
-from quadweir.kernel.reporting import Reporter
 from quadweir.kernel.route import Route
-from quadweir.kernel.routing import Router
+from quadweir.kernel.sharedstate import read_shared_delta, write_shared_delta
 from quadweir.kernel.stateless import Rename
 from quadweir.kernel.staticrelations import Loaded, ShardShare, StaticSource
 from quadweir.kernel.timewindow import TimedLeaf
-from quadweir.kernel.window import Leaf
-from quadweir.plan.nodes import Match, Source, StaticRelation, Union
+from quadweir.plan.nodes import Match, Source
 from quadweir.plan.program import Program
 from quadweir.plan.template import TemplateMember
 
 CHUNK: Final = 1 << 16
-
-
-def can_share(program: Program) -> bool:
-    """Whether a program may be a head of a shared shard: its members may join at any instant."""
-    return (
-        program.template is not None
-        and not program.template.one_since
-        and program.why_not is None
-        and not program.not_shared
-        and not any(
-            isinstance(each, Union) and any(isinstance(one, StaticRelation) for one in each.inputs)
-            for each in program.nodes
-        )
-    )
-
-
-_Votes: TypeAlias = dict[Leaf, dict[str, int]]
-
-
-@dataclass(frozen=True)
-class _Vote:
-    """The length that one head needs of a window; the longest of all counts."""
-
-    head: str
-    leaf: TimedLeaf
-    votes: dict[str, int]
-
-    def set_length(self, length_ms: int) -> None:
-        self.votes[self.head] = length_ms
-        self.leaf.set_length(max(self.votes.values()))
-
-
-@final
-class _Head:
-    """One template: what it reads, what is its own, and what makes its answers."""
-
-    def __init__(
-        self,
-        name: str,
-        program: Program,
-        builder: Builder,
-        whole: Dictionary,
-        dictionary: DictionaryScope,
-        votes: _Votes,
-    ) -> None:
-        self.name = name
-        self.scope = dictionary
-        self.program = program
-        self.used = tuple(builder.used)
-        self.root = builder.operator(program.root)
-        self.trackers = [builder.operator(each) for each in program.tracked]
-        self.leaves = [_leaf(builder.leaf(each)) for each in program.windows]
-        self.output: AnswerMaker = output_of(program, self.root, dictionary)
-        self.reporter = Reporter(
-            program,
-            {},
-            silent_when_empty=program.next_is_silent,
-            only_changes=self.output.only_changes,
-        )
-        self.variables = program.variables
-        lengths = [
-            (window.match.source.window, _Vote(name, leaf, votes.setdefault(leaf, {})))
-            for window, leaf in zip(program.windows, self.leaves, strict=True)
-            if isinstance(leaf, TimedLeaf)
-        ]
-        # What members hold is not saved, so it is no part of the scope.
-        self.router = Router(program, len(self.variables), whole, lengths, builder.routes)
-        self.own: list[Operator] = []
-        self.is_new = True
-
-    def answers(self, found: list[tuple[Rows, tuple[pa.Array, ...]]]) -> Answers:
-        rows = [each for each, _ in found] or [no_rows(len(self.variables))]
-        columns = tuple(
-            pa.concat_arrays([spelled[column] for _, spelled in found])
-            for column in range(len(self.variables))
-        )
-        return Answers(
-            self.variables,
-            np.concatenate([each.t for each in rows]),
-            np.concatenate([each.sign for each in rows]),
-            columns,
-            np.concatenate([each.query for each in rows if each.query is not None]),
-        )
-
-
-def _leaf(operator: Operator) -> Leaf:
-    assert isinstance(operator, Leaf)
-    return operator
 
 
 @final
@@ -159,17 +67,12 @@ class SharedShard:
         self._share = share
         self._common = CommonOperators()
         self._dataflow = self._common.dataflow
-        self._heads: dict[str, _Head] = {}
-        self._votes: _Votes = {}
+        self._heads: dict[str, Head] = {}
+        self._votes: Votes = {}
         self._through = ALWAYS
         self._steps = 0
         self._last: tuple[Recorded, list[str]] | None = None
-        self.leaves: tuple[Match, ...] = ()
-        """What it needs the matches of, by the places of `Events.matches`; heads change it."""
-        self.sources: tuple[Source, ...] = ()
-        """The windows over streams, by the places of `Events.seen`; heads change it."""
-        self._leaves: list[Leaf] = []
-        self._users: list[list[tuple[_Head, int]]] = []
+        self.places = Places(())
 
     # --- heads ---
 
@@ -210,7 +113,7 @@ class SharedShard:
             scope=scope,
         )
         builder.build()
-        head = _Head(name, program, builder, self.dictionary, scope, self._votes)
+        head = Head(name, program, builder, self.dictionary, scope, self._votes)
         self._dataflow.take_fixed(head.root, first)
         self._dataflow.lay_out(NO_LAYOUT, first)
         self._dataflow.leave_out_fixed(head.root)
@@ -218,7 +121,7 @@ class SharedShard:
         new = [each for each, _ in self._dataflow.operators[first:]]
         head.own = [each for each in new if each not in common]
         self._heads[name] = head
-        self._lay_out()
+        self.places = Places(self._heads.values())
         return new
 
     def remove(self, name: str) -> None:
@@ -237,7 +140,7 @@ class SharedShard:
                 del self._votes[leaf]
             elif votes and isinstance(leaf, TimedLeaf):
                 leaf.set_length(max(votes.values()))
-        self._lay_out()
+        self.places = Places(self._heads.values())
 
     def change_members(
         self, name: str, added: Sequence[TemplateMember], removed: Collection[int]
@@ -248,40 +151,24 @@ class SharedShard:
         head.reporter.set_lengths(head.router.longest())
 
     @property
+    def leaves(self) -> tuple[Match, ...]:
+        """What it needs the matches of, by the places of `Events.matches`; heads change it."""
+        return self.places.leaves
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The windows over streams, by the places of `Events.seen`; heads change it."""
+        return self.places.sources
+
+    @property
     def heads(self) -> tuple[str, ...]:
         """The names of the templates."""
         return tuple(self._heads)
 
     @property
     def common(self) -> int:
-        """How many operators there are for common sub-plans."""
+        """How many common operators there are."""
         return len(self._common)
-
-    def since(self, place: int) -> int:
-        """Matches of one of `leaves` up to this instant are seen by no member."""
-        return min(head.router.since for head, _ in self._users[place])
-
-    def _lay_out(self) -> None:
-        """Give every leaf and source its place."""
-        sources: dict[tuple[str, object], Source] = {}
-        places: dict[Leaf, int] = {}
-        leaves: list[Match] = []
-        self._leaves, self._users = [], []
-        for head in self._heads.values():
-            for each in head.program.sources:
-                own = replace(each, window=len(sources))
-                sources.setdefault((each.stream, each.event_time), own)
-            for place, (match, leaf) in enumerate(
-                zip(head.program.matches, head.leaves, strict=True)
-            ):
-                if leaf not in places:
-                    places[leaf] = len(leaves)
-                    source = sources[match.source.stream, match.source.event_time]
-                    leaves.append(replace(match, source=source))
-                    self._leaves.append(leaf)
-                    self._users.append([])
-                self._users[places[leaf]].append((head, place))
-        self.leaves, self.sources = tuple(leaves), tuple(sources.values())
 
     def _begin(self, new: set[Operator]) -> None:
         """Give new operators the rows that are there.
@@ -325,14 +212,14 @@ class SharedShard:
     def _run(
         self, events: Events, through: int, *, spell: bool = True
     ) -> dict[str, list[tuple[Rows, tuple[pa.Array, ...]]]]:
-        events = self._admitted(events)
+        events = self.places.admitted(events)
         recorded = spelled_out(events, self.dictionary) if self.records else events
         names = self._names()
         self._last = (
             Recorded(self._steps, recorded, through),
-            [names[each] for each in self._leaves],
+            [names[each] for each in self.places.holders],
         )
-        self._hear(events)
+        self.places.hear(events, self.dictionary)
         found: dict[str, list[tuple[Rows, tuple[pa.Array, ...]]]] = {
             name: [] for name in self._heads
         }
@@ -347,32 +234,6 @@ class SharedShard:
     def _chunk(self) -> int:
         classes = max((head.router.classes for head in self._heads.values()), default=0)
         return max(16, CHUNK // max(1, classes))
-
-    def _admitted(self, events: Events) -> Events:
-        """Leave out what no member sees, and the matches that no member asks for."""
-        matches = {}
-        for place, columns in events.matches.items():
-            wanted = np.zeros(len(columns.time), dtype=bool)
-            for head, own in self._users[place]:
-                later = columns.time > head.router.since
-                asked = head.router.are_wanted(own, columns) if later.any() else None
-                wanted |= later if asked is None else later & asked
-            if wanted.any():
-                matches[place] = columns.pick(wanted)
-        return Events(matches, {}, events.seen)
-
-    def _hear(self, events: Events) -> None:
-        for place, columns in events.matches.items():
-            leaf = self._leaves[place]
-            leaf.hear(matches_of(self.leaves[place], columns, self.dictionary))
-        for head in self._heads.values():
-            seen = {}
-            for place, source in enumerate(head.program.sources):
-                for number, each in enumerate(self.sources):
-                    same = (each.stream, each.event_time) == (source.stream, source.event_time)
-                    if same and number in events.seen:
-                        seen[place] = events.seen[number]
-            head.reporter.hear(Events(seen=seen).later(head.router.since))
 
     def _advance(
         self,
@@ -458,10 +319,7 @@ class SharedShard:
         if self._last is None or not self.records:
             raise InternalError("there is no step to return the delta of")
         step, names = self._last
-        streams = [[each.stream, str(each.event_time)] for each in self.sources]
-        text = json.dumps([names, streams]).encode()
-        own = state.write_delta(self.fingerprint, step)
-        return len(text).to_bytes(8, "little") + text + own
+        return write_shared_delta(self.fingerprint, step, names, self.places.sources)
 
     def restore(
         self,
@@ -482,39 +340,19 @@ class SharedShard:
             StateError: Bytes are damaged, or belong to another release or other static data.
         """
         if self._steps or self._heads:
-            raise InternalError("state can only be restored in a shard that is new")
+            raise InternalError("state can only be restored in a new shard")
         if snapshot is None:
             for name, program, members in heads:
                 self.add(name, program, members)
         else:
             self._restore(heads, read_frame(StateKind.SNAPSHOT, self.fingerprint, snapshot))
         for each in deltas:
-            size = int.from_bytes(each[:8], "little")
-            names, streams = json.loads(each[8 : 8 + size])
-            step = state.read_delta(self.fingerprint, each[8 + size :])
+            step, names, sources = read_shared_delta(self.fingerprint, each)
             if step.number < self._steps:
                 raise StateError("a delta of a step that was taken already")
             self._steps = step.number
-            self._run(self._placed(step.events, names, streams), step.through, spell=False)
-
-    def _placed(self, events: Events, names: list[str], streams: list[list[str]]) -> Events:
-        """Give events of another shard the places that they have here."""
-        by_operator = self._names()
-        places = {by_operator[leaf]: place for place, leaf in enumerate(self._leaves)}
-        here = {(s.stream, str(s.event_time)): place for place, s in enumerate(self.sources)}
-        return Events(
-            {
-                places[names[place]]: columns
-                for place, columns in events.matches.items()
-                if names[place] in places
-            },
-            {},
-            {
-                here[stream, event_time]: events.seen[place]
-                for place, (stream, event_time) in enumerate(streams)
-                if place in events.seen and (stream, event_time) in here
-            },
-        )
+            events = self.places.placed(step.events, names, sources, self._names())
+            self._run(events, step.through, spell=False)
 
     def _restore(
         self,

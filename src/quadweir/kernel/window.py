@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -35,6 +35,13 @@ class Matches(NamedTuple):
 def no_matches(width: int) -> Matches:
     """Nothing has matched."""
     return Matches(ints(0), ints(0), np.zeros((0, width), dtype=np.int64))
+
+
+class HasLength(Protocol):
+    """What holds the matches of a window of some length."""
+
+    def set_length(self, length_ms: int) -> None:
+        """Set how long matches stay from now on."""
 
 
 class Leaf(Operator):

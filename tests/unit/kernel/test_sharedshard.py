@@ -11,9 +11,10 @@ import pytest
 from quadweir.algebra.dataset import Dataset
 from quadweir.errors import InternalError, StateError
 from quadweir.kernel.arrays import ALWAYS
+from quadweir.kernel.heads import can_share
 from quadweir.kernel.multijoin import Join
 from quadweir.kernel.shard import Events, MatchColumns
-from quadweir.kernel.sharedshard import SharedShard, can_share
+from quadweir.kernel.sharedshard import SharedShard
 from quadweir.optimize import optimize
 from quadweir.plan.program import Program, program_of
 from quadweir.sharing import TemplateMember, shape_of, template_of
@@ -43,7 +44,7 @@ def head(
 
 
 def joins(shard: SharedShard) -> int:
-    return sum(isinstance(each, Join) for each, _ in shard._network.operators)
+    return sum(isinstance(each, Join) for each, _ in shard._dataflow.operators)
 
 
 def match(t: int, *rows: tuple[str, ...]) -> MatchColumns:
@@ -120,21 +121,21 @@ def test_a_template_that_comes_late_reads_what_runs_and_sees_what_is_later() -> 
 def test_what_only_one_template_used_goes_with_it() -> None:
     shard = SharedShard()
     shard.add(*head(PAIRS, 20, 0))
-    size, operators = len(shard.dictionary), len(shard._network.operators)
+    size, operators = len(shard.dictionary), len(shard._dataflow.operators)
     shard.add(*head(COUNTS, 20, 1))
     shard.add(*head(OTHERS, 20, 2))
     given = {"urn:p": ("<urn:1>", "<urn:2>"), "urn:q": ("<urn:2>", "<urn:3>")}
     shard.step(events(shard, 10, given), 12)
     for name in shard.heads[1:]:
         shard.remove(name)
-    assert (joins(shard), len(shard._network.operators)) == (1, operators)
+    assert (joins(shard), len(shard._dataflow.operators)) == (1, operators)
     assert len(shard.dictionary) == 3
     event = events(shard, 15, {"urn:q": ("<urn:2>", "<urn:4>")})
     assert answered(shard, event, 15) == {0: 1}
     shard.step(Events(), 100)
     assert len(shard.dictionary) == size
     shard.remove(shard.heads[0])
-    assert (len(shard._network.operators), shard.common, len(shard.dictionary)) == (0, 0, 0)
+    assert (len(shard._dataflow.operators), shard.common, len(shard.dictionary)) == (0, 0, 0)
 
 
 def test_state_is_restored_with_the_templates_of_now() -> None:
