@@ -24,7 +24,8 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.windows import Content
 from quadweir.kernel import instants
-from quadweir.kernel.shard import CHUNK, Shard
+from quadweir.kernel.arrivals import CHUNK
+from quadweir.kernel.shard import Shard
 from quadweir.kernel.warm import compiled, warm_up
 from quadweir.optimize import optimize
 from quadweir.plan.shapes import is_eager

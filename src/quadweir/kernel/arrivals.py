@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,16 @@ from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.spellings import ZERO
 from quadweir.kernel.window import Matches
 from quadweir.plan.nodes import Match
+
+# How many changes run through the operators at once: enough to make each cheap, few enough that
+# what they touch stays in the processor's caches.
+CHUNK: Final = 1 << 16
+_FEWEST: Final = 16
+
+
+def chunk_of(classes: int) -> int:
+    """Return how many matches to take at once: each may become a row for every class of members."""
+    return max(_FEWEST, CHUNK // max(1, classes))
 
 
 def matches_of(match: Match, columns: MatchColumns, dictionary: Dictionary) -> Matches:

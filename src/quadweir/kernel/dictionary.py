@@ -157,6 +157,12 @@ class Dictionary:
         term = self.term(number)
         return value_of(term) if isinstance(term, Literal) else None
 
+    def renumber(self, numbers: Ints, other: Dictionary) -> None:
+        """Replace the numbers that terms have in another dictionary by their numbers here."""
+        known, places = np.unique(numbers, return_inverse=True)
+        again = self.encode(other.decode(known))
+        numbers[...] = again[places].reshape(numbers.shape)
+
     def decode(self, numbers: Ints) -> pa.Array:
         """Return the spellings as an Arrow column of strings; null for 0."""
         codes, distinct = distinct_of(numbers)

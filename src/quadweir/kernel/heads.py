@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-import numpy as np
-import pyarrow as pa
-
-from quadweir.kernel.answers import AnswerMaker, Answers, Rows, no_rows
+from quadweir.kernel.answers import AnswerMaker
 from quadweir.kernel.build import Builder
 from quadweir.kernel.dictionary import Dictionary, DictionaryScope
 from quadweir.kernel.outputs import output_of
@@ -88,20 +85,6 @@ class Head:
         self.router = Router(program, len(self.variables), whole, lengths, builder.routes)
         self.own: list[Operator] = []
         self.is_new = True
-
-    def answers(self, found: list[tuple[Rows, tuple[pa.Array, ...]]]) -> Answers:
-        rows = [each for each, _ in found] or [no_rows(len(self.variables))]
-        columns = tuple(
-            pa.concat_arrays([spelled[column] for _, spelled in found])
-            for column in range(len(self.variables))
-        )
-        return Answers(
-            self.variables,
-            np.concatenate([each.t for each in rows]),
-            np.concatenate([each.sign for each in rows]),
-            columns,
-            np.concatenate([each.query for each in rows if each.query is not None]),
-        )
 
 
 def _leaf(operator: Operator) -> Leaf:

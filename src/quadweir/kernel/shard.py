@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from quadweir.algebra.dataset import Dataset
@@ -15,14 +14,14 @@ from quadweir.algebra.evaluate import static_dataset
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.errors import InternalError, StateError
 from quadweir.kernel import state
-from quadweir.kernel.answers import Answers, Rows, no_rows
+from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER, ints
-from quadweir.kernel.arrivals import cuts_of, matches_of, spelled_out
+from quadweir.kernel.arrivals import CHUNK, chunk_of, cuts_of, matches_of, spelled_out
 from quadweir.kernel.build import Builder, facts_of, has_layout
-from quadweir.kernel.codec import StateKind, read_frame, write_frame, written_for
+from quadweir.kernel.codec import StateKind, read_frame, write_frame
 from quadweir.kernel.dataflow import Dataflow, part
 from quadweir.kernel.dictionary import Dictionary
-from quadweir.kernel.events import Events, MatchColumns, Recorded
+from quadweir.kernel.events import Events, Recorded
 from quadweir.kernel.layout import NO_LAYOUT, Arrays
 from quadweir.kernel.outputs import output_of, recomputed_of
 from quadweir.kernel.recompute import Recomputed
@@ -30,16 +29,12 @@ from quadweir.kernel.relation import Operator, no_change
 from quadweir.kernel.reporting import Reporter
 from quadweir.kernel.routing import Router
 from quadweir.kernel.staticrelations import Loaded, ShardShare, StaticSource
+from quadweir.kernel.stepanswers import CutAnswers, put_together, spelled
 from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.kernel.window import Leaf
 from quadweir.plan.nodes import Match, Recompute, Source
 from quadweir.plan.program import Program, program_of
 from quadweir.plan.template import TemplateMember
-
-# How many changes run through the operators at once: enough to make each cheap, few enough that
-# what they touch stays in the processor's caches.
-CHUNK: Final = 1 << 16
-_FEWEST: Final = 16
 
 
 @final
@@ -193,12 +188,9 @@ class Shard:
             through: The instant up to which all is known: no element up to it is still to come.
                 FOREVER at the end of all streams, so that the windows run empty (E3).
         """
-        found = self._run(events, through)
-        return self._spelled(found)
+        return put_together(self._run(events, through), self.variables)
 
-    def _run(
-        self, events: Events, through: int, *, spell: bool = True
-    ) -> list[tuple[Rows, tuple[pa.Array, ...]]]:
+    def _run(self, events: Events, through: int, *, spell: bool = True) -> list[CutAnswers]:
         if self._router is not None:
             events = self._router.admitted(events)
         recorded = spelled_out(events, self.dictionary) if self.records else events
@@ -206,7 +198,9 @@ class Shard:
         self._hear(events)
         found = []
         reported = []
-        for cut in cuts_of(events, self._chunk(), self._through, through):
+        classes = 0 if self._router is None else self._router.classes
+        chunk = min(self.chunk, chunk_of(classes))
+        for cut in cuts_of(events, chunk, self._through, through):
             found.append(self._advance(cut, admitted=cut, spell=spell))
             reported.append(self._reported)
         found.append(self._advance(through, spell=spell))
@@ -217,11 +211,6 @@ class Shard:
         if self._router is not None:
             self._router.merge_classes(self._reporter.last)
         return found
-
-    def _chunk(self) -> int:
-        """How many matches to take at once: each may become a row for every class of members."""
-        classes = 0 if self._router is None else self._router.classes
-        return min(self.chunk, max(_FEWEST, CHUNK // max(1, classes)))
 
     def _hear(self, events: Events) -> None:
         if self._received is not None and events.changes is not None:
@@ -235,9 +224,7 @@ class Shard:
                 clock.hear(elements)
         self._reporter.hear(events)
 
-    def _advance(
-        self, through: int, *, admitted: int = FOREVER, spell: bool = True
-    ) -> tuple[Rows, tuple[pa.Array, ...]]:
+    def _advance(self, through: int, *, admitted: int = FOREVER, spell: bool = True) -> CutAnswers:
         deltas = self.dataflow.advance(through, admitted)
         place = self.dataflow.place
         root = deltas[place(self._root)] if self._root is not None else no_change()
@@ -253,32 +240,13 @@ class Shard:
             rows = self._router.routed(rows)
         if self._recomputed is not None:
             self._recomputed.finish()
-        spelled = tuple(
-            self.dictionary.decode(np.ascontiguousarray(rows.values[:, column]))
-            for column in range(rows.values.shape[1] if spell else 0)
-        )
+        answers = spelled(rows, self.dictionary, spell=spell)
         if self._reporter.outlives_changes:
             for _, leaf in self.dataflow.leaves:
                 leaf.remember(self._reporter.last)
         self.dataflow.settle()
         self.dictionary.settle()
-        return rows, spelled
-
-    def _spelled(self, found: list[tuple[Rows, tuple[pa.Array, ...]]]) -> Answers:
-        rows = [each for each, _ in found] or [no_rows(len(self.variables))]
-        columns = tuple(
-            pa.concat_arrays([spelled[column] for _, spelled in found])
-            for column in range(len(self.variables))
-        )
-        return Answers(
-            self.variables,
-            np.concatenate([each.t for each in rows]),
-            np.concatenate([each.sign for each in rows]),
-            columns,
-            None
-            if self._router is None
-            else np.concatenate([each.query for each in rows if each.query is not None]),
-        )
+        return answers
 
     # --- state ---
 
@@ -411,31 +379,21 @@ class Shard:
                 something else over the new static data.
         """
         self._check_new()
-        arrays = read_frame(StateKind.SNAPSHOT, written_for(snapshot), snapshot)
-        if arrays["windows"].tobytes() != self._windows:
-            raise StateError(
-                "a snapshot of another query, or of one that its static data changed",
-                hint="Start the query without its old state.",
-            )
+        arrays = state.read_over_other_data(snapshot, self._windows)
         self._restore_times(arrays)
         before = Dictionary()
         before.restore(part("dictionary.", arrays))
         for leaf, held in self._held_by_leaves(arrays):
             for numbers in leaf.terms(held):
-                known, places = np.unique(numbers, return_inverse=True)
-                again = self.dictionary.encode(before.decode(known))
-                numbers[...] = again[places].reshape(numbers.shape)
+                self.dictionary.renumber(numbers, before)
             leaf.hear_again(held)
         for number, clock in enumerate(self.dataflow.clocks.values()):
             clock.restore(part(f"network.clock.{number}.", arrays))
         self._reporter.start_again(reports_known=self.tells_reports)
         found = self._advance(self._through)
         self.reported = self._reported
-        return self._spelled([found])
+        return put_together([found], self.variables)
 
     def _check_new(self) -> None:
         if self._steps:
             raise InternalError("state can only be restored before the first step")
-
-
-__all__ = ["CHUNK", "FOREVER", "Events", "MatchColumns", "Shard"]

@@ -9,18 +9,17 @@ operator of its own that joins begins with the rows that are there.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, final
+from typing import Any, final
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.evaluate import static_dataset
 from quadweir.errors import InternalError, StateError
-from quadweir.kernel.answers import Answers, Rows
+from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER, ints
-from quadweir.kernel.arrivals import cuts_of, spelled_out
+from quadweir.kernel.arrivals import chunk_of, cuts_of, spelled_out
 from quadweir.kernel.build import Builder
 from quadweir.kernel.codec import FORMAT_VERSION, StateKind, fingerprint, read_frame, write_frame
 from quadweir.kernel.commonoperators import CommonOperators
@@ -36,12 +35,11 @@ from quadweir.kernel.route import Route
 from quadweir.kernel.sharedstate import read_shared_delta, write_shared_delta
 from quadweir.kernel.stateless import Rename
 from quadweir.kernel.staticrelations import Loaded, ShardShare, StaticSource
+from quadweir.kernel.stepanswers import CutAnswers, put_together, spelled
 from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.plan.nodes import Match, Source
 from quadweir.plan.program import Program
 from quadweir.plan.template import TemplateMember
-
-CHUNK: Final = 1 << 16
 
 
 @final
@@ -207,11 +205,13 @@ class SharedShard:
             through: The instant until which all is known; see `Shard.step`.
         """
         found = self._run(events, through)
-        return {name: head.answers(found[name]) for name, head in self._heads.items()}
+        return {
+            name: put_together(found[name], head.variables) for name, head in self._heads.items()
+        }
 
     def _run(
         self, events: Events, through: int, *, spell: bool = True
-    ) -> dict[str, list[tuple[Rows, tuple[pa.Array, ...]]]]:
+    ) -> dict[str, list[CutAnswers]]:
         events = self.places.admitted(events)
         recorded = spelled_out(events, self.dictionary) if self.records else events
         names = self._names()
@@ -220,10 +220,9 @@ class SharedShard:
             [names[each] for each in self.places.holders],
         )
         self.places.hear(events, self.dictionary)
-        found: dict[str, list[tuple[Rows, tuple[pa.Array, ...]]]] = {
-            name: [] for name in self._heads
-        }
-        for cut in (*cuts_of(events, self._chunk(), self._through, through), None):
+        found: dict[str, list[CutAnswers]] = {name: [] for name in self._heads}
+        classes = max((head.router.classes for head in self._heads.values()), default=0)
+        for cut in (*cuts_of(events, chunk_of(classes), self._through, through), None):
             self._advance(through if cut is None else cut, cut, found, spell=spell)
         self._through = through
         self._steps += 1
@@ -231,15 +230,11 @@ class SharedShard:
             head.router.merge_classes(head.reporter.last)
         return found
 
-    def _chunk(self) -> int:
-        classes = max((head.router.classes for head in self._heads.values()), default=0)
-        return max(16, CHUNK // max(1, classes))
-
     def _advance(
         self,
         through: int,
         cut: int | None,
-        found: dict[str, list[tuple[Rows, tuple[pa.Array, ...]]]],
+        found: dict[str, list[CutAnswers]],
         *,
         spell: bool,
     ) -> None:
@@ -251,11 +246,7 @@ class SharedShard:
             reports = head.reporter.advance([root], tracked, through, first=head.is_new)
             head.is_new = False
             rows = head.router.routed(head.output.step(root, reports))
-            spelled = tuple(
-                self.dictionary.decode(np.ascontiguousarray(rows.values[:, column]))
-                for column in range(rows.values.shape[1] if spell else 0)
-            )
-            found[name].append((rows, spelled))
+            found[name].append(spelled(rows, self.dictionary, spell=spell))
         self._dataflow.settle()
         self.dictionary.settle()
 

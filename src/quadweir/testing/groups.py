@@ -16,8 +16,9 @@ from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER
+from quadweir.kernel.events import Events
 from quadweir.kernel.heads import can_share
-from quadweir.kernel.shard import Events, Shard
+from quadweir.kernel.shard import Shard
 from quadweir.kernel.sharedshard import SharedShard
 from quadweir.plan.program import Program, program_of
 from quadweir.sharing import QueryShape, Shapes, TemplateMember, template_of

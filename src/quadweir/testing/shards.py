@@ -22,7 +22,8 @@ from quadweir.errors import DataError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.kernel.clocks import Elements
-from quadweir.kernel.shard import Events, MatchColumns, Shard
+from quadweir.kernel.events import Events, MatchColumns
+from quadweir.kernel.shard import Shard
 from quadweir.kernel.sharedshard import SharedShard
 from quadweir.plan.nodes import Match
 from quadweir.sources.streamfiles import Element

@@ -7,7 +7,8 @@ import random
 import pytest
 
 from properties.test_kernel import by_the_kernel
-from quadweir.kernel.shard import CHUNK, Shard
+from quadweir.kernel.arrivals import CHUNK
+from quadweir.kernel.shard import Shard
 from quadweir.optimize import optimize
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax import parse

@@ -12,7 +12,8 @@ import pytest
 from quadweir.algebra.dataset import Dataset
 from quadweir.errors import InternalError
 from quadweir.kernel.arrays import ALWAYS
-from quadweir.kernel.shard import Events, MatchColumns, Shard
+from quadweir.kernel.events import Events, MatchColumns
+from quadweir.kernel.shard import Shard
 from quadweir.plan.program import program_of
 from quadweir.sharing import Shaped, TemplateMember, shape_of, template_of
 from quadweir.syntax import parse

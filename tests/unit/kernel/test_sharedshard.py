@@ -11,9 +11,9 @@ import pytest
 from quadweir.algebra.dataset import Dataset
 from quadweir.errors import InternalError, StateError
 from quadweir.kernel.arrays import ALWAYS
+from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.heads import can_share
 from quadweir.kernel.multijoin import Join
-from quadweir.kernel.shard import Events, MatchColumns
 from quadweir.kernel.sharedshard import SharedShard
 from quadweir.optimize import optimize
 from quadweir.plan.program import Program, program_of

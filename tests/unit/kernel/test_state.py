@@ -11,7 +11,8 @@ import pytest
 from quadweir.algebra.dataset import Dataset
 from quadweir.errors import InternalError, StateError
 from quadweir.kernel.codec import StateKind, read_frame, write_frame
-from quadweir.kernel.shard import Events, MatchColumns, Shard
+from quadweir.kernel.events import Events, MatchColumns
+from quadweir.kernel.shard import Shard
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Quad
 from quadweir.testing import Answer, diff_answers
