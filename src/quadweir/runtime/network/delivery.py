@@ -132,6 +132,7 @@ class Delivery(ArrowSink):
             for each in change.leaving:
                 self.queries.pop(each.number, None)
                 self.counts.pop(each.number, None)
+                self._recent.pop(each.number, None)
                 self._by_number.pop(each.number, None)
             self.queries |= {each.number: each for each in change.joining}
             for each in change.joining:
@@ -156,6 +157,7 @@ class Delivery(ArrowSink):
         self.write_arrow(frame.toArrow().to_batches(), batch)
 
     def write_arrow(self, found: Iterable[pa.RecordBatch], batch: Batch) -> None:
+        self._forget_old()
         answers = [part for each in found if (part := _answers(each)).num_rows]
         for part in answers:
             numbers, counts = np.unique(part.column(QUERY).to_numpy(), return_counts=True)
@@ -172,13 +174,15 @@ class Delivery(ArrowSink):
     def _check_rates(self) -> None:
         """Note the queries that give too many answers; they are stopped after the batch."""
         most = self._most_answers
-        if most is not None:
-            for number, count in self._recent.items():
-                if count > most * _RATE_SECONDS:
-                    self._failures[number] = (
-                        f"it gave {count:,} answers within {_RATE_SECONDS} s, and the limit is "
-                        f"{most:,} in a second"
-                    )
+        for number, count in self._recent.items():
+            if most is not None and count > most * _RATE_SECONDS:
+                self._failures[number] = (
+                    f"it gave {count:,} answers within {_RATE_SECONDS} s, and the limit is "
+                    f"{most:,} in a second"
+                )
+
+    def _forget_old(self) -> None:
+        """Count answers for some seconds, then begin again."""
         if self._clock() - self._recent_since >= _RATE_SECONDS:
             self._recent.clear()
             self._recent_since = self._clock()

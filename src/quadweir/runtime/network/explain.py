@@ -68,7 +68,8 @@ def _template_lines(
     plan, template = spec.shards.plan, spec.template
     yield f"template {spec.number}: {_named(members)}"
     if template.parameters:
-        yield f"  own        constants for {len(template.parameters)} parameters"
+        count = len(template.parameters)
+        yield f"  own        constants for {count} parameter{'s' if count > 1 else ''}"
     if template.windows:
         places = ", ".join(str(place + 1) for place in template.windows)
         yield f"  own        lengths of windows {places}"
