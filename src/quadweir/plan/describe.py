@@ -47,9 +47,10 @@ def _matched(plan: QueryPlan) -> list[str]:
         lines.append(f"  {place}  {_match(match, plan)}{_to(place, match, plan)}")
         lines += [f"       {way}" for way in _ways(plan.ways(match))]
         lines += [f"     if {each}" for each in _conditions(place, plan)]
-    for place in sorted(plan.elements):
+    for place, grid in sorted(plan.elements.items()):
         window = plan.query.windows[plan.sources[place].window]
-        lines.append(f"  all elements of <{plan.sources[place].stream}>, for {window.name}")
+        which = "all elements" if grid is None else f"the latest element of each {grid.step_ms} ms"
+        lines.append(f"  {which} of <{plan.sources[place].stream}>, for {window.name}")
     return lines if len(lines) > 1 else [*lines, "  nothing"]
 
 

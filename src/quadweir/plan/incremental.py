@@ -59,6 +59,7 @@ from quadweir.plan.shapes import (
     has_exists,
     is_plain,
     is_volatile,
+    reports_on_close,
     waits,
 )
 from quadweir.plan.unfold import is_repeated, unfold
@@ -139,9 +140,11 @@ class IncrementalPlanner:
         """The node that changes whenever the content of a window changes (R1).
 
         In a bag every element counts, in a graph every triple that an element carries, and every
-        quad if the query looks into named graphs (W11).
+        quad if the query looks into named graphs (W11). At given instants it only matters whether
+        there is any element, in a graph too.
         """
-        if self.query.windows[source.window].content is Content.BAG:
+        is_bag = self.query.windows[source.window].content is Content.BAG
+        if is_bag or reports_on_close(self.query):
             return [self._window(Match(source, None, ()))]
         found: list[PlanNode] = [Distinct(self.triples(source, carried=True))]
         if self.has_graphs(source):

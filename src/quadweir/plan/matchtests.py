@@ -29,6 +29,20 @@ _ENDS: Final = {End.SUBJECT: 0, End.OBJECT: 2}
 
 @final
 @dataclass(frozen=True, slots=True)
+class Grid:
+    """Instants such that it makes no difference when between two of them an element comes.
+
+    Attributes:
+        step_ms: the time from one instant to the next.
+        origin_ms: one of the instants. An element at an instant belongs to the time before it (W1).
+    """
+
+    step_ms: int
+    origin_ms: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class MatchTest:
     """A test of statements.
 
@@ -43,6 +57,8 @@ class MatchTest:
         key: the term that decides the shard of a statement; None for every shard.
         leaves: the leaves that take the passing statements, each with the terms of its variables.
         elements: the sources that take every element; then there is nothing to test.
+        grid: for elements, if all that counts is whether there are any between two instants of a
+        grid. The latest one is enough then.
         conditions: if there are any, a statement is needed only if one of them is true; each has
         the terms of its variables.
     """
@@ -57,6 +73,7 @@ class MatchTest:
     is_named: bool = False
     leaves: tuple[tuple[int, tuple[StatementTerm, ...]], ...] = ()
     elements: tuple[int, ...] = ()
+    grid: Grid | None = None
     conditions: tuple[tuple[tuple[tuple[Variable, StatementTerm], ...], Condition], ...] = ()
 
     @property
@@ -112,7 +129,7 @@ def ways_to(leaf: Match, table: Table | None) -> Ways:
 def find_match_tests(
     leaves: Sequence[Match],
     sources: Sequence[Source],
-    elements: Sequence[int],
+    elements: Mapping[int, Grid | None],
     keys: Mapping[int, Variable],
     conditions: Mapping[int, Sequence[Condition]],
     table: Table | None,
@@ -122,7 +139,8 @@ def find_match_tests(
     Args:
         leaves: the matches that the shards need.
         sources: the windows over streams.
-        elements: the sources whose every element goes to every shard.
+        elements: the sources whose elements go to every shard, each with its grid if the latest
+            element between two instants is enough.
         keys: the variable by which each sharded leaf is sharded.
         conditions: for each leaf, the conditions of which a needed match fulfils at least one.
         table: the consequences of statements, if there is a schema.
@@ -152,13 +170,13 @@ def find_match_tests(
         replace(test, leaves=tuple(which), conditions=_conditions(which, leaves, conditions))
         for test, which in found.items()
     ]
-    heard: dict[str, list[int]] = {}
-    for place in elements:
-        heard.setdefault(sources[place].stream, []).append(place)
+    heard: dict[tuple[str, Grid | None], list[int]] = {}
+    for place, grid in sorted(elements.items()):
+        heard.setdefault((sources[place].stream, grid), []).append(place)
     nothing = (None,) * TERMS
     tests += [
-        MatchTest(stream, nothing, (), None, elements=tuple(which))
-        for stream, which in heard.items()
+        MatchTest(stream, nothing, (), None, elements=tuple(which), grid=grid)
+        for (stream, grid), which in heard.items()
     ]
     return tuple(tests)
 

@@ -21,7 +21,7 @@ from quadweir.algebra.query import (
     SelectForm,
 )
 from quadweir.algebra.scopes import in_scope
-from quadweir.algebra.streams import OutputOperator, ReportPolicy
+from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.windows import CountScope, PastScope
 from quadweir.errors import UnsupportedError
 from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
@@ -49,7 +49,7 @@ from quadweir.plan.nodes import (
     walk,
 )
 from quadweir.plan.routes import CannotRouteError, RoutePlanner
-from quadweir.plan.shapes import answer_variables, is_eager, modifiers_of
+from quadweir.plan.shapes import answer_variables, is_eager, modifiers_of, reports_on_close
 from quadweir.plan.template import QueryTemplate
 from quadweir.terms import Variable
 
@@ -342,8 +342,3 @@ def _sources(planner: IncrementalPlanner) -> tuple[Source, ...]:
         for number in range(len(planner.query.windows))
         for source in planner.sources_of(number)
     )
-
-
-def reports_on_close(query: ContinuousQuery) -> bool:
-    """Whether a query reports at fixed instants rather than when something changes."""
-    return query.tick.every_ms is not None or query.report.policy is ReportPolicy.ON_CLOSE

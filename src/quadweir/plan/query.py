@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import gcd
 from typing import final
 
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.algebra.windows import CountScope
+from quadweir.algebra.windows import CountScope, PastScope, TimeScope, is_stepped
 from quadweir.entailment.table import Table
 from quadweir.entailment.ways import Ways
 from quadweir.plan.bounds import Kept, find_endless, find_kept
 from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
-from quadweir.plan.matchtests import Matching, MatchTest, find_match_tests, ways_to
+from quadweir.plan.matchtests import Grid, Matching, MatchTest, find_match_tests, ways_to
 from quadweir.plan.nodes import Match, Source, StaticRelation
 from quadweir.plan.program import Program, program_of
 from quadweir.plan.pushdown import ValuesOf, find_conditions
@@ -30,8 +31,8 @@ class QueryPlan:
     Attributes:
         query: The query, optimised.
         stages: The stages; the first has the windows, the last gives answers.
-        elements: The sources whose every element goes to every shard: count windows, and windows
-        whose changes bring reports.
+        elements: The sources whose elements go to every shard: count windows, and windows whose
+        content decides about reports. With a grid, the latest element between two instants is enough.
         wanted: The tests that statements go through.
         kept: The state of nodes.
         endless: The windows that remember every element ever seen.
@@ -41,7 +42,7 @@ class QueryPlan:
 
     query: ContinuousQuery
     stages: tuple[Stage, ...]
-    elements: frozenset[int]
+    elements: Mapping[int, Grid | None]
     wanted: tuple[MatchTest, ...]
     kept: tuple[Kept, ...]
     endless: frozenset[int]
@@ -203,7 +204,7 @@ def _planned(
 ) -> QueryPlan:
     query = program.query
     elements = {
-        place
+        place: _grid(program, source)
         for place, source in enumerate(program.sources)
         if isinstance(query.windows[source.window].scope, CountScope)
         or any(each.source == source and each.pattern is None for each in program.matches)
@@ -218,11 +219,11 @@ def _planned(
     return QueryPlan(
         query=query,
         stages=stages,
-        elements=frozenset(elements),
+        elements=elements,
         wanted=find_match_tests(
             program.matches,
             program.sources,
-            sorted(elements),
+            elements,
             sharded,
             find_conditions(program),
             table,
@@ -232,6 +233,23 @@ def _planned(
         placed=tuple(placed.items()),
         table=table,
     )
+
+
+def _grid(program: Program, source: Source) -> Grid | None:
+    """The instants at which the content of a window changes, if it only has to be empty or not."""
+    if not program.report.on_close or any(
+        each.source == source and each.pattern is None and place not in program.trackers
+        for place, each in enumerate(program.matches)
+    ):
+        return None
+    scope = program.query.windows[source.window].scope
+    match scope:
+        case TimeScope(range_ms=length, step_ms=int(step)) if is_stepped(scope):
+            return Grid(gcd(length, step), scope.origin_ms)
+        case PastScope(from_ms=first, to_ms=last, step_ms=int(step)):
+            return Grid(gcd(first, last, step), scope.origin_ms)
+        case _:
+            return None
 
 
 def _source_text(source: Source) -> str:

@@ -50,6 +50,11 @@ def is_eager(query: ContinuousQuery) -> bool:
     )
 
 
+def reports_on_close(query: ContinuousQuery) -> bool:
+    """Whether a query reports at fixed instants rather than when something changes."""
+    return query.tick.every_ms is not None or query.report.policy is ReportPolicy.ON_CLOSE
+
+
 def is_volatile(node: object) -> bool:
     """Whether an expression changes by itself."""
     return isinstance(node, FunctionCall) and functions.is_volatile(node.function)

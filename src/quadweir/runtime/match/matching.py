@@ -123,7 +123,7 @@ def match_statements(
         is_needed = some(place in each.needed for each in matching.wanted)
         if is_needed is not None:
             terms.append(F.when(is_needed, _scoped(place, streams)).alias(name))
-    heard = some(bool(each.elements) for each in matching.wanted)
+    heard = some(bool(each.elements) and each.grid is None for each in matching.wanted)
     if heard is not None:
         # Never NULL: a column of integers with a NULL would become floats.
         terms.append(F.when(heard, F.xxhash64(*_TRIPLE)).otherwise(nothing).alias(HASH))

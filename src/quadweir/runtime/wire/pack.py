@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 from quadweir import rows
-from quadweir.plan.matchtests import Matching, StatementTerm
-from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, MatchBits, shard_by
+from quadweir.plan.matchtests import Grid, Matching, StatementTerm
+from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, MatchBits, shard_by, word_of
 from quadweir.runtime.match.matching import END, stream_numbers
 from quadweir.runtime.spark.heap import freeze_heap
 from quadweir.runtime.wire.deadletters import letter_blob, split_rows
@@ -69,6 +69,7 @@ class Packer:
         streams: the streams, in the order of their numbers.
         bits: the layout of the bits of a row.
         sent_by: for each test, the term by which a row is sharded; None if it goes to every shard.
+        grids: the tests of elements that need only the latest of a time, with the times.
         clock: the folder of Spark's offsets, which record when each batch began; default: the time of
             packing.
     """
@@ -77,6 +78,7 @@ class Packer:
     streams: tuple[str, ...]
     bits: MatchBits
     sent_by: tuple[StatementTerm | None, ...]
+    grids: tuple[tuple[int, Grid], ...] = ()
     clock: str = ""
 
     @staticmethod
@@ -85,7 +87,8 @@ class Packer:
         streams = stream_numbers(matching)
         bits = MatchBits.of(matching.wanted, streams=len(streams), shards=len(keys))
         sent_by = tuple(each.key for each in matching.wanted)
-        return Packer(keys, streams, bits, sent_by, clock=clock)
+        grids = tuple((n, each.grid) for n, each in enumerate(matching.wanted) if each.grid)
+        return Packer(keys, streams, bits, sent_by, grids, clock)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         gathered = _Gathered(self)
@@ -200,6 +203,7 @@ class _Gathered:
         """Take rows; return the dead letters among them."""
         letters, batch = split_rows(arrived)
         self._packer.note_times(self.spans, self.reported, batch)
+        batch = latest_on_grids(batch, self._packer.grids)
         some = _any_of(batch, self._tests)
         found = np.count_nonzero(some)
         if found:
@@ -213,6 +217,25 @@ class _Gathered:
     @property
     def table(self) -> pa.Table | None:
         return pa.Table.from_batches(self.rows) if self.rows else None
+
+
+def latest_on_grids(batch: pa.RecordBatch, grids: Iterable[tuple[int, Grid]]) -> pa.RecordBatch:
+    """Return rows of which only the latest between two instants of a grid pass a test of elements.
+
+    The latest is kept because the others may be late already when it is not.
+    """
+    times = batch.column(rows.EVENT_TIME).to_numpy()
+    for test, grid in grids:
+        name, bit = word_of(test)
+        words = batch.column(name).to_numpy()
+        passed = np.flatnonzero(words >> bit & 1)
+        passed = passed[np.argsort(times[passed], kind="stable")]
+        spans = (times[passed] - grid.origin_ms - 1) // grid.step_ms
+        cleared = words.copy()
+        cleared[passed[:-1][spans[1:] == spans[:-1]]] &= ~(1 << bit)
+        place = batch.schema.get_field_index(name)
+        batch = batch.set_column(place, name, pa.array(cleared))
+    return batch
 
 
 def _facts(gathered: _Gathered, now: int, shard: int) -> dict[bytes, bytes]:

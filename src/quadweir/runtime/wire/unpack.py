@@ -183,13 +183,12 @@ class Unpacker:
             times, positions = at[chosen], position[chosen]
             if not len(times):
                 continue
-            # An element has no terms: its triples are distinguished by a hash.
-            cells = (
-                {0: table.column(HASH).to_numpy()[chosen]}
-                if test.elements
-                else {place: values[place][chosen] for place in test.needed}  # type: ignore[index]
-            )
-            kept = _once(times, positions, list(cells.values()))
+            cells = {place: values[place][chosen] for place in test.needed}  # type: ignore[index]
+            triples = list(cells.values())
+            if test.elements and test.grid is None:
+                # An element has no terms: its triples are distinguished by a hash.
+                triples = [table.column(HASH).to_numpy()[chosen]]
+            kept = _once(times, positions, triples)
             is_late = times <= after
             if is_late.any():
                 # If every shard gets the row, one of them counts it.
