@@ -14,7 +14,7 @@ from typing import Any
 from brokers import until
 from quadweir.runtime.spark.session import build
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.start import wait
 from spark_queries import engine_over
 

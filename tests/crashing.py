@@ -15,7 +15,7 @@ from pathlib import Path
 from quadweir.runtime.spark.session import build
 from quadweir.sinks.deadletters import with_dead_letters
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.start import start, wait
 from quadweir.sources.declare import FolderSource, Format, KafkaSource, StreamDeclaration
 from quadweir.sources.filesource import open_statements

@@ -17,7 +17,7 @@ from quadweir.commands.querystreams import Named, declare
 from quadweir.runtime.spark.session import build
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.kafka import KafkaSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.start import both, wait
 from quadweir.sources.declare import KafkaSource
 

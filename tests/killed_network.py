@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from quadweir.runtime.network.network import Network
 from quadweir.runtime.spark.session import build
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sources.streamfiles import Element
 from spark_queries import engine_over
 from streaming import quads

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from quadweir.runtime.spark.session import build
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.start import wait
 from quadweir.sources.streamfiles import Element
 from spark_queries import engine_over

@@ -23,7 +23,7 @@ from quadweir.runtime.host.answerfiles import AnswerFiles, answer_file
 from quadweir.runtime.host.messages import Arrived, JobChange, ShardPlace, Take, WorkerTask
 from quadweir.runtime.host.worker import HeldShards
 from quadweir.runtime.match.feeds import Feed
-from quadweir.runtime.match.matching import END
+from quadweir.runtime.match.rowform import END
 from quadweir.runtime.network.asked import AskedTerms
 from quadweir.runtime.network.control import NetworkControl
 from quadweir.runtime.network.controllog import FOLDER, ControlLog

@@ -37,7 +37,7 @@ from quadweir.runtime.host import stateprocessor
 from quadweir.runtime.host.bounded import BoundedTask
 from quadweir.runtime.host.stateprocessor import HostingProcessor
 from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, Field, MatchBits, shard_by
-from quadweir.runtime.match.matching import END, HASH, VALUES, stream_numbers
+from quadweir.runtime.match.rowform import END, HASH, VALUES, stream_numbers
 from quadweir.runtime.shard.clock import StreamTiming
 from quadweir.runtime.shard.hosted import HostedShard
 from quadweir.runtime.shard.spec import ShardSpec

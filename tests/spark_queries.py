@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from quadweir import Engine, rows
-from quadweir.runtime.match.matching import END
+from quadweir.runtime.match.rowform import END
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, Quad
 from quadweir.testing import Answer

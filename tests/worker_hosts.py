@@ -24,7 +24,7 @@ from quadweir.runtime.host.messages import (
 from quadweir.runtime.host.worker import HeldShards
 from quadweir.runtime.match.bits import MatchBits, word_of
 from quadweir.runtime.match.matched import MOMENT, MOST_BITS, NarrowPacker
-from quadweir.runtime.match.matching import END
+from quadweir.runtime.match.rowform import END
 from quadweir.runtime.shard.clock import StreamTiming
 from quadweir.runtime.wire.pack import Packer
 from quadweir.sources.streamfiles import Element

@@ -217,7 +217,7 @@ class Engine:
             statements: rows of `rows.STATEMENT_SCHEMA`, bounded or streaming. All statements of an
                 element have to be in one batch; otherwise a statement that the element has or
                 implies twice may count twice (W8, N1). An element of the stream
-                `runtime.match.matching.END` ends all streams, and their windows become empty. Or a
+                `runtime.match.rowform.END` ends all streams, and their windows become empty. Or a
                 CONSTRUCT query: it becomes part of the run of every query that reads the stream,
                 and its answers are never late.
             delay: how far elements may lag before they are late (S4).

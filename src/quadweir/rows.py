@@ -8,12 +8,12 @@ before mapping or parsing. A *dead letter* is a record that could not be used, w
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
-
-from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 SUBJECT: Final = "subject"
 PREDICATE: Final = "predicate"
@@ -47,46 +47,18 @@ TRIPLES: Final = "graph"
 WHY: Final = "why"
 """The explanation of an answer, as JSON."""
 
-QUAD_SCHEMA: Final = StructType(
-    [
-        StructField(SUBJECT, StringType(), nullable=False),
-        StructField(PREDICATE, StringType(), nullable=False),
-        StructField(OBJECT, StringType(), nullable=False),
-        StructField(GRAPH, StringType(), nullable=True),
-    ]
-)
+QUAD_SCHEMA: StructType
 """A quad: four canonical spellings, the graph NULL for the default graph."""
 
-STATEMENT_SCHEMA: Final = StructType(
-    [
-        StructField(STREAM, StringType(), nullable=False),
-        StructField(EVENT_TIME, LongType(), nullable=False),
-        StructField(POSITION, LongType(), nullable=False),
-        *QUAD_SCHEMA.fields,
-    ]
-)
+STATEMENT_SCHEMA: StructType
 """A statement of a stream element: stream IRI (without brackets), event time in milliseconds since
 1970, position in the stream, then the quad."""
 
-RECORD_SCHEMA: Final = StructType(
-    [
-        StructField(SOURCE, StringType(), nullable=False),
-        StructField(PLACE, StringType(), nullable=False),
-        StructField(ARRIVAL, LongType(), nullable=False),
-        StructField(VALUE, StringType(), nullable=True),
-    ]
-)
+RECORD_SCHEMA: StructType
 """A raw record: the file, topic or address it came from; where in it (line, or partition and
 offset); when it arrived, in milliseconds; and its text."""
 
-DEAD_LETTER_SCHEMA: Final = StructType(
-    [
-        StructField(SOURCE, StringType(), nullable=False),
-        StructField(PLACE, StringType(), nullable=False),
-        StructField(REASON, StringType(), nullable=False),
-        StructField(RECORD, StringType(), nullable=True),
-    ]
-)
+DEAD_LETTER_SCHEMA: StructType
 """A record that could not be used: its place, the reason, and its text, cut after
 `DEAD_LETTER_TEXT` characters."""
 
@@ -94,6 +66,39 @@ DEAD_LETTER_TEXT: Final = 10_000
 
 AHEAD: Final = "ahead: "
 """The start of a dead letter's reason if its time is too far ahead (S4)."""
+
+
+_LONGS: Final = (EVENT_TIME, POSITION, ARRIVAL)
+_MAY_BE_NULL: Final = (GRAPH, VALUE, RECORD)
+_SCHEMAS: Final = {
+    "QUAD_SCHEMA": TERMS,
+    "STATEMENT_SCHEMA": (*ELEMENT, *TERMS),
+    "RECORD_SCHEMA": (SOURCE, PLACE, ARRIVAL, VALUE),
+    "DEAD_LETTER_SCHEMA": (SOURCE, PLACE, REASON, RECORD),
+}
+
+
+def __getattr__(name: str) -> StructType:
+    # Made on first use: a query that runs without Spark is answered before pyspark is imported.
+    if name not in _SCHEMAS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _schema(name)
+
+
+@cache
+def _schema(name: str) -> StructType:
+    from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+    return StructType(
+        [
+            StructField(
+                column,
+                LongType() if column in _LONGS else StringType(),
+                nullable=column in _MAY_BE_NULL,
+            )
+            for column in _SCHEMAS[name]
+        ]
+    )
 
 
 def select_quads(frame: DataFrame) -> DataFrame:

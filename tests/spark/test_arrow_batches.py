@@ -17,11 +17,12 @@ from quadweir.plan.query import QueryPlan
 from quadweir.runtime.host import executors
 from quadweir.runtime.match.bits import MatchBits
 from quadweir.runtime.match.matched import TERM_BITS, NarrowPacker, matched_rows, padded
-from quadweir.runtime.match.matching import match_statements, stream_numbers
+from quadweir.runtime.match.matching import match_statements
+from quadweir.runtime.match.rowform import stream_numbers
 from quadweir.runtime.spark.arrowbatches import counting_rows, stages_in_python
 from quadweir.runtime.wire.pack import BLOB, BLOB_SCHEMA, SHARD_KEY, Packer
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, Literal, Quad
 from query_hosts import spec_of

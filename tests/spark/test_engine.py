@@ -17,7 +17,7 @@ from quadweir.algebra.work import VARIABLE, most_work
 from quadweir.errors import UsageError
 from quadweir.runtime.spark.session import LOCAL_CHECKPOINTS, adopt
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.syntax import parse
 from spark_queries import lines_of
 

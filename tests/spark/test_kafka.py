@@ -18,7 +18,7 @@ from quadweir.sinks.base import Batch
 from quadweir.sinks.deadletters import with_dead_letters
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.kafka import KafkaSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.memory import MemorySink
 from quadweir.sinks.start import start, wait
 from quadweir.sources.declare import Format, KafkaSource, StreamDeclaration

@@ -22,7 +22,7 @@ from quadweir.runtime.mappings.live import start_realtime
 from quadweir.runtime.mappings.realtime import check_realtime
 from quadweir.runtime.mappings.streams import Streams, compile_live
 from quadweir.sinks.kafka import KafkaSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.start import Call
 from quadweir.sources.streamfiles import Element, read_elements
 

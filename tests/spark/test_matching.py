@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 from quadweir import rows
 from quadweir.plan.query import QueryPlan
 from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, MatchBits, shard_by, word_of
-from quadweir.runtime.match.matching import VALUES, match_statements, stream_numbers
+from quadweir.runtime.match.matching import match_statements
+from quadweir.runtime.match.rowform import VALUES, stream_numbers
 from quadweir.runtime.wire.deadletters import split_rows
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI, BlankNode

@@ -25,7 +25,7 @@ from quadweir.runtime.network.delivery import NetworkAnswer
 from quadweir.runtime.network.network import Network
 from quadweir.runtime.network.querytext import QueryText
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import IRI
 from quadweir.testing import diff_answers

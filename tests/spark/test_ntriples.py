@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.errors import DataError
-from quadweir.sinks.lines import LineFormat, to_lines
+from quadweir.sinks.lineformat import LineFormat
+from quadweir.sinks.lines import to_lines
 from quadweir.sources.canonical import MAX_LINE_BYTES
 from quadweir.sources.ntriples import check_terms, parse_lines
 from quadweir.sources.statements import parse_statement

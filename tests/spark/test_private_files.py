@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from quadweir.engine import Engine
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sources.declare import Envelope, FolderSource, Format, StreamDeclaration
 
 QUERY = "SELECT ?a { STREAM <urn:s> [RANGE 1s] { ?a <urn:p> ?b } }"

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from brokers import until
 from quadweir import Engine
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sources.declare import (
     Burst,
     DeclaredSource,

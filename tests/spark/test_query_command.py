@@ -35,9 +35,9 @@ TIMED = """SELECT ?s ?v FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1S STEP PT
 { WINDOW <urn:w> { ?s <urn:v> ?v } }"""
 
 
-@pytest.fixture
-def ask(spark, capsysbinary, monkeypatch, tmp_path):
-    """Run `quadweir query` in the one session; give exit code, output and messages."""
+@pytest.fixture(params=["spark", "local"])
+def ask(spark, capsysbinary, monkeypatch, tmp_path, request):
+    """Run `quadweir query` on both engines; give exit code, output and messages."""
     monkeypatch.setattr(quadweir.runtime.spark.session, "build", lambda **_: spark)
     monkeypatch.setattr(type(spark), "stop", lambda _self: None)
     (tmp_path / "s.stream").write_text(STREAM, encoding="utf-8")
@@ -48,7 +48,8 @@ def ask(spark, capsysbinary, monkeypatch, tmp_path):
         code = 0
         stream = [] if "--stream" in options else ["--stream", f"urn:s={tmp_path / 's.stream'}"]
         try:
-            main(["query", str(tmp_path / "q.rq"), *stream, *options])
+            words = [*stream, "--engine", request.param, *options]
+            main(["query", str(tmp_path / "q.rq"), *words])
         except SystemExit as ended:
             code = int(ended.code or 0)
         out, err = capsysbinary.readouterr()

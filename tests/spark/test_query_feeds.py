@@ -13,7 +13,7 @@ from quadweir import Engine
 from quadweir.commands.queryoutput import OutputTarget
 from quadweir.commands.querystreams import Named, declare
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.testing import Oracle, diff_answers
 from quadweir.testing.answers import answers_from_json
 from spark_queries import lines_of

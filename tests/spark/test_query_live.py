@@ -24,7 +24,7 @@ from quadweir.runtime.host import answerwriter, processes, workergroup
 from quadweir.runtime.host.messages import Keep, Request, Take
 from quadweir.runtime.host.pool import WorkerProcess
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.memory import MemorySink
 from quadweir.sinks.start import Call
 from quadweir.sources.streamfiles import Element

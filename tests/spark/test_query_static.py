@@ -17,7 +17,7 @@ from quadweir.runtime.query import RegisteredQuery
 from quadweir.runtime.static.data import StaticData
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.gate import Gate
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.memory import MemorySink
 from quadweir.sinks.start import Call
 from quadweir.sources.schemafiles import read_schema

@@ -21,7 +21,8 @@ from quadweir.sinks.base import Batch
 from quadweir.sinks.console import ConsoleSink
 from quadweir.sinks.deadletters import records_with_dead_letters, with_dead_letters
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat, line_of, to_lines
+from quadweir.sinks.lineformat import LineFormat
+from quadweir.sinks.lines import line_of, to_lines
 from quadweir.sinks.memory import MemorySink
 from quadweir.sinks.start import Call, Split, both, start
 from quadweir.sources.declare import Format, StreamDeclaration, TcpSource

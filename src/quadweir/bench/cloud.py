@@ -135,7 +135,7 @@ def check_against_alone(
         AssertionError: they differ.
     """
     from quadweir.sinks.files import FileSink
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
 
     paths = {f"{STREAM}{each}": folder / each for each in streams}
     some = random.Random(seed).sample(sorted(queries), min(_CHECKED, len(queries)))

@@ -235,7 +235,7 @@ def statement_rows(iri: str, table: pa.Table) -> pa.Table:
 
 def _end(rows: pa.Table) -> pa.Table:
     """The row that ends all streams."""
-    from quadweir.runtime.match.matching import END
+    from quadweir.runtime.match.rowform import END
 
     values = {"stream": END, "event_time": 0, "position": 0}
     terms = dict.fromkeys(("subject", "predicate", "object"), "<urn:end>")

@@ -124,7 +124,7 @@ def _answer(
 ) -> tuple[Throughput, int]:
     """Answer a question on the live path; gives how fast that went and how many lines it wrote."""
     from quadweir.sinks.files import FileSink
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
 
     folder.mkdir()
     registered = _engine(spark, given, folder).query(question.text, static=[given.static])
@@ -150,7 +150,7 @@ def _check(spark: SparkSession, question: Question, folder: Path) -> int:
         InternalError: they differ.
     """
     from quadweir.sinks.files import FileSink
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
 
     data = workloads.lsbench_data(workloads.SMALL, question)
     tables = at_rate(head(data.streams, _CHECKED), _DENSITY / 10)

@@ -83,7 +83,7 @@ def _start_through(
     spark: SparkSession, folder: Path, every: timedelta | None
 ) -> Callable[[], None]:
     from quadweir.sinks.files import FileSink
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
     from quadweir.sinks.start import start
 
     query = start(
@@ -100,7 +100,7 @@ def _start_eager(
 ) -> Callable[[], None]:
     from quadweir.engine import Engine
     from quadweir.sinks.files import FileSink
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
 
     engine = Engine(spark)
     engine.provide("urn:bench", _arriving(spark, folder), canonical=True)

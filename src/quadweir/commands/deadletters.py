@@ -21,7 +21,7 @@ def letter_sink(target: str | None, *, name: str) -> Sink | None:
         UsageError: it names no topic.
     """
     from quadweir.sinks.files import FileSink
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
 
     if target is None:
         return None
@@ -37,7 +37,7 @@ def kafka_sink(target: str, form: str, *, name: str) -> KafkaSink:
         UsageError: it names none.
     """
     from quadweir.sinks.kafka import KafkaSink
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
 
     servers, _, topic = target.removeprefix(KAFKA).rpartition("/")
     if not servers or not topic:

@@ -209,7 +209,7 @@ def _start(
     from quadweir import rows
     from quadweir.commands.dashboard import DEMO_METRICS
     from quadweir.sinks.files import FileSink
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
     from quadweir.sinks.start import Split, start
 
     flow, speed = (

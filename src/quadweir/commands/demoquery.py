@@ -51,7 +51,7 @@ class JamQuery:
 
         from quadweir.engine import Engine
         from quadweir.sinks.files import FileSink
-        from quadweir.sinks.lines import LineFormat
+        from quadweir.sinks.lineformat import LineFormat
         from quadweir.sources.declare import FolderSource, Format, StreamDeclaration
 
         engine = Engine(self.spark)

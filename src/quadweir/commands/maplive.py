@@ -57,7 +57,7 @@ def run(mapping: RmlMapping, options: LiveOptions) -> None:
     from quadweir.runtime.mappings.bounded import check_graphs
     from quadweir.runtime.mappings.checks import check_sources
     from quadweir.runtime.mappings.realtime import check_realtime_sources, reads_streams
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
     from quadweir.sinks.rdf_documents import Syntax
     from quadweir.sources.declare import load
 
@@ -132,7 +132,7 @@ def begin(
     from quadweir.runtime.mappings.live import Letters, LiveMapping, start_batches, start_realtime
     from quadweir.runtime.mappings.realtime import check_realtime
     from quadweir.runtime.mappings.streams import Streams, compile_live
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
 
     board = board if board is not None else Board()
     is_timed = options.form == LineFormat.TIMED_LINES
@@ -192,7 +192,7 @@ def _no_stream() -> UsageError:
 def _sink(options: LiveOptions, out: TextIO | None = None) -> Sink:
     from quadweir.sinks.console import ConsoleSink
     from quadweir.sinks.files import FileSink
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
 
     form = LineFormat(options.form)
     target = options.output

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, TextIO, final
+from typing import TYPE_CHECKING, BinaryIO, Final, Protocol, TextIO, final
 
 from quadweir.commands.preflight import check_file
 from quadweir.errors import SourceError, UsageError
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.sinks.base import Sink
     from quadweir.sinks.kafka import KafkaSink
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
 
 _KAFKA: Final = "kafka:"
 _SOLUTIONS: Final = ("jsonl", "csv", "tsv")
 _TRIPLES: Final = ("jsonl", "nquads", "timed-lines", "trig")
 _ALL_ROWS: Final = 2**31 - 2
 _CHUNK: Final = 1 << 20
+_LINES: Final = 4096
 
 
 @final
@@ -85,7 +86,7 @@ class OutputTarget:
 
     @property
     def line_format(self) -> LineFormat:
-        from quadweir.sinks.lines import LineFormat
+        from quadweir.sinks.lineformat import LineFormat
 
         return {
             "jsonl": LineFormat.ANSWERS_JSONL,
@@ -170,16 +171,69 @@ def write_bounded(
         lines = lines.sortWithinPartitions(*order)
     lines.select(rows.LINE).write.mode("overwrite").text(str(scratch / "lines"))
     first = header(frame, tabs=target.form == "tsv") if target.form in ("csv", "tsv") else None
-    return PendingAnswers(target, scratch, first)
+    return PendingAnswers(target, ScratchLines(scratch), first)
+
+
+def pending_lines(
+    target: OutputTarget, lines: Sequence[str], variables: Sequence[str]
+) -> PendingAnswers:
+    """Return lines of answers in memory, ready for the output; `variables` are those of solutions."""
+    from quadweir.sinks.answertext import header_of
+
+    is_table = target.form in ("csv", "tsv")
+    first = header_of(variables, tabs=target.form == "tsv") if is_table else None
+    return PendingAnswers(target, HeldLines(lines), first)
+
+
+class PendingLines(Protocol):
+    """Lines of answers that wait to be written."""
+
+    def chunks(self) -> Iterator[bytes]:
+        """Return chunks of whole lines."""
+
+    def discard(self) -> None:
+        """Forget them."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ScratchLines:
+    """Lines in files that Spark wrote."""
+
+    folder: Path
+
+    def chunks(self) -> Iterator[bytes]:
+        for part in sorted((self.folder / "lines").glob("part-*")):
+            with part.open("rb") as file:
+                while chunk := file.read(_CHUNK):
+                    yield chunk + file.readline()
+
+    def discard(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HeldLines:
+    """Lines in memory."""
+
+    lines: Sequence[str]
+
+    def chunks(self) -> Iterator[bytes]:
+        for start in range(0, len(self.lines), _LINES):
+            yield "".join(f"{line}\n" for line in self.lines[start : start + _LINES]).encode()
+
+    def discard(self) -> None:
+        """Nothing is anywhere else."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class PendingAnswers:
-    """Computed answers in a scratch folder, not yet in the output."""
+    """Computed answers, not yet in the output."""
 
     target: OutputTarget
-    scratch: Path | None
+    lines: PendingLines | None
     header: str | None
 
     def publish(self) -> None:
@@ -189,7 +243,7 @@ class PendingAnswers:
             SourceError: the output cannot be opened.
             OSError: it cannot be written to its end; the error names it.
         """
-        if self.scratch is None:
+        if self.lines is None:
             return
         output = self.target.output
         try:
@@ -207,12 +261,12 @@ class PendingAnswers:
     @property
     def is_empty(self) -> bool:
         """Whether there are no answers; False for Kafka, where it is unknown."""
-        return self.scratch is not None and next(self._chunks(), None) is None
+        return self.lines is not None and next(self._chunks(), None) is None
 
     def discard(self) -> None:
-        """Delete the scratch folder."""
-        if self.scratch is not None:
-            shutil.rmtree(self.scratch, ignore_errors=True)
+        """Forget the answers."""
+        if self.lines is not None:
+            self.lines.discard()
 
     def _lines(self, stack: ExitStack) -> None:
         out = self._opened(stack)
@@ -246,11 +300,8 @@ class PendingAnswers:
 
     def _chunks(self) -> Iterator[bytes]:
         """Chunks of whole lines."""
-        assert self.scratch is not None
-        for part in sorted((self.scratch / "lines").glob("part-*")):
-            with part.open("rb") as file:
-                while chunk := file.read(_CHUNK):
-                    yield chunk + file.readline()
+        assert self.lines is not None
+        return self.lines.chunks()
 
 
 def is_ordered(query: ContinuousQuery) -> bool:

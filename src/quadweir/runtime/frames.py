@@ -13,8 +13,10 @@ from quadweir.runtime.answers import present
 from quadweir.runtime.host.bounded import answer_bounded
 from quadweir.runtime.host.executors import Executors
 from quadweir.runtime.match.counts import bounded_counts
-from quadweir.runtime.match.feeds import Opened, event_times, open_feeds
-from quadweir.runtime.match.unmatched import unmatched_in_static, unmatched_in_streams
+from quadweir.runtime.match.feeds import Opened, open_feeds
+from quadweir.runtime.match.rowtimes import event_times
+from quadweir.runtime.match.sentences import unmatched_in_static
+from quadweir.runtime.match.unmatched import unmatched_in_streams
 from quadweir.runtime.planned import PlannedQuery
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from quadweir.runtime.answers import as_statements, present
 from quadweir.runtime.checkpoint import Fingerprint
 from quadweir.runtime.host.base import AnswerOutput, Host, Run, Trigger
 from quadweir.runtime.host.choice import choose_host
-from quadweir.runtime.match.feeds import event_times, open_feeds
+from quadweir.runtime.match.feeds import open_feeds
 from quadweir.runtime.match.recording import Recorder
+from quadweir.runtime.match.rowtimes import event_times
 from quadweir.runtime.planned import Planned, PlannedQuery
 from quadweir.runtime.wire.deadletters import dead_letters as letters_of
 

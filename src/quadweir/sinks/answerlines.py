@@ -93,10 +93,9 @@ def tsv_line(frame: DataFrame) -> Column:
 
 def header(frame: DataFrame, *, tabs: bool) -> str:
     """Return the first line of a CSV or TSV file of answers."""
-    names = variables_of(frame)
-    if tabs:
-        return _TAB.join([f"?{rows.REPORT}", f"?{rows.SIGN}", *(f"?{name}" for name in names)])
-    return ",".join([rows.REPORT, rows.SIGN, *names])
+    from quadweir.sinks.answertext import header_of
+
+    return header_of(variables_of(frame), tabs=tabs)
 
 
 def _binding(name: str) -> Column:

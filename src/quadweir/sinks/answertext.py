@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from quadweir import rows
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 
 _NEEDS_QUOTES: Final = re.compile('[",\r\n]')
 
@@ -36,6 +36,16 @@ def answer_text(
     """
     write = _FORMATS.get(form)
     return None if write is None else list(write(t, sign, bound))
+
+
+def header_of(variables: Sequence[str], *, tabs: bool) -> str:
+    """Return the first line of a CSV or TSV file of answers.
+
+    >>> header_of(["x"], tabs=False)
+    't,sign,x'
+    """
+    names = [rows.REPORT, rows.SIGN, *variables]
+    return "\t".join(f"?{name}" for name in names) if tabs else ",".join(names)
 
 
 def _json(t: Sequence[int], sign: Sequence[str], bound: Mapping[str, Spelled]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TextIO, final
 
 from quadweir.sinks.base import SinkNeeds, TextSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from quadweir.rowfilters import dead_letters, good_statements, unusable, usable
 from quadweir.sinks.base import Sink
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.start import Split, start
 
 if TYPE_CHECKING:

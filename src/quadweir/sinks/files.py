@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, final
 from quadweir.errors import SourceError, UsageError
 from quadweir.private import check_writable, make_folder, replaced, write_file
 from quadweir.sinks.base import SinkNeeds, TextSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -16,7 +16,8 @@ from quadweir.addresses import read_addresses, spell
 from quadweir.errors import UsageError
 from quadweir.kafkaclient import check_broker, is_missing, is_secured, missing_connector
 from quadweir.sinks.base import Sink, SinkNeeds
-from quadweir.sinks.lines import LineFormat, element_lines, with_line
+from quadweir.sinks.lineformat import LineFormat
+from quadweir.sinks.lines import element_lines, with_line
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -10,39 +9,10 @@ from pyspark.sql import functions as F
 from quadweir import rows
 from quadweir.errors import UsageError
 from quadweir.sinks.answerlines import csv_line, json_line, tsv_line
+from quadweir.sinks.lineformat import LineFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-
-class LineFormat(StrEnum):
-    """How a row is written as one line."""
-
-    NQUADS = "nquads"
-    """A quad; rows with NULL as graph are in the default graph."""
-    NTRIPLES = "ntriples"
-    """The triple of a quad; its graph name is left out."""
-    TIMED_LINES = "timed-lines"
-    """A statement after its event time: a stream file that can be read again."""
-    JSONL = "jsonl"
-    """Any row, as a JSON object with every column."""
-    ANSWERS_JSONL = "answers-jsonl"
-    """An answer of a query, as JSON with terms as in SPARQL's JSON results."""
-    ANSWERS_CSV = "answers-csv"
-    """An answer of a query, as in SPARQL's CSV results; lines have no header."""
-    ANSWERS_TSV = "answers-tsv"
-    """An answer of a query, as in SPARQL's TSV results; lines have no header."""
-
-    @property
-    def suffix(self) -> str:
-        """The file name extension."""
-        return {
-            "nquads": ".nq",
-            "ntriples": ".nt",
-            "timed-lines": ".stream",
-            "answers-csv": ".csv",
-            "answers-tsv": ".tsv",
-        }.get(self, ".jsonl")
 
 
 def to_lines(frame: DataFrame, form: LineFormat) -> DataFrame:

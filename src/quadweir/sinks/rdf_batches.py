@@ -19,7 +19,8 @@ from quadweir.errors import SourceError
 from quadweir.fileformats import Compression
 from quadweir.private import check_writable, make_folder, replaced
 from quadweir.sinks.base import Sink, SinkNeeds
-from quadweir.sinks.lines import LineFormat, to_lines
+from quadweir.sinks.lineformat import LineFormat
+from quadweir.sinks.lines import to_lines
 from quadweir.sinks.rdf_documents import Syntax, write_file
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from quadweir import rows
 from quadweir.errors import SourceError, UsageError
 from quadweir.fileformats import Compression, format_of
 from quadweir.private import make_folder
-from quadweir.sinks.lines import LineFormat, to_lines
+from quadweir.sinks.lineformat import LineFormat
+from quadweir.sinks.lines import to_lines
 from quadweir.sinks.rdf_documents import Syntax, write_file
 
 if TYPE_CHECKING:

@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Final, final
 from pyspark.sql import functions as F
 
 from quadweir import spelling
-from quadweir.sources.statements import NO_QUOTED_TRIPLES, ONLY_OBJECTS
+from quadweir.sources.statements import (
+    BAD_ESCAPE,
+    BAD_IRI,
+    NO_END,
+    NO_LANGUAGE,
+    NO_OBJECT,
+    NO_PREDICATE,
+    NO_QUOTED_TRIPLES,
+    NO_SUBJECT,
+    ONLY_OBJECTS,
+    UNCLOSED,
+)
 from quadweir.terms import MOST_NESTED, TOO_DEEP
 
 if TYPE_CHECKING:
@@ -87,13 +98,11 @@ _TERMS: Final = f"{_TERMS_OBJECT}({_ANY_RESOURCE})?+\\z"
 EMPTY: Final = "^[ \\t]*+(?:#[^\\r\\n]*+)?\\z"
 FAILED: Final = "!"
 _SHOWN: Final = 100
-_NO_SUBJECT: Final = "!the subject is not an IRI or a blank node"
-_NO_PREDICATE: Final = "!the predicate is not an IRI"
+_NO_SUBJECT: Final = f"!{NO_SUBJECT}"
+_NO_PREDICATE: Final = f"!{NO_PREDICATE}"
 _NO_QUOTED: Final = f"!{NO_QUOTED_TRIPLES}"
-_NO_OBJECT: Final = (
-    "!the object is not an IRI, a blank node, a closed literal or a triple term <<( ... )>>"
-)
-_NO_END: Final = "!the triple terms <<( ... )>> that begin and end are not as many"
+_NO_OBJECT: Final = f"!{NO_OBJECT}"
+_NO_END: Final = f"!{UNCLOSED}"
 
 
 @final
@@ -137,7 +146,7 @@ OF_LINES: Final = StatementForm(
         (f"{_PREDICATE}{_SPACE}{_OPENED}(?!<<[^(])", _NO_QUOTED),
         (_OBJECT, _NO_OBJECT),
     ),
-    "!after the object only a graph name and a full stop can follow",
+    f"!{NO_END}",
     _put_line,
     has_lines=False,
 )
@@ -241,16 +250,16 @@ def _join_terms(terms: Column, form: StatementForm) -> Column:
                 F.concat(
                     F.lit(FAILED),
                     F.substring(wrong[0], 1, _SHOWN),
-                    F.lit(" is not an absolute IRI, or has a character that no IRI has"),
+                    F.lit(f" {BAD_IRI}"),
                 ),
             )
-            .when(datatype == spelling.LANG_STRING_DATATYPE, "!rdf:langString needs a language tag")
+            .when(datatype == spelling.LANG_STRING_DATATYPE, f"!{NO_LANGUAGE}")
             .otherwise(form.put(subject, predicate, _nested(F.concat(value, tag), spelled), graph))
         )
 
-    return F.when(
-        F.exists(terms, spelling.has_bad_escape), "!an escape that N-Triples does not know"
-    ).otherwise(let(F.transform(terms, spelling.respell), assemble))
+    return F.when(F.exists(terms, spelling.has_bad_escape), f"!{BAD_ESCAPE}").otherwise(
+        let(F.transform(terms, spelling.respell), assemble)
+    )
 
 
 def _nested(value: Column, spelled: Column) -> Column:

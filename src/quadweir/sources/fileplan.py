@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final, final
 
 import pyarrow as pa
-from pyspark.sql.datasource import InputPartition
 
 from quadweir import rows
 from quadweir.errors import QuadweirError, SourceError
@@ -56,15 +55,15 @@ class FilePlan:
     path: str
     stream: str
     format: Format
-    pattern: str
-    start: int
-    step_ms: int | None
-    predicate: str | None
-    part_bytes: int
-    max_line_bytes: int
-    max_files_per_batch: int | None
-    index: str | None
-    roots: tuple[str, ...] | None
+    pattern: str = "*"
+    start: int = 0
+    step_ms: int | None = None
+    predicate: str | None = None
+    part_bytes: int = PART_BYTES
+    max_line_bytes: int = MAX_LINE_BYTES
+    max_files_per_batch: int | None = None
+    index: str | None = None
+    roots: tuple[str, ...] | None = None
 
     @staticmethod
     def of(options: Mapping[str, str]) -> FilePlan:
@@ -86,7 +85,7 @@ class FilePlan:
             roots=tuple(json.loads(options["roots"])) if "roots" in options else None,
         )
 
-    def partitions(self, files: Iterable[tuple[int, Path, int | None]]) -> list[InputPartition]:
+    def groups(self, files: Iterable[tuple[int, Path, int | None]]) -> list[list[FilePart]]:
         """Cut large plain files of timed lines; put small files together."""
         groups: list[list[FilePart]] = []
         room = 0
@@ -107,7 +106,7 @@ class FilePlan:
                 room = self.part_bytes
             groups[-1].append(FilePart(str(path), index, size=found))
             room -= size
-        return [InputPartition(group) for group in groups] or [InputPartition([])]
+        return groups
 
     def read(self, parts: Sequence[FilePart]) -> Iterator[pa.RecordBatch]:
         for part in parts:

@@ -41,10 +41,8 @@ from quadweir.sources.fileplan import PARSED, PART_BYTES, RECORDS, FilePlan
 from quadweir.sources.lines import MAX_LINE_BYTES
 from quadweir.sources.ntriples import parse_line
 from quadweir.sources.records import parse_records
-from quadweir.sources.streamfiles import (
-    is_wanted,
-    list_files,
-)
+from quadweir.sources.streamfiles import is_wanted, list_files
+from quadweir.sources.timedlines import FilePart
 from quadweir.sources.watch import FolderIndex
 
 if TYPE_CHECKING:
@@ -220,7 +218,8 @@ class _BoundedReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         found = list_files(Path(self.plan.path), self.plan.pattern)
-        return self.plan.partitions((index, path, None) for index, path in enumerate(found))
+        groups = self.plan.groups((index, path, None) for index, path in enumerate(found))
+        return _partitions(groups)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self.plan.read(partition.value)
@@ -254,14 +253,19 @@ class _WatchingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
         folder = Path(self.plan.path)
-        return self.plan.partitions(
+        groups = self.plan.groups(
             (found.index, folder / found.name, found.size)
             for found in self.registry.between(start["files"], end["files"])
             if is_wanted(found.name, self.plan.pattern)
         )
+        return _partitions(groups)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self.plan.read(partition.value)
 
     def commit(self, end: dict[str, int]) -> None:
         del end
+
+
+def _partitions(groups: Sequence[Sequence[FilePart]]) -> list[InputPartition]:
+    return [InputPartition(group) for group in groups] or [InputPartition([])]

@@ -9,7 +9,9 @@ from typing import Final
 from quadweir.errors import DataError
 from quadweir.terms import (
     IRI,
+    MOST_NESTED,
     RDF_LANG_STRING,
+    TOO_DEEP,
     BlankNode,
     Literal,
     Quad,
@@ -45,14 +47,32 @@ _STATEMENT: Final = re.compile(
     rf"((?:{_SPACE}\)>>)*){_SPACE}({_IRI}|{_LABEL})?{_SPACE}\.{_SPACE}(?:#[^\r\n]*+)?"
 )
 _TRIPLE_SUBJECT: Final = re.compile(rf"{_SPACE}<<")
-_QUOTED_TRIPLE: Final = re.compile(
-    rf"{_SPACE}(?:{_IRI}|{_LABEL}){_SPACE}{_IRI}{_SPACE}{_BEGINNINGS}<<(?!\()"
-)
+# What a bad statement begins with: the reasons are found part by part.
+_ANY_IRI: Final = r'<[^<> \t\n\r"]*+>'
+_ANY_LABEL: Final = rf"_:[{_NAME_START}][{_NAME}.]*(?<!\.)"
+_ANY_RESOURCE: Final = f"(?:{_ANY_IRI}|{_ANY_LABEL})"
+_SUBJECT: Final = re.compile(rf"{_SPACE}{_ANY_RESOURCE}")
+_PREDICATE: Final = re.compile(rf"{_SPACE}{_ANY_IRI}")
+_BEGUN: Final = re.compile(rf"{_SPACE}(?:<<\({_SPACE}{_ANY_RESOURCE}{_SPACE}{_ANY_IRI}{_SPACE})*")
+_VALUE: Final = re.compile(rf'{_ANY_RESOURCE}|"[^"\n\r]*+"')
 
 ONLY_OBJECTS: Final = "a triple term <<( ... )>> can only be an object"
 NO_QUOTED_TRIPLES: Final = (
     "a quoted triple << ... >> of RDF-star; RDF 1.2 has triple terms, <<( ... )>>, as objects"
 )
+NO_SUBJECT: Final = "the subject is not an IRI or a blank node"
+NO_PREDICATE: Final = "the predicate is not an IRI"
+NO_OBJECT: Final = (
+    "the object is not an IRI, a blank node, a closed literal or a triple term <<( ... )>>"
+)
+NO_END: Final = "after the object only a graph name and a full stop can follow"
+UNCLOSED: Final = "the triple terms <<( ... )>> that begin and end are not as many"
+BAD_ESCAPE: Final = "an escape that N-Triples does not know"
+BAD_IRI: Final = "is not an absolute IRI, or has a character that no IRI has"
+NO_LANGUAGE: Final = "rdf:langString needs a language tag"
+_INSIDE: Final = re.compile(f"{_ANY_IRI}|{_ANY_LABEL}")
+_NOT_BARE: Final = re.compile(r'[ \t"]')
+_SHOWN: Final = 100
 _OPENED: Final = 3
 _CLOSED: Final = 7
 _GRAPH: Final = 8
@@ -93,6 +113,13 @@ def parse_statement(text: str) -> Quad:
     match = _matched(text)
     if match is None:
         raise DataError(_why(text))
+    try:
+        return _read(match)
+    except DataError as error:
+        raise DataError(_why_terms(text, match, error.message)) from None
+
+
+def _read(match: re.Match[str]) -> Quad:
     subject, predicate, opened, value, quoted, tag, _, graph = match.groups()
     end = _literal(quoted, tag) if quoted is not None else _term(value)
     return Quad(
@@ -112,11 +139,51 @@ def _matched(text: str) -> re.Match[str] | None:
 
 
 def _why(text: str) -> str:
-    if _TRIPLE_SUBJECT.match(text):
-        return ONLY_OBJECTS if text.lstrip(" \t").startswith("<<(") else NO_QUOTED_TRIPLES
-    if _QUOTED_TRIPLE.match(text):
+    """Say why a text has not the shape of a statement, as `canonical.py` does with columns."""
+    # No escaped quote or backslash is left, so that a quote ends a literal.
+    plain = text.replace("\\\\", "\\u005C").replace('\\"', "\\u0022")
+    if match := _TRIPLE_SUBJECT.match(plain):
+        return ONLY_OBJECTS if plain.startswith("<<(", match.end() - 2) else NO_QUOTED_TRIPLES
+    subject = _SUBJECT.match(plain)
+    if subject is None:
+        return NO_SUBJECT
+    predicate = _PREDICATE.match(plain, subject.end())
+    if predicate is None:
+        return NO_PREDICATE
+    begun = _BEGUN.match(plain, predicate.end())
+    assert begun is not None, "it matches nothing, too"
+    if begun[0].count("<<(") > MOST_NESTED:
+        return TOO_DEEP
+    if plain.startswith("<<", begun.end()) and not plain.startswith("<<(", begun.end()):
         return NO_QUOTED_TRIPLES
-    return "not an N-Triples or N-Quads statement"
+    if _VALUE.match(plain, begun.end()) is None:
+        return NO_OBJECT
+    return UNCLOSED if _STATEMENT.fullmatch(plain) else NO_END
+
+
+def _why_terms(text: str, match: re.Match[str], message: str) -> str:
+    """Say why a text of the shape of a statement is none: one of its terms is wrong."""
+    reason = _why(text)
+    if message == TOO_DEEP or reason not in (NO_END, UNCLOSED):
+        return message if message == TOO_DEEP else reason
+    subject, predicate, opened, value, quoted, tag, _, graph = match.groups()
+    datatype = tag[2:].lstrip() if tag is not None and tag.startswith("^^") else ""
+    inside = _INSIDE.findall(opened)
+    terms = [subject, predicate, value or quoted, datatype, graph or "", *inside]
+    try:
+        plain = [unescape(each) for each in terms]
+    except DataError:
+        return BAD_ESCAPE
+    if any(_NOT_BARE.search(each) for each in (datatype, graph or "")):
+        return NO_END
+    for each in plain:
+        if each.startswith("<") and not _is_good(each[1:-1]):
+            return f"{each[:_SHOWN]} {BAD_IRI}"
+    return NO_LANGUAGE if message == NO_LANGUAGE else NO_END
+
+
+def _is_good(iri: str) -> bool:
+    return IRI(iri).is_valid() and "\ufffe" not in iri and "\uffff" not in iri
 
 
 def graph_name(text: str) -> str | None:
@@ -151,7 +218,7 @@ def _literal(quoted: str, tag: str | None) -> Term:
         return _term(quoted)
     term = _term(quoted + (tag if tag[0] == "@" else f"^^{tag[2:].lstrip()}"))
     if isinstance(term, Literal) and term.datatype == RDF_LANG_STRING and term.language is None:
-        raise DataError("rdf:langString needs a language tag")
+        raise DataError(NO_LANGUAGE)
     return term
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from quadweir.commands.faults import known_fault
-from quadweir.commands.queryoutput import OutputTarget, PendingAnswers
+from quadweir.commands.queryoutput import OutputTarget, PendingAnswers, ScratchLines
 
 
 def answers(folder: Path, output: str, form: str = "jsonl") -> PendingAnswers:
     lines = folder / "scratch" / "lines"
     lines.mkdir(parents=True)
     (lines / "part-0").write_text("one\n")
-    return PendingAnswers(OutputTarget(output, form), folder / "scratch", None)
+    return PendingAnswers(OutputTarget(output, form), ScratchLines(folder / "scratch"), None)
 
 
 def test_a_file_is_replaced_by_all_answers(tmp_path: Path) -> None:

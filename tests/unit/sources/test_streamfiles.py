@@ -160,7 +160,7 @@ class TestTimedGraphs:
         )
         assert summary(path, predicate="urn:at") == (
             [(5, 1, 2)],
-            [("line 2", "not an N-Triples or N-Quads statement")],
+            [("line 2", "the subject is not an IRI or a blank node")],
         )
 
     @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ class TestTimedFiles:
         good, bad = summary(tmp_path, start=100, step=timedelta(seconds=1))
         # A file of which part is wrong is left out whole: an element enters whole or not at all.
         assert good == [(100, 0, 2), (4100, 4 << 40, 1)]
-        assert bad[0] == ("line 2", "not an N-Triples or N-Quads statement")
+        assert bad[0] == ("line 2", "the subject is not an IRI or a blank node")
         assert len(bad) == 2
 
     def test_a_step_or_a_predicate_is_needed(self, tmp_path: Path) -> None:

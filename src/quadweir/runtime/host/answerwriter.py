@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from quadweir.runtime.host.workergroup import WorkerGroup
     from quadweir.runtime.shard.base import Counts
     from quadweir.sinks.base import Batch, TextSink
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
 
 # The driver writes up to so many answers itself: Spark takes longer only to begin.
 _FEW: Final = 10_000

@@ -28,7 +28,8 @@ from quadweir.mapping.sources import LogicalSource, LogicalTarget, MappedFile
 from quadweir.mapping.targets import target_paths
 from quadweir.private import make_folder
 from quadweir.runtime.mappings.streams import Streams
-from quadweir.sinks.lines import LineFormat, element_lines, with_line
+from quadweir.sinks.lineformat import LineFormat
+from quadweir.sinks.lines import element_lines, with_line
 from quadweir.sinks.rdf_documents import Syntax, opened, syntax_of, write_file, write_stream
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ from quadweir.vocab import XSD
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from quadweir.plan.query import QueryPlan
     from quadweir.runtime.checkpoint import Fingerprint
 
 INPUT_METRICS: Final = "quadweir_input"
@@ -110,22 +109,6 @@ class Opened:
     def dead_letters(self) -> DataFrame:
         bad = self.frame.where(F.col(rows.REASON).isNotNull())
         return bad.select(rows.SOURCE, rows.PLACE, rows.REASON, rows.RECORD)
-
-
-def event_times(plan: QueryPlan) -> dict[str, IRI | None]:
-    """Return for each stream the predicate from which its event times are read; None for none.
-
-    Raises:
-        NotImplementedYetError: two windows use two different times of one stream.
-    """
-    found: dict[str, IRI | None] = {}
-    for source in plan.sources:
-        if found.setdefault(source.stream, source.event_time) != source.event_time:
-            raise NotImplementedYetError(
-                f"<{source.stream}> is read with two different event times",
-                hint="Use one of them in all windows, or ask the oracle (--oracle).",
-            )
-    return found
 
 
 def open_feeds(

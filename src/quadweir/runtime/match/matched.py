@@ -18,13 +18,8 @@ import pyarrow as pa
 from quadweir import rows
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.runtime.match.bits import REPORTS_TIME, WORD, MatchBits
-from quadweir.runtime.match.matching import (
-    NOTHING_ASKED,
-    VALUES,
-    Asked,
-    match_statements,
-    stream_numbers,
-)
+from quadweir.runtime.match.matching import NOTHING_ASKED, Asked, match_statements
+from quadweir.runtime.match.rowform import VALUES, stream_numbers
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -7,7 +7,6 @@ nothing becomes a row if its time is the earliest, or about the latest, of its t
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import and_, or_
@@ -21,27 +20,18 @@ from quadweir.runtime.match.bits import BITS, REPORTS_TIME, STREAM, MatchBits, s
 from quadweir.runtime.match.columns import may_hold
 from quadweir.runtime.match.edges import is_edge
 from quadweir.runtime.match.entail import CARRIED, follows, with_consequences
+from quadweir.runtime.match.rowform import HASH, VALUES, stream_numbers
 from quadweir.runtime.wire.deadletters import LETTER, letter
+from quadweir.sources.labels import stream_prefix
 from quadweir.terms import Variable
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# A row after matching has a time, a position, bits (`bits.py`), terms, and a hash of the triple.
-VALUES: Final = ("value0", "value1", "value2", "value3")
-HASH: Final = "hash"
 _NUMBER: Final = "stream_number"
-
-END: Final = "urn:quadweir:end"
-"""An element of this stream ends all other streams; their windows then become empty (E3)."""
 
 _NAMES: Final = rows.TERMS[:TERMS]
 _TRIPLE: Final = _NAMES[:3]
-
-
-def stream_numbers(matching: Matching) -> tuple[str, ...]:
-    """Return the streams that are read, and the one that ends them, in the order of numbers."""
-    return (*matching.streams, END)
 
 
 Asked: TypeAlias = Mapping[Variable, "Callable[[Column], Column]"]
@@ -140,15 +130,6 @@ def match_statements(
     return bound.select(
         *kept_names, *words, *(each for each in (*VALUES, HASH) if each in bound.columns)
     )
-
-
-def stream_prefix(stream: str) -> str:
-    """Return the prefix that keeps the blank nodes of a stream apart from those of others (S3).
-
-    >>> stream_prefix("urn:s")
-    'se2219d44-'
-    """
-    return f"s{hashlib.sha256(stream.encode()).hexdigest()[:8]}-"
 
 
 def _scoped(place: int, streams: tuple[str, ...]) -> Column:

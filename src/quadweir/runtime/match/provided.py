@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from quadweir import rows
 from quadweir.runtime.match.feeds import Feed, other_times
-from quadweir.runtime.match.matching import END
+from quadweir.runtime.match.rowform import END
 from quadweir.sources.provided import as_statements, check_statements
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from quadweir import rows
 from quadweir.algebra.query import TripleTemplate
 from quadweir.errors import UsageError
 from quadweir.sinks.answertext import Spelled, answer_text, json_term
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.terms import BlankNode, Variable
 
 if TYPE_CHECKING:

@@ -72,7 +72,7 @@ class StreamClock:
 
     def reach(self, streams: Iterable[str], timing: StreamTiming, now: int) -> int:
         """Return the instant through which everything of some streams is known (S4)."""
-        from quadweir.runtime.match.matching import END
+        from quadweir.runtime.match.rowform import END
 
         if END in self.highest:
             return FOREVER

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark.sql import functions as F
 
 from quadweir import rows
 
@@ -27,12 +26,16 @@ _MARK: Final = b"letters\n"
 
 def letter() -> Column:
     """Write a row that has a reason as a dead letter; NULL for other rows."""
+    from pyspark.sql import functions as F
+
     parts = F.struct(*rows.DEAD_LETTER_SCHEMA.names)
     return F.when(F.col(rows.REASON).isNotNull(), F.to_json(parts))
 
 
 def dead_letters(raw: DataFrame) -> DataFrame:
     """Return the dead letters among the output of shards: rows of `rows.DEAD_LETTER_SCHEMA`."""
+    from pyspark.sql import functions as F
+
     found = F.from_json(LETTER, rows.DEAD_LETTER_SCHEMA).alias("found")
     return raw.where(F.col(LETTER).isNotNull()).select(found).select("found.*")
 

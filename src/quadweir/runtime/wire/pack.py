@@ -22,7 +22,7 @@ import pyarrow as pa
 from quadweir import rows
 from quadweir.plan.matchtests import Grid, Matching, StatementTerm
 from quadweir.runtime.match.bits import REPORTS_TIME, STREAM, MatchBits, shard_by, word_of
-from quadweir.runtime.match.matching import END, stream_numbers
+from quadweir.runtime.match.rowform import END, stream_numbers
 from quadweir.runtime.spark.heap import freeze_heap
 from quadweir.runtime.wire.deadletters import letter_blob, split_rows
 

@@ -19,7 +19,7 @@ from quadweir.kernel.oneway import OneWay
 from quadweir.kernel.shard import Shard
 from quadweir.plan.matchtests import MatchTest
 from quadweir.runtime.match.bits import word_of
-from quadweir.runtime.match.matching import HASH, VALUES
+from quadweir.runtime.match.rowform import HASH, VALUES
 from quadweir.runtime.wire.deadletters import late_letter
 from quadweir.runtime.wire.pack import ELEMENT_COLUMNS, SHARD, Spans, read_spans
 

@@ -10,11 +10,12 @@ import pytest
 from pyspark import TaskContext
 
 from quadweir.runtime.host import stateprocessor
-from quadweir.runtime.match.matching import END, stream_prefix
+from quadweir.runtime.match.rowform import END
 from quadweir.runtime.shard import journal
 from quadweir.runtime.shard.clock import StreamClock, StreamTiming
 from quadweir.runtime.shard.spec import ShardSpec
 from quadweir.runtime.wire.pack import BLOB, Header, Packer
+from quadweir.sources.labels import stream_prefix
 from quadweir.sources.streamfiles import Element
 from quadweir.testing import Answer, Oracle, blank_label, diff_answers
 from query_hosts import Host, matched

@@ -16,7 +16,7 @@ from quadweir.runtime.network.delivery import NetworkAnswer
 from quadweir.runtime.network.network import Network
 from quadweir.runtime.network.running import NetworkRun
 from quadweir.sinks.files import FileSink
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from streaming import stream
 
 PAIRS = "SELECT ?x ?y { STREAM <urn:s> [RANGE 20ms] { ?x <urn:p> ?y } }"

@@ -14,7 +14,7 @@ from quadweir.algebra.query import ConstructForm
 from quadweir.errors import UsageError
 from quadweir.runtime.network.rendering import SolutionColumns, network_lines, query_lines
 from quadweir.sinks.answertext import answer_text
-from quadweir.sinks.lines import LineFormat
+from quadweir.sinks.lineformat import LineFormat
 from quadweir.syntax.read import parse
 from quadweir.terms import Term, parse_term
 from quadweir.testing.scoping import fill

@@ -1,0 +1,176 @@
+"""Stream files as Arrow tables: statements, and dead letters with the reasons that Spark gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from quadweir import rows
+from quadweir.errors import DataError
+from quadweir.sources.declare import (
+    FolderSource,
+    Format,
+    FromPredicate,
+    StreamDeclaration,
+)
+from quadweir.sources.fileplan import PARSED, FilePlan
+from quadweir.sources.statements import is_blank, parse_statement
+from quadweir.sources.streamfiles import list_files
+from quadweir.sources.termtimes import read_time
+from quadweir.terms import parse_term
+
+_PLAIN: Final = tuple(f"plain_{name}" for name in rows.TERMS)
+
+
+def read_rows(declaration: StreamDeclaration) -> pa.Table:
+    """Return the rows of a stream file or folder: statements, and dead letters with a reason.
+
+    The columns are those of `fileplan.PARSED`.
+
+    Raises:
+        SourceError: the file or folder does not exist.
+    """
+    plan = _plan_of(declaration)
+    files = list_files(declaration.source.path, plan.pattern)  # type: ignore[union-attr]
+    batches = [
+        _parsed(batch, declaration.iri) if declaration.format is Format.TIMED_LINES else batch
+        for parts in plan.groups((index, path, None) for index, path in enumerate(files))
+        for batch in plan.read(parts)
+    ]
+    return pa.Table.from_batches(batches, PARSED)
+
+
+def _plan_of(declaration: StreamDeclaration) -> FilePlan:
+    source, time = declaration.source, declaration.time
+    folder = source if isinstance(source, FolderSource) else FolderSource(path=source.path)  # type: ignore[union-attr]
+    return FilePlan(
+        path=str(folder.path.absolute()),
+        stream=declaration.iri,
+        format=declaration.format,
+        pattern=folder.pattern,
+        start=folder.start,
+        step_ms=folder.step // timedelta(milliseconds=1) if folder.step is not None else None,
+        predicate=time.predicate if isinstance(time, FromPredicate) else None,
+        roots=(str(folder.path.absolute()),) if isinstance(source, FolderSource) else None,
+    )
+
+
+def _parsed(lines: pa.RecordBatch, stream: str) -> pa.RecordBatch:
+    """Return timed lines as rows: plain lines are cut already, the others are parsed here."""
+    terms = [lines.column(name) for name in _PLAIN]
+    reasons = lines.column("reason")
+    odd = pc.and_(lines.column("value").is_valid(), reasons.is_null())
+    if pc.any(odd).as_py():
+        found = [_terms_of(text) for text in lines.column("value").filter(odd).to_pylist()]
+        *own, why = zip(*found, strict=True)
+        terms = [
+            pc.replace_with_mask(column, odd, pa.array(values, pa.string()))
+            for column, values in zip(terms, own, strict=True)
+        ]
+        reasons = pc.replace_with_mask(reasons, odd, pa.array(why, pa.string()))
+    reasons = pc.if_else(pc.and_(terms[0].is_null(), reasons.is_null()), "no statement", reasons)
+    time = lines.column("event_time")
+    spaced = pc.binary_join_element_wise(time.cast(pa.string()), "", " ")
+    spelled = pc.binary_join_element_wise(*terms, ".", " ", null_handling="skip")
+    record = pc.binary_join_element_wise(
+        pc.coalesce(lines.column("lead"), spaced), pc.coalesce(lines.column("value"), spelled), ""
+    )
+    places = pc.binary_join_element_wise("line", lines.column("line").cast(pa.string()), " ")
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.repeat(pa.scalar(stream), len(lines)),
+            time,
+            lines.column("run"),
+            *terms,
+            lines.column("source"),
+            places,
+            reasons,
+            pc.utf8_slice_codeunits(record, 0, rows.DEAD_LETTER_TEXT),
+        ],
+        schema=PARSED,
+    )
+
+
+def _terms_of(text: str) -> tuple[str | None, ...]:
+    """Return the four terms of a statement, or none and the reason."""
+    if is_blank(text):
+        return (None, None, None, None, None)
+    try:
+        quad = parse_statement(text)
+    except DataError as error:
+        return (None, None, None, None, error.message)
+    graph = None if quad.graph is None else str(quad.graph)
+    return (str(quad.subject), str(quad.predicate), str(quad.object), graph, None)
+
+
+def timed_by(table: pa.Table, predicate: str) -> pa.Table:
+    """Return a stream whose elements have the value of a predicate as their time (S2).
+
+    `match/feeds.py` has the same as column expressions.
+    """
+    times, positions, predicates, objects, reasons = (
+        table.column(name).to_pylist()
+        for name in (rows.EVENT_TIME, rows.POSITION, rows.PREDICATE, rows.OBJECT, rows.REASON)
+    )
+    values: dict[tuple[int, int], set[str]] = {}
+    wanted = f"<{predicate}>"
+    for element, named, value in zip(
+        zip(times, positions, strict=True), predicates, objects, strict=True
+    ):
+        found = values.setdefault(element, set())
+        if named == wanted:
+            found.add(value)
+    read = {element: _time_of(found, predicate) for element, found in values.items()}
+    told = [read[element] for element in zip(times, positions, strict=True)]
+    why = [given or found for given, (_, found) in zip(reasons, told, strict=True)]
+    return _with(table, {rows.EVENT_TIME: [time for time, _ in told], rows.REASON: why})
+
+
+def _time_of(values: set[str], predicate: str) -> tuple[int | None, str | None]:
+    """Return the time that an element states, or why it states none."""
+    if not values:
+        return None, f"no time: <{predicate}> is missing"
+    if len(values) > 1:
+        return None, f"several times: <{predicate}> has more than one value"
+    try:
+        return read_time(parse_term(next(iter(values)))), None
+    except DataError:
+        return None, f"the value of <{predicate}> is not a time"
+
+
+def with_times_that_can_be(table: pa.Table) -> pa.Table:
+    """Return the table with statements of implausible times as dead letters (P5).
+
+    `match/feeds.py` has the same as column expressions.
+    """
+    times = table.column(rows.EVENT_TIME)
+    last = rows.LAST_TIME_MS
+    far = pc.or_(pc.less(times, -last), pc.greater(times, last))
+    far = pc.fill_null(pc.and_(far, table.column(rows.PREDICATE).is_valid()), False)
+    if not pc.any(far).as_py():
+        return table
+    kept = {name: table.column(name).to_pylist() for name in PARSED.names}
+    for row in pc.indices_nonzero(far).to_pylist():
+        triple = " ".join(kept[name][row] for name in rows.TERMS[:3])
+        said: Mapping[str, str] = {
+            rows.SOURCE: kept[rows.STREAM][row],
+            rows.PLACE: f"position {kept[rows.POSITION][row]}",
+            rows.REASON: f"its time, {kept[rows.EVENT_TIME][row]}, is thousands of years away: "
+            "milliseconds since 1970 are meant",
+            rows.RECORD: triple[: rows.DEAD_LETTER_TEXT],
+        }
+        for name, text in said.items():
+            kept[name][row] = text if kept[name][row] is None else kept[name][row]
+    return _with(table, {name: kept[name] for name in said})
+
+
+def _with(table: pa.Table, changed: Mapping[str, list[object]]) -> pa.Table:
+    for name, values in changed.items():
+        place = table.schema.get_field_index(name)
+        field = table.schema.field(place)
+        table = table.set_column(place, field, pa.array(values, field.type))
+    return table
