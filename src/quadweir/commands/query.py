@@ -601,7 +601,7 @@ def _answer_bounded(asked: _Asked, *, verify: bool) -> bool:
             shards=asked.shards,
             allow_unbounded=asked.allow_unbounded,
         )
-        answers = registered.to_dataframe()
+        answers = registered.spelled_answers()
         if verify:
             answers = answers.persist()
         if asked.why:
