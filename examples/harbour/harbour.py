@@ -15,13 +15,13 @@ def knots(metres_per_second: float) -> float:
     return round(metres_per_second * 1.943844, 1)
 
 
-def answers(engine: Engine) -> list[tuple[str, str, str]]:
-    """Give the ship, its speed and its distance from the quay, each as N-Triples."""
+def answers(engine: Engine) -> list[tuple[str, float, float]]:
+    """Give the ship, its speed and its distance from the quay."""
     register("http://example.org/knots", knots)
     engine.load_streams(HERE / "streams.toml")
     query = engine.query((HERE / "fast.rq").read_text(encoding="utf-8"))
     rows = query.to_dataframe().orderBy("t").collect()
-    return [tuple(row["bindings"]) for row in rows]
+    return [(row.ship, row.knots, row.metres) for row in rows]
 
 
 if __name__ == "__main__":

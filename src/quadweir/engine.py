@@ -209,7 +209,7 @@ class Engine:
             query = engine.query(
                 'SELECT ?who { STREAM <urn:doors> [RANGE 1s] { ?who <urn:enters> "Hall"@en } }'
             )
-            found = query.to_dataframe().collect()  # one answer: <urn:ann>
+            found = query.to_dataframe().collect()  # one answer: urn:ann
             dead = query.dead_letters().collect()  # one dead letter: urn:bob is no IRI
 
         Args:

@@ -172,6 +172,38 @@ def with_labels(term: Column, prefix: Column) -> Column:
     )
 
 
+def after_quotes(term: Column) -> Column:
+    """Return what follows the last quotation mark of a literal: language, datatype, or nothing."""
+    return F.substring_index(term, '"', -1)
+
+
+def lexical_form(term: Column) -> Column:
+    """Return the text of a literal without its escapes; NULL for other terms.
+
+    Rejected: Spark functions that take a lambda, part by part. Spark compiled them again in every
+    small batch, because the variable of a lambda gets a new name each time.
+    """
+    tail = F.when(term.startswith('"'), after_quotes(term))
+    inside = F.substring(term, F.lit(2), F.length(term) - 2 - F.length(tail))
+    # The escapes of a canonical spelling are those of JSON.
+    text = F.concat(F.lit('{"v":"'), inside, F.lit('"}'))
+    read = F.from_json(text, "v string", {"maxStringLen": str(2**31 - 1)})["v"]
+    return F.when(inside.contains("\\"), F.coalesce(read, inside)).otherwise(inside)
+
+
+def plain_value(term: Column) -> Column:
+    """Return a term without its delimiters: an IRI, or the text of a literal.
+
+    A blank node keeps its `_:`, and a triple term its spelling.
+    """
+    text = lexical_form(term)
+    return (
+        F.when(text.isNotNull(), text)
+        .when(is_iri(term), F.substring(term, F.lit(2), F.length(term) - 2))
+        .otherwise(term)
+    )
+
+
 STRING_DATATYPE: Final = f"<{XSD.string}>"
 LANG_STRING_DATATYPE: Final = f"<{RDF.langString}>"
 

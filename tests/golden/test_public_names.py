@@ -1,12 +1,10 @@
 """One golden file lists every public name with its signature, so that the API grows in plain sight.
 
-Public is what `quadweir` exports, what pages import in their Python blocks, and the query that
-`Engine.query` gives. `pytest --update-golden` rewrites the file.
+Public is what `quadweir` exports. `pytest --update-golden` rewrites the file.
 """
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import enum
 import inspect
@@ -18,29 +16,12 @@ from typing import Any
 import pytest
 
 import quadweir
-from pages import PAGES, blocks
-from quadweir.runtime.query import RegisteredQuery
 
 LIST = Path(__file__).parent / "public-names.txt"
 
 
-def imported_by_pages() -> set[tuple[str, str]]:
-    """Module and name of everything of ours that a page imports."""
-    return {
-        (node.module, alias.name)
-        for page in PAGES
-        for block in blocks(page, "python")
-        for node in ast.walk(ast.parse(block))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("quadweir")
-        for alias in node.names
-    }
-
-
 def described() -> str:
-    names = {("quadweir", name) for name in quadweir.__all__}
-    names |= imported_by_pages()
-    found = [line for module, name in sorted(names) for line in lines(module, name)]
-    found += ["what Engine.query gives", *(f"  {line}" for line in members(RegisteredQuery))]
+    found = [line for name in sorted(quadweir.__all__) for line in lines("quadweir", name)]
     return "".join(f"{line}\n" for line in found)
 
 

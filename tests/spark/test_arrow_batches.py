@@ -146,7 +146,7 @@ def test_a_running_query_answers_with_long_literals_and_counts_rows_if_they_go_t
         frame = statements(spark, elements)
         plain.provide(iri, frame.where(F.col(rows.STREAM) == iri), canonical=True)
     expected = Counter(
-        (row.t, *row.bindings) for row in plain.query(PAIRS).to_dataframe().collect()
+        (row.t, *row.bindings) for row in plain.query(PAIRS).spelled_answers().collect()
     )
     found = lines_of(tmp_path / "out")
     assert asked == [True] * (shards_in == "executors")
@@ -184,12 +184,12 @@ def test_times_thousands_of_years_away_are_dead_letters(
             frame = statements(spark, elements)
             engine.provide(iri, frame.where(F.col(rows.STREAM) == iri), canonical=True)
         query = engine.query(PAIRS)
-        count = query.to_dataframe().count()
+        count = query.spelled_answers().count()
         reasons = [row.reason for row in query.dead_letters().collect()]
     without = Engine(spark)
     for iri in ("urn:s", "urn:t"):
         frame = statements(spark, near)
         without.provide(iri, frame.where(F.col(rows.STREAM) == iri), canonical=True)
-    assert count == without.query(PAIRS).to_dataframe().count() > 0
+    assert count == without.query(PAIRS).spelled_answers().count() > 0
     assert len(reasons) == len(far)
     assert all("thousands of years away" in reason for reason in reasons)

@@ -98,7 +98,7 @@ def test_answers_are_those_of_the_oracle_reduced_or_not(spark: SparkSession, see
         query = parse(text, dialect="cqels")
         expected = Oracle(query, static=static, entail=Reasoner(schema)).answers(feed)
         registered = engine.query(text, static=static)
-        found = registered.to_dataframe().collect()
+        found = registered.spelled_answers().collect()
         assert diff_answers(expected, answers_from_rows(found)) == "", text
         if number == seed % len(QUERIES) and "<urn:p3>" not in text:
             # Without any reduction.
@@ -184,6 +184,6 @@ def test_a_schema_named_with_the_streams_is_taken_up(spark: SparkSession, tmp_pa
     engine.load_streams(tmp_path / "streams.toml")
     assert len(engine.schema_warnings) == 1
     registered = engine.query(f"SELECT ?x {{ {WINDOW} {{ ?x a <urn:C1> }} }}")
-    assert [row.t for row in registered.to_dataframe().collect()] == [1000]
+    assert [row.t for row in registered.spelled_answers().collect()] == [1000]
     schema, _ = read_schema([tmp_path / "s.ttl"])
     assert registered.fingerprint.schema == schema.digest

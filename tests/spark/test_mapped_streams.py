@@ -231,7 +231,7 @@ def test_a_mapped_frame_is_a_stream(spark, how):
     assert mapped.schema.names == rows.STATEMENT_SCHEMA.names
     engine = Engine(spark)
     engine.provide("urn:s", mapped)
-    assert answers_of(engine.query(QUERY).to_dataframe()) == ANSWERS
+    assert answers_of(engine.query(QUERY).spelled_answers()) == ANSWERS
 
 
 def test_quads_without_times_are_no_stream(spark):

@@ -65,7 +65,6 @@ FILES["readings.ttl"] = FILES["mapping.ttl"]
 # A live query has no end: a page waits for it, a test for its first seconds.
 SHORTER = {
     "awaitTermination(60)": "awaitTermination(2)",
-    "wait(query)": "wait(query, timedelta(0))",
 }
 # Words of commands that this test cannot run; `test_docs` still checks their options.
 NOT_HERE = {

@@ -38,13 +38,13 @@ def test_a_million_elements_of_one_key_and_a_literal_of_ten_megabytes(spark: Spa
     )
     engine = Engine(spark)
     engine.provide("urn:s", everything)
-    found = engine.query(COUNT).to_dataframe().collect()
+    found = engine.query(COUNT).spelled_answers().collect()
     a_window = A_MS * STEP
     assert sorted(row.t for row in found) == [
         START + STEP * k for k in range(1, ELEMENTS // a_window + 1)
     ]
     integer = "^^<http://www.w3.org/2001/XMLSchema#integer>"
     assert {row.bindings.n for row in found} == {f'"{a_window}"{integer}'}
-    (row,) = engine.query(BIG).to_dataframe().collect()
+    (row,) = engine.query(BIG).spelled_answers().collect()
     assert len(row.bindings.y) == HUGE + 2
     assert row.t == START + ELEMENTS // A_MS + STEP

@@ -199,10 +199,10 @@ def test_streams_have_to_be_known_and_to_go_together(spark, tmp_path):
     (tmp_path / "in").mkdir()
     engine = engine_over(spark, tmp_path / "in")
     with pytest.raises(UsageError, match="urn:unknown"):
-        engine.query(STEPPED_GRAPH.replace("urn:s>", "urn:unknown>")).to_dataframe()
+        engine.query(STEPPED_GRAPH.replace("urn:s>", "urn:unknown>")).spelled_answers()
     engine.provide("urn:t", statements(spark, make_feed(4)))
     with pytest.raises(UsageError, match="urn:t"):
-        engine.query(EAGER_JOIN).to_dataframe()
+        engine.query(EAGER_JOIN).spelled_answers()
     with pytest.raises(UsageError, match="not started"):
         _ = engine.query(EAGER_JOIN).lastProgress
 

@@ -133,11 +133,11 @@ def test_a_query_is_registered_before_its_static_data_is_there(spark, tmp_path: 
             available_now=True,
         )
 
-    for asked in (start, registered.explain, registered.to_dataframe):
+    for asked in (start, registered.explain, registered.spelled_answers):
         with pytest.raises(SourceError, match=r"data\.nt"):
             asked()
     file.write_text("<urn:b> <urn:r> <urn:c> .\nnonsense\n")
-    for asked in (start, registered.explain, registered.to_dataframe):
+    for asked in (start, registered.explain, registered.spelled_answers):
         with pytest.raises(DataError, match=r"data\.nt, line 2"):
             asked()
     file.write_text("".join(f"<urn:b{n}> <urn:r> <urn:c{n}> .\n" for n in range(0, 100_000, 8)))

@@ -79,5 +79,5 @@ def test_queries_over_triple_terms_give_the_answers_of_the_oracle(
     engine = Engine(spark)
     provide(engine, statements(spark, elements).repartition(2), {"http://example.org/s"})
     registered = engine.query(asked, static=static, shards=2)
-    found = answers_from_rows(registered.to_dataframe().collect())
+    found = answers_from_rows(registered.spelled_answers().collect())
     assert diff_answers(wanted, found) == ""

@@ -252,7 +252,7 @@ class Quadweir(_OnSpark):
         if self.static is not None:
             graph = IRI(STATIC_GRAPH) if STATIC_GRAPH in self.question.text else None
             static = [StaticFile(self.static, graph)]
-        return engine.query(self.question.text, static=static).to_dataframe()
+        return engine.query(self.question.text, static=static).spelled_answers()
 
 
 @final

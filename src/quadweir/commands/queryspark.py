@@ -45,7 +45,7 @@ def answer_on_spark(asked: AskedQuery, *, verify: bool) -> bool:
             shards=asked.shards,
             allow_unbounded=asked.allow_unbounded,
         )
-        answers = registered.to_dataframe()
+        answers = registered.spelled_answers()
         if verify:
             answers = answers.persist()
         if asked.why:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.errors import UsageError
 from quadweir.plan.describe import describe
+from quadweir.runtime.answercolumns import AnswerColumns, ColumnType
 from quadweir.runtime.answers import as_statements, present, with_times
 from quadweir.runtime.checkpoint import Fingerprint
 from quadweir.runtime.claims import Claim
@@ -105,18 +106,42 @@ class RegisteredQuery:
 
     # --- answers as frames ---
 
-    def to_dataframe(self, *, spool: Path | None = None) -> DataFrame:
+    def to_dataframe(
+        self,
+        *,
+        types: Mapping[str, ColumnType] | None = None,
+        terms: bool = False,
+        spool: Path | str | None = None,
+    ) -> DataFrame:
         """Return the answers: a bounded frame if all streams are bounded, else a streaming frame.
 
-        The columns are `t`, the report instant in milliseconds; `sign`, + or -; and `bindings`, a
-        struct with the canonical spelling of the term that each variable is bound to; or, for
-        CONSTRUCT, `graph`, an array of quads, whose `graph` is NULL for the default graph.
+        The columns are `t`, the report instant, a timestamp; `sign`, + or -; and one for each
+        variable, NULL where it is not bound. IRIs and literals are strings. If the query says which
+        datatype a variable has, as COUNT, AVG, arithmetic and casts do, its column has a type of
+        Spark's: integers are bigint, all other numbers double, and `xsd:boolean`, `xsd:dateTime`
+        and `xsd:date` are boolean, timestamp and date. A variable with the name of another column
+        gets an underscore: `?t` becomes `t_`. The answer of a CONSTRUCT is in one column `graph`, an
+        array of quads, whose `graph` is NULL for the default graph.
 
         Args:
+            types: types of Spark's for some variables, such as `{"mean": "decimal(38,18)"}`. What is
+                no such value is NULL.
+            terms: make each variable a struct of `kind` (iri, literal, bnode or triple), `value`,
+                `datatype` and `language`.
             spool: where TCP and MQTT keep what arrived until it is processed; only they need it.
 
         Raises:
-            UsageError: a stream is not declared, or the streams do not go together.
+            UsageError: a stream is not declared, or the streams do not go together; or there is no
+                such variable or type.
+        """
+        columns = AnswerColumns.of(self.query, types=types, terms=terms)
+        return columns.select(self.spelled_answers(spool=Path(spool) if spool else None))
+
+    def spelled_answers(self, *, spool: Path | None = None) -> DataFrame:
+        """Return the answers as they are inside: `t` in milliseconds, and terms as spelled.
+
+        Instead of one column for each variable there is `bindings`, a struct with the canonical
+        spelling of each term.
         """
         return self._frames.answers(spool)
 
@@ -387,7 +412,7 @@ class RegisteredQuery:
 
     def spark_plan(self) -> str:
         """Return Spark's own plan of the answers, as text."""
-        frame: Any = self.to_dataframe(spool=Path("spool"))
+        frame: Any = self.spelled_answers(spool=Path("spool"))
         return str(frame._jdf.queryExecution().simpleString())
 
     def _check_construct(self) -> None:

@@ -73,7 +73,10 @@ def csv_line(frame: DataFrame) -> Column:
         ",",
         F.col(rows.REPORT).cast("string"),
         F.col(rows.SIGN),
-        *[F.coalesce(_csv_value(_value(_binding(name))), F.lit("")) for name in names],
+        *[
+            F.coalesce(_csv_value(spelling.plain_value(_binding(name))), F.lit(""))
+            for name in names
+        ],
     )
 
 
@@ -133,7 +136,7 @@ def _opened_json(kind: str) -> str:
 
 def _json_value(term: Column, before: str) -> Column:
     """Return a term that is no triple term as JSON, with a text before it."""
-    tail = _after_quotes(term)
+    tail = spelling.after_quotes(term)
     quoted = F.substring(term, F.lit(1), F.length(term) - F.length(tail))
     language = F.concat(F.lit(',"xml:lang":"'), F.substr(tail, F.lit(2)), F.lit('"}'))
     # No IRI contains these characters.
@@ -149,49 +152,6 @@ def _json_value(term: Column, before: str) -> Column:
         .when(term.startswith("<"), written("uri", F.btrim(term, F.lit("<>")), F.lit('"}')))
         .when(term.startswith("_:"), written("bnode", F.substr(term, F.lit(3)), F.lit('"}')))
     )
-
-
-def _tail(term: Column) -> Column:
-    """Return what follows the last quotation mark of a literal: language, datatype, or nothing."""
-    return F.when(term.startswith('"'), _after_quotes(term))
-
-
-def _after_quotes(term: Column) -> Column:
-    return F.substring_index(term, '"', -1)
-
-
-def _lexical(term: Column, tail: Column) -> Column:
-    """Return the spelling between the quotation marks of a literal; NULL for other terms."""
-    return F.substring(term, F.lit(2), F.length(term) - 2 - F.length(tail))
-
-
-def _plain(term: Column, text: Column) -> Column:
-    """Return the value of a term without its delimiters; a blank node keeps its `_:`.
-
-    Args:
-        term: the term.
-        text: the text of a literal, NULL for other terms.
-    """
-    return (
-        F.when(text.isNotNull(), text)
-        .when(spelling.is_iri(term), F.substring(term, F.lit(2), F.length(term) - 2))
-        .otherwise(term)
-    )
-
-
-def _value(term: Column) -> Column:
-    return _plain(term, _unescaped(_lexical(term, _tail(term))))
-
-
-def _unescaped(lexical: Column) -> Column:
-    """Return a text without the escapes of a canonical spelling, which are those of JSON.
-
-    Rejected: Spark functions that take a lambda, part by part. Spark compiled them again in every
-    small batch, because the variable of a lambda gets a new name each time.
-    """
-    text = F.concat(F.lit('{"v":"'), lexical, F.lit('"}'))
-    read = F.from_json(text, "v string", {"maxStringLen": str(2**31 - 1)})["v"]
-    return F.when(lexical.contains("\\"), F.coalesce(read, lexical)).otherwise(lexical)
 
 
 def _csv_value(value: Column) -> Column:

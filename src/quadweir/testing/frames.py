@@ -11,7 +11,7 @@ from quadweir.testing.answers import Answer
 
 
 def answers_from_rows(found: Iterable[Any]) -> list[Answer]:
-    """Read the rows of an answer frame (`RegisteredQuery.to_dataframe`)."""
+    """Read the rows of an answer frame (`RegisteredQuery.spelled_answers`)."""
     return [_answer(row) for row in found]
 
 

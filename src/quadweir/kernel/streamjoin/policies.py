@@ -170,12 +170,12 @@ _BUILT_IN: Final[Mapping[str, type[PaperPolicy]]] = {
 _REGISTERED: dict[str, Callable[[], Policy]] = {}
 
 
-def register(name: str, make: Callable[[], Policy]) -> None:
+def register_policy(name: str, make: Callable[[], Policy]) -> None:
     """Make a policy known by a name, for `qw:policy` in mappings.
 
     Workers call `make` as well: it must be importable there, or defined in the main program.
 
-    >>> register("steady", lambda: PaperPolicy(min_size_ms=2000, max_size_ms=2000))
+    >>> register_policy("steady", lambda: PaperPolicy(min_size_ms=2000, max_size_ms=2000))
     >>> named("steady").max_size_ms
     2000
 
@@ -201,7 +201,7 @@ def named(name: str) -> Policy:
         known = ", ".join(sorted((*_BUILT_IN, *_REGISTERED)))
         raise PlanError(
             f"no window policy is called {name!r}",
-            hint=f"Register it with quadweir.kernel.streamjoin.policies.register. Known are: {known}.",
+            hint=f"Register it with quadweir.register_policy. Known are: {known}.",
         )
     return _REGISTERED[name]()
 

@@ -20,7 +20,7 @@ from quadweir.kernel.streamjoin.policies import (
     Subwindow,
     configured,
     named,
-    register,
+    register_policy,
 )
 from quadweir.kernel.streamjoin.windows import (
     Dynamic,
@@ -101,12 +101,12 @@ def test_a_policy_of_ones_own() -> None:
         def adapt(self, window: Subwindow) -> Next:
             return Next(window.size_ms, window.limits)
 
-    register("steady-test", Steady)
+    register_policy("steady-test", Steady)
     assert isinstance(named("steady-test"), Steady)
     join = StreamJoin(Dynamic(named("steady-test")))
     assert pairs(join, arrivals([0, 90, 105, 110, 111, 130], [0, 1, 0, 1, 0, 1])) >= {(0, 1)}
     with pytest.raises(PlanError, match="one of ours"):
-        register("carry", Steady)
+        register_policy("carry", Steady)
     with pytest.raises(PlanError, match="no window policy"):
         named("unheard of")
     with pytest.raises(PlanError, match="no parameter"):
