@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from quadweir.sinks.console import ConsoleSink
     from quadweir.sinks.files import FileSink
     from quadweir.sinks.kafka import KafkaSink
-    from quadweir.sinks.lines import LineFormat
+    from quadweir.sinks.lineformat import LineFormat
     from quadweir.sinks.memory import MemorySink
     from quadweir.sinks.rdf_files import write_rdf
     from quadweir.sinks.start import Call
@@ -158,7 +158,7 @@ _NAMES: Final = {
     "sinks.console": "ConsoleSink",
     "sinks.files": "FileSink",
     "sinks.kafka": "KafkaSink",
-    "sinks.lines": "LineFormat",
+    "sinks.lineformat": "LineFormat",
     "sinks.memory": "MemorySink",
     "sinks.rdf_files": "write_rdf",
     "sinks.start": "Call",
