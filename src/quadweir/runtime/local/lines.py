@@ -1,33 +1,24 @@
 """Answers of a run in this process as lines: the same lines that column expressions make.
 
-Solutions take the way of `sinks/answertext.py`. This module fills in the template of a CONSTRUCT, as
-`runtime/answers.py` does on Spark.
+Solutions take the way of `sinks/answertext.py`. `runtime/constructing.py` fills in the
+template of a CONSTRUCT.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import final
 
 from quadweir import rows
-from quadweir.algebra.query import (
-    ConstructForm,
-    ContinuousQuery,
-    TemplateTerm,
-    TripleTemplate,
-)
+from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.kernel.answers import Answers
+from quadweir.runtime.constructing import SpelledQuad, filled_template, statement_line
 from quadweir.sinks.answertext import answer_text
 from quadweir.sinks.lineformat import LineFormat
-from quadweir.terms import MOST_NESTED, BlankNode, Variable
-
-SpelledQuad: TypeAlias = tuple[str, str, str, str | None]
-_TOO_DEEP: Final = re.compile(f"(?:<<\\( [^ ]* [^ ]* ){{{MOST_NESTED}}}")
 
 
 def answer_lines(query: ContinuousQuery, answers: Answers, form: LineFormat) -> list[str]:
@@ -79,7 +70,7 @@ class ConstructedGraph:
 
     def json(self) -> str:
         """Return it as a line of JSON."""
-        lines = sorted((_line(each) for each in self.quads), key=str.encode)
+        lines = sorted((statement_line(each) for each in self.quads), key=str.encode)
         found = {rows.REPORT: self.t, rows.SIGN: self.sign, rows.TRIPLES: lines}
         return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
@@ -96,12 +87,8 @@ class ConstructedGraph:
             name = f"_:a{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         for subject, predicate, end, graph in self.quads:
             quad = subject, predicate, end, graph if graph is not None else name
-            line = _line(quad)
+            line = statement_line(quad)
             yield self.t, quad[3] or "", f"{self.t} {line}" if is_timed else line
-
-
-def _line(quad: SpelledQuad) -> str:
-    return " ".join([each for each in quad if each is not None] + ["."])
 
 
 def constructed(form: ConstructForm, answers: Answers) -> Iterator[ConstructedGraph]:
@@ -120,49 +107,6 @@ def constructed(form: ConstructForm, answers: Answers) -> Iterator[ConstructedGr
         # Equal solutions of one report have blank nodes of their own.
         name = hashlib.sha256(f"{seen[text]}{text}".encode()).hexdigest()[:24]
         seen[text] += 1
-        quads = tuple(dict.fromkeys(_filled(form, bound, name)))
+        quads = tuple(dict.fromkeys(filled_template(form, bound.get, name)))
         if quads:
             yield ConstructedGraph(t, "+" if sign > 0 else "-", quads)
-
-
-def _filled(
-    form: ConstructForm, bound: Mapping[Variable, str], solution: str
-) -> Iterator[SpelledQuad]:
-    """Fill in a template; blank nodes are new for each solution (S3), and bad triples are left out."""
-
-    def value(term: TemplateTerm) -> str | None:
-        match term:
-            case Variable():
-                return bound.get(term)
-            case BlankNode():
-                return f"_:c{solution}-{term.label}"
-            case TripleTemplate():
-                return _triple_term(value(term.subject), value(term.predicate), value(term.object))
-            case _:
-                return str(term)
-
-    for triple in form.template:
-        subject, predicate = value(triple.subject), value(triple.predicate)
-        end = value(triple.object)
-        graph = None if triple.graph is None else value(triple.graph)
-        if not _is_resource(subject) or not _is_iri(predicate) or end is None:
-            continue
-        if triple.graph is not None and not _is_resource(graph):
-            continue
-        assert subject is not None
-        assert predicate is not None
-        yield subject, predicate, end, graph
-
-
-def _triple_term(subject: str | None, predicate: str | None, end: str | None) -> str | None:
-    if not _is_resource(subject) or not _is_iri(predicate) or end is None or _TOO_DEEP.match(end):
-        return None
-    return f"<<( {subject} {predicate} {end} )>>"
-
-
-def _is_iri(term: str | None) -> bool:
-    return term is not None and term.startswith("<") and not term.startswith("<<")
-
-
-def _is_resource(term: str | None) -> bool:
-    return _is_iri(term) or (term is not None and term.startswith("_:"))

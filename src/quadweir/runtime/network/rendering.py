@@ -7,17 +7,17 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, final
 
 from quadweir import rows
-from quadweir.algebra.query import TripleTemplate
 from quadweir.errors import UsageError
+from quadweir.runtime.constructing import SpelledQuad, filled_template, statement_line
 from quadweir.sinks.answertext import Spelled, answer_text, json_term
 from quadweir.sinks.lineformat import LineFormat
 from quadweir.terms import BlankNode, Variable
 
 if TYPE_CHECKING:
-    from quadweir.algebra.query import ConstructForm, TemplateTerm
+    from quadweir.algebra.query import ConstructForm
     from quadweir.runtime.network.delivery import NetworkAnswer
 
 
@@ -58,10 +58,6 @@ def makes_blank_nodes(form: ConstructForm | None) -> bool:
     )
 
 
-SpelledQuad: TypeAlias = tuple[str, str, str, str | None]
-"""The spellings of a quad."""
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class SolutionColumns:
@@ -86,47 +82,20 @@ class SolutionColumns:
     def graphs(self) -> Iterator[list[str]]:
         """Yield the statements that a CONSTRUCT makes of each solution, sorted; bad ones are left out."""
         for quads in self.quads():
-            yield sorted(map(_statement, quads))
+            yield sorted(map(statement_line, quads))
 
     def quads(self) -> Iterator[set[SpelledQuad]]:
         """Yield the quads that a CONSTRUCT makes of each solution."""
         assert self.construct is not None
-        template = [triple.terms for triple in self.construct.template]
+        columns = self.bound
         for place in range(len(self.t)):
-            found = {self._quad(terms, place) for terms in template}
-            yield {each for each in found if each is not None}
 
-    def _quad(self, terms: Sequence[TemplateTerm | None], place: int) -> SpelledQuad | None:
-        named = terms[3] is not None
-        subject, predicate, end, graph = (self._term(term, place) for term in terms)
-        if subject is None or predicate is None or end is None or (named and graph is None):
-            return None
-        if not _begins_triple(subject, predicate) or (
-            graph is not None and not _is_resource(graph)
-        ):
-            return None
-        return subject, predicate, end, graph
-
-    def _term(self, term: TemplateTerm | None, place: int) -> str | None:
-        match term:
-            case None:
-                return None
-            case Variable():
-                column = self.bound.get(term.name)
+            def value_of(variable: Variable, place: int = place) -> str | None:
+                column = columns.get(variable.name)
                 return None if column is None else column[place]
-            case BlankNode():
-                return f"_:c{self.names[place]}-{term.label}"
-            case TripleTemplate():
-                subject, predicate, end = (
-                    self._term(each, place) for each in (term.subject, term.predicate, term.object)
-                )
-                if subject is None or predicate is None or end is None:
-                    return None
-                if not _begins_triple(subject, predicate):
-                    return None
-                return f"<<( {subject} {predicate} {end} )>>"
-            case _:
-                return str(term)
+
+            name = self.names[place] if self.names else ""
+            yield set(filled_template(self.construct, value_of, name))
 
     def answers(self, query: str) -> Iterator[NetworkAnswer]:
         """Yield the answers of one query for a function; a CONSTRUCT without triples gives none."""
@@ -231,26 +200,16 @@ def _json(row: Mapping[str, object]) -> str:
     return json.dumps(row, ensure_ascii=False, separators=(",", ":"))
 
 
-def _statement(quad: SpelledQuad) -> str:
-    return " ".join(part for part in (*quad, ".") if part is not None)
-
-
 def _as_element(salt: str, quads: Collection[SpelledQuad]) -> list[str]:
     """Return the triples of an answer with a graph name that shows that they are one element.
 
-    Quads that are in a graph keep its name, as in `answers.as_statements`.
+    Quads that are in a graph keep its name, as in `answers.asstatement_lines`.
     """
-    found = sorted(map(_statement, quads))
+    found = sorted(map(statement_line, quads))
     if len(quads) < 2:
         return found
     digest = hashlib.sha256(" ".join((salt, *found)).encode()).hexdigest()[:16]
     name = f"_:a{digest}"
-    return sorted(_statement((one, verb, end, graph or name)) for one, verb, end, graph in quads)
-
-
-def _begins_triple(subject: str, predicate: str) -> bool:
-    return _is_resource(subject) and predicate.startswith("<") and not predicate.startswith("<<")
-
-
-def _is_resource(term: str) -> bool:
-    return term.startswith("_:") or (term.startswith("<") and not term.startswith("<<"))
+    return sorted(
+        statement_line((one, verb, end, graph or name)) for one, verb, end, graph in quads
+    )
