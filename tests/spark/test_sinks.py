@@ -257,6 +257,17 @@ def test_memory_keeps_the_latest_rows_and_ignores_repeated_batches(spark: SparkS
     assert sink.rows() == []
 
 
+def test_a_relative_checkpoint_is_in_the_folder_that_the_program_is_in(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java started in another folder."""
+    (tmp_path / "in").mkdir()
+    monkeypatch.chdir(tmp_path)
+    stream = spark.readStream.text(str(tmp_path / "in"))
+    start(stream, MemorySink(), checkpoint=Path("kept"), available_now=True).awaitTermination()
+    assert (tmp_path / "kept" / "metadata").is_file()
+
+
 def test_several_sinks_see_a_batch_that_was_computed_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:

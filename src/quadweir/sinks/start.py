@@ -91,7 +91,8 @@ def start(
         put(rows, Batch(number, identity[0]))
 
     writer = frame.writeStream.foreachBatch(write).outputMode(mode)
-    writer = writer.option("checkpointLocation", str(checkpoint))
+    # Java may have started in another folder than the one that relative paths mean now.
+    writer = writer.option("checkpointLocation", str(Path(checkpoint).absolute()))
     if name is not None:
         writer = writer.queryName(name)
     if available_now:

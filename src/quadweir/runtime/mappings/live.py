@@ -252,7 +252,7 @@ def start_realtime(
     query: StreamingQuery = (
         writer.format("kafka")
         .option("kafka.bootstrap.servers", sink.servers)
-        .option("checkpointLocation", str(checkpoint / "query"))
+        .option("checkpointLocation", str(checkpoint.absolute() / "query"))
         .outputMode("update")
         .trigger(realTime=f"{every // timedelta(milliseconds=1)} milliseconds")
         .start()
