@@ -14,7 +14,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from quadweir import rows
-from quadweir.errors import SourceError, UsageError
+from quadweir.errors import SourceError, StateError, UsageError
 from quadweir.sinks import files
 from quadweir.sinks.answertext import answer_text
 from quadweir.sinks.base import Batch
@@ -266,6 +266,19 @@ def test_a_relative_checkpoint_is_in_the_folder_that_the_program_is_in(
     stream = spark.readStream.text(str(tmp_path / "in"))
     start(stream, MemorySink(), checkpoint=Path("kept"), available_now=True).awaitTermination()
     assert (tmp_path / "kept" / "metadata").is_file()
+
+
+def test_a_checkpoint_that_spark_cannot_read_is_a_clear_error(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "in").mkdir()
+    stream = spark.readStream.text(str(tmp_path / "in"))
+    kept = tmp_path / "kept"
+    start(stream, MemorySink(), checkpoint=kept, available_now=True).awaitTermination()
+    (kept / "metadata").write_text("{}")
+    with pytest.raises(StateError, match="Spark cannot read the checkpoint") as raised:
+        start(stream, MemorySink(), checkpoint=kept, available_now=True)
+    assert "ChecksumException" in str(raised.value.detail)
 
 
 def test_several_sinks_see_a_batch_that_was_computed_once(

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
-from quadweir.errors import UsageError
+from quadweir.errors import StateError, UsageError
 from quadweir.failures import explain_failure
 from quadweir.sinks.base import Batch, Sink, SinkNeeds
 
 if TYPE_CHECKING:
+    from py4j.protocol import Py4JJavaError
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
     from quadweir.sinks.gate import Gate
+
+# What Java says when it starts a query and reads a file of the checkpoint that was changed or cut.
+_DAMAGED: Final = re.compile(r"ChecksumException|StreamMetadata\$?\.read")
 
 
 class RunningQuery(Protocol):
@@ -71,7 +76,10 @@ def start(
     Raises:
         SourceError: the sink cannot be written.
         UsageError: the rows are no stream, or the sink cannot write them.
+        StateError: Spark cannot read what the checkpoint has.
     """
+    from py4j.protocol import Py4JJavaError
+
     if not frame.isStreaming:
         raise UsageError("the rows to be written continuously are not a stream")
     if available_now and every is not None:
@@ -102,9 +110,23 @@ def start(
     try:
         query = writer.start()
         identity.append(str(query.id))
+    except Py4JJavaError as error:
+        if _DAMAGED.search(str(error)) is None:
+            raise
+        raise _damaged(Path(checkpoint), error) from error
     finally:
         started.set()
     return query
+
+
+def _damaged(checkpoint: Path, error: Py4JJavaError) -> StateError:
+    said = str(error.java_exception).strip().splitlines()
+    return StateError(
+        f"Spark cannot read the checkpoint {checkpoint}",
+        detail=said[0] if said else None,
+        hint="Some of its files are damaged. Restore the checkpoint from a backup, or start with a new "
+        "one.",
+    )
 
 
 def wait(query: RunningQuery, timeout: timedelta | None = None) -> bool:
