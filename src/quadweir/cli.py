@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any, Final, NamedTuple
 
 import typer
@@ -21,6 +22,7 @@ from quadweir._version import __version__
 from quadweir.commands.interrupts import caused_by_interrupt, quieten_gateway, terminated_in_order
 from quadweir.commands.output import report, report_unexpected
 from quadweir.errors import NotImplementedYetError, QuadweirError
+from quadweir.logs import json_messages
 from quadweir.private import private_files
 
 INTERRUPTED: Final = 130
@@ -89,28 +91,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # The options before the verb take no values, so the first other word is the verb.
     chosen = next((word for word in words if not word.startswith("-")), None)
     quieten_gateway()
-    try:
-        with private_files(), terminated_in_order():
-            build(chosen)(args=words, prog_name="quadweir")
-    except QuadweirError as error:
-        if _debugging():
-            raise
-        report(error)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        _say_interrupted()
-        sys.exit(INTERRUPTED)
-    except SystemExit as end:
-        if end.code == INTERRUPTED:
-            _say_interrupted()
-        raise
-    except Exception as error:
-        if caused_by_interrupt(error):
+    with ExitStack() as messages:
+        try:
+            messages.enter_context(json_messages())
+            with private_files(), terminated_in_order():
+                build(chosen)(args=words, prog_name="quadweir")
+        except QuadweirError as error:
+            if _debugging():
+                raise
+            report(error)
+            sys.exit(error.exit_code)
+        except KeyboardInterrupt:
             _say_interrupted()
             sys.exit(INTERRUPTED)
-        if _debugging():
+        except SystemExit as end:
+            if end.code == INTERRUPTED:
+                _say_interrupted()
             raise
-        sys.exit(report_unexpected(error))
+        except Exception as error:
+            if caused_by_interrupt(error):
+                _say_interrupted()
+                sys.exit(INTERRUPTED)
+            if _debugging():
+                raise
+            sys.exit(report_unexpected(error))
 
 
 def _print_version(wanted: bool) -> None:
