@@ -6,12 +6,18 @@ Spark reads a path as a glob: `a[b].csv` would be `ab.csv`, and `{x/y,.}./secret
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
+from urllib.parse import unquote, urlsplit
 
-from quadweir.errors import SourceError
+from quadweir.errors import SourceError, UsageError
 
+PathLike: TypeAlias = str | os.PathLike[str]
+"""A path as callers of the Python API may give it: text, a Path, or a `file:` URI."""
+_URI: Final = re.compile(r"(file:/|[A-Za-z][A-Za-z0-9+.-]+://)")
 _GLOB: Final = frozenset("{}[]*?\\")
 
 
@@ -27,6 +33,38 @@ def spark_path(path: Path) -> str | None:
     if ":" in str(path):
         return None
     return "".join(f"\\{one}" if one in _GLOB else one for one in str(path))
+
+
+def is_elsewhere(given: PathLike) -> bool:
+    """Whether a caller names a place on another file system than this machine's.
+
+    >>> is_elsewhere("s3a://bucket/answers"), is_elsewhere("answers"), is_elsewhere("file:///answers")
+    (True, False, False)
+    """
+    text = os.fspath(given)
+    return _URI.match(text) is not None and not text.startswith("file:")
+
+
+def as_path(given: PathLike) -> Path:
+    """Return the path that a caller gives as text, as a Path or as a `file:` URI.
+
+    >>> as_path("data/a.ttl"), as_path("file:///data/a%20b.ttl")
+    (PosixPath('data/a.ttl'), PosixPath('/data/a b.ttl'))
+
+    Raises:
+        UsageError: it is on another machine.
+    """
+    text = os.fspath(given)
+    if _URI.match(text) is None:
+        return Path(text)
+    # A Path of a URI has lost a slash: Path("file:///a") is file:/a.
+    parts = urlsplit(text)
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+        raise UsageError(
+            f"{text} is not on this machine",
+            hint="Give a path, or a file: URI; mount other file systems.",
+        )
+    return Path(unquote(parts.path))
 
 
 def check_inside(file: Path, roots: Iterable[Path]) -> None:

@@ -7,10 +7,11 @@ means the same wherever it is read (semantics S2).
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
-from quadweir.errors import DataError
+from quadweir.errors import DataError, UsageError
 
 # Fifteen digits reach beyond the year 30000 and leave room for adding window lengths in 64 bits.
 MOST_DIGITS: Final = 15
@@ -32,6 +33,13 @@ _SECONDS: Final = range(10**9, 10**10)
 
 DURATION: Final = r"^(0|[1-9][0-9]{0,8})(ms|s|m|h|d)$"
 _DURATION: Final = re.compile(DURATION)
+_SPARK: Final = re.compile(
+    r"(0|[1-9][0-9]{0,8}) ?(milli|millisecond|sec|second|min|minute|hour|day)s?"
+)
+_ISO: Final = re.compile(
+    r"P(?=[0-9T])(?:([0-9]{1,9})D)?"
+    r"(?:T(?=[0-9])(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?(?:([0-9]{1,9})(?:\.([0-9]{1,3}))?S)?)?"
+)
 _UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -109,6 +117,65 @@ def parse_duration(text: str) -> timedelta:
     if match is None:
         raise DataError(f"not a duration: {text[:40]}", hint='Write "10s", "500ms" or "2h".')
     return timedelta(milliseconds=int(match[1]) * _UNIT_MS[match[2]])
+
+
+DurationLike: TypeAlias = timedelta | str
+"""A duration as callers of the Python API may give it."""
+
+
+def as_duration(given: DurationLike) -> timedelta:
+    """Return the duration that a caller gives: a timedelta, `"10s"`, `"10 seconds"` or `"PT10S"`.
+
+    >>> as_duration("10s") == as_duration("10 seconds") == as_duration("PT10S")
+    True
+
+    Raises:
+        UsageError: it is none of them, or negative.
+    """
+    found: timedelta | None = None
+    if isinstance(given, timedelta):
+        found = given
+    elif isinstance(given, str):
+        text = given.strip()
+        if (named := _SPARK.fullmatch(text)) is not None:
+            unit = "ms" if named[2].startswith("milli") else named[2][0]
+            text = f"{named[1]}{unit}"
+        if (iso := _ISO.fullmatch(text)) is not None:
+            days, hours, minutes, seconds = (int(each or 0) for each in iso.groups()[:4])
+            found = timedelta(
+                days=days,
+                hours=hours,
+                minutes=minutes,
+                seconds=seconds,
+                milliseconds=int((iso[5] or "").ljust(3, "0")),
+            )
+        else:
+            with suppress(DataError):
+                found = parse_duration(text)
+    if found is None or found < timedelta(0):
+        raise UsageError(
+            f"not a duration: {str(given)[:40]}",
+            hint='Write "10s", "500ms", "10 seconds" or "PT10S", or give a timedelta.',
+        )
+    return found
+
+
+def as_instant(given: datetime | int | str) -> int:
+    """Return the instant that a caller gives, in milliseconds; without a time zone, it is in UTC.
+
+    >>> as_instant("1970-01-01T00:00:01Z"), as_instant(datetime(1970, 1, 1, 0, 0, 1))
+    (1000, 1000)
+
+    Raises:
+        UsageError: it is not an instant.
+    """
+    if isinstance(given, datetime):
+        moment = given if given.tzinfo is not None else given.replace(tzinfo=UTC)
+        return (moment - _EPOCH) // _MILLISECOND
+    try:
+        return parse_time(given) if isinstance(given, str) else int(given)
+    except DataError as error:
+        raise UsageError(error.message, hint="Write it as 2026-03-03T08:00:00Z.") from None
 
 
 def format_duration(duration: timedelta) -> str:

@@ -18,17 +18,44 @@ from typing import Any, Final, TypeAlias, cast, final
 
 from quadweir.addresses import read_addresses, read_host, spell
 from quadweir.errors import DataError, DeclarationError, UsageError
+from quadweir.paths import as_path
 from quadweir.sources.schemacheck import first_problem
 from quadweir.sources.tomlfile import AllowedPaths, TomlFile, parse_toml, problem_error, read_toml
 from quadweir.sources.tomlplaces import KeyPath
 from quadweir.spans import Span
-from quadweir.times import format_duration, parse_duration, parse_time
+from quadweir.times import (
+    as_duration,
+    as_instant,
+    format_duration,
+    parse_duration,
+    parse_time,
+)
 
 LIVE_DELAY: Final = timedelta(seconds=10)
+RECORDS_PER_BATCH: Final = 100_000
+"""How many records a batch takes from a live source by default."""
 AHEAD: Final = timedelta(hours=1)
 """How far ahead an element of a live stream may be by default (S4)."""
 # Means "not given": the default depends on the source.
 _DEFAULT: Final = timedelta(milliseconds=-1)
+
+
+def _convert(declared: Any) -> None:
+    """Make what a caller gave what the fields say: a Path of text, a timedelta of "10s"."""
+    converted = {
+        "path": as_path,
+        "dead_letters": as_path,
+        "start": as_instant,
+        "step": as_duration,
+        "every": as_duration,
+        "delay": as_duration,
+        "idle": as_duration,
+        "ahead": as_duration,
+    }
+    for name in type(declared).__dataclass_fields__:
+        given = getattr(declared, name)
+        if name in converted and given is not None and given != _DEFAULT:
+            object.__setattr__(declared, name, converted[name](given))
 
 
 class Format(StrEnum):
@@ -109,6 +136,9 @@ class Burst:
     count: int
     every: timedelta
 
+    def __post_init__(self) -> None:
+        _convert(self)
+
 
 Pace: TypeAlias = Speed | Rate | Burst
 
@@ -119,6 +149,9 @@ class FileSource:
     """One file, read to its end."""
 
     path: Path
+
+    def __post_init__(self) -> None:
+        _convert(self)
 
 
 @final
@@ -131,6 +164,9 @@ class FolderSource:
     watch: bool = False
     start: int = 0
     step: timedelta | None = None
+
+    def __post_init__(self) -> None:
+        _convert(self)
 
 
 @final
@@ -145,6 +181,9 @@ class ReplaySource:
     pace: Pace = field(default_factory=Speed)
     loop: bool = False
     limit: int | None = None
+
+    def __post_init__(self) -> None:
+        _convert(self)
 
 
 @final
@@ -217,14 +256,17 @@ _KINDS: Final[Mapping[str, type]] = {
 class StreamDeclaration:
     """A stream as its author describes it (semantics S1 to S4).
 
-    >>> from pathlib import Path
+    `Engine.stream` makes one in a chain of calls. In all declarations, a duration may be given as
+    text (`"10s"`, `"PT10S"`), a path as text or as a `file:` URI.
+
     >>> flow = StreamDeclaration(
     ...     iri="http://example.org/flow",
-    ...     source=FileSource(path=Path("flow.stream")),
-    ...     format=Format.TIMED_LINES,
+    ...     source=FileSource(path="flow.stream"),
+    ...     format="timed-lines",
+    ...     idle="30s",
     ... )
-    >>> flow.delay, flow.kind
-    (datetime.timedelta(0), 'file')
+    >>> flow.delay, flow.idle, flow.kind
+    (datetime.timedelta(0), datetime.timedelta(seconds=30), 'file')
 
     Attributes:
         iri: the name of the stream.
@@ -239,6 +281,9 @@ class StreamDeclaration:
             Elements further ahead are dead letters. By default 1 h, or `delay` if that is longer.
             It is ignored for files that have an end: nothing in them is late.
         in_order: whether elements always arrive in the order of their times (E1).
+        max_per_batch: how many records of a topic, server, broker or recording, or how many files of
+            a watched folder, a batch takes at most. By default 100,000 records, or 64 MiB of files,
+            so that a batch takes seconds even if much has piled up.
         dead_letters: a folder for records that cannot be used; None only counts them.
         description: a text for readers.
         span: the place of the declaration.
@@ -255,11 +300,13 @@ class StreamDeclaration:
     idle: timedelta | None = None
     ahead: timedelta = _DEFAULT
     in_order: bool = False
+    max_per_batch: int | None = None
     dead_letters: Path | None = None
     description: str | None = None
     span: Span | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        _convert(self)
         if self.delay == _DEFAULT:
             object.__setattr__(self, "delay", LIVE_DELAY if self.is_live else timedelta(0))
         if self.ahead == _DEFAULT:
@@ -329,6 +376,8 @@ class StreamDeclaration:
             table["ahead"] = format_duration(self.ahead)
         if self.in_order:
             table["in_order"] = True
+        if self.max_per_batch is not None:
+            table["max_per_batch"] = self.max_per_batch
         if self.dead_letters is not None:
             table["dead_letters"] = str(self.dead_letters)
         if self.description is not None:
@@ -399,7 +448,7 @@ def undeclared(iri: str, known: Iterable[str], span: Span | None = None) -> Usag
 
 def _stream(file: TomlFile, iri: str, table: Mapping[str, Any], path: KeyPath) -> StreamDeclaration:
     options: dict[str, Any] = {
-        key: table[key] for key in ("in_order", "description") if key in table
+        key: table[key] for key in ("in_order", "max_per_batch", "description") if key in table
     }
     for key in ("delay", "idle", "ahead"):
         if key in table:

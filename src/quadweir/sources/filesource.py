@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NAME: Final = "quadweir_stream_files"
+BATCH_BYTES: Final = 64 * 2**20
+"""Unless a number of files is given, a batch of a watched folder ends with the file that passes this."""
 
 
 def open_statements(
@@ -68,7 +70,8 @@ def open_statements(
         declaration: a stream whose source is a file or folder and whose format is RDF.
         part_bytes: larger plain files are cut into parts of this size, read side by side.
         max_line_bytes: longer lines are dead letters.
-        max_files_per_batch: how many new files of a watched folder one batch takes; None is all.
+        max_files_per_batch: how many new files of a watched folder one batch takes; default: as
+            declared, or as many as have 64 MiB.
         index: where to write down the order of a watched folder's files; None is in the folder.
         roots: the folders that links in the folder may lead to, besides the folder itself.
 
@@ -139,7 +142,7 @@ def _load(
         "format": str(declaration.format),
         "part_bytes": part_bytes,
         "max_line_bytes": max_line_bytes,
-        "max_files_per_batch": max_files_per_batch,
+        "max_files_per_batch": max_files_per_batch or declaration.max_per_batch,
         "index": str(index.absolute()) if index is not None else None,
     }
     if isinstance(declaration.time, FromPredicate):
@@ -203,16 +206,18 @@ class StreamFiles(DataSource):
             return from_arrow_schema(PARSED)
         return from_arrow_schema(RECORDS)
 
-    def reader(self, schema: Any) -> _BoundedReader:
+    def reader(self, schema: Any) -> BoundedReader:
         del schema
-        return _BoundedReader(FilePlan.of(self.options))
+        return BoundedReader(FilePlan.of(self.options))
 
-    def streamReader(self, schema: Any) -> _WatchingReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: Any) -> WatchingReader:  # noqa: N802 - Spark's name
         del schema
-        return _WatchingReader(FilePlan.of(self.options))
+        return WatchingReader(FilePlan.of(self.options))
 
 
-class _BoundedReader(DataSourceReader):
+class BoundedReader(DataSourceReader):
+    """Reads what is there now."""
+
     def __init__(self, plan: FilePlan) -> None:
         self.plan = plan
 
@@ -225,7 +230,9 @@ class _BoundedReader(DataSourceReader):
         return self.plan.read(partition.value)
 
 
-class _WatchingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class WatchingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the files of a folder as they come."""
+
     def __init__(self, plan: FilePlan) -> None:
         self.plan = plan
         self.registry = FolderIndex(Path(plan.path), Path(plan.index) if plan.index else None)
@@ -242,8 +249,19 @@ class _WatchingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         count = self._last if self._last is not None else self.registry.scan()
         if isinstance(limit, ReadMaxFiles):
             count = min(count, start["files"] + limit.max_files)
+        elif self.plan.max_files_per_batch is None:
+            count = self._up_to_size(start["files"], count)
         # Never back: the files may have been counted by a run that saw more of them.
         return {"files": max(count, start["files"])}
+
+    def _up_to_size(self, start: int, end: int) -> int:
+        """Return the end of a batch that has not much more than `BATCH_BYTES`."""
+        size = 0
+        for found in self.registry.between(start, max(end, start)):
+            size += found.size
+            if size > BATCH_BYTES:
+                return found.index + 1
+        return end
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         return {"files": self.registry.scan()}

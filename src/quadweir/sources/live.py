@@ -6,7 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quadweir.errors import DeclarationError
-from quadweir.sources.declare import KafkaSource, MqttSource, StreamDeclaration, TcpSource
+from quadweir.sources.declare import (
+    RECORDS_PER_BATCH,
+    KafkaSource,
+    MqttSource,
+    StreamDeclaration,
+    TcpSource,
+)
 from quadweir.sources.kafka import read_kafka
 from quadweir.sources.mqtt import read_mqtt
 from quadweir.sources.records import parse_records
@@ -39,6 +45,7 @@ def open_live(spark: SparkSession, declaration: StreamDeclaration, *, spool: Pat
 
 
 def _open_raw(spark: SparkSession, declaration: StreamDeclaration, spool: Path) -> DataFrame:
+    most = declaration.max_per_batch or RECORDS_PER_BATCH
     match declaration.source:
         case KafkaSource() as kafka:
             return read_kafka(
@@ -46,10 +53,12 @@ def _open_raw(spark: SparkSession, declaration: StreamDeclaration, spool: Path) 
                 servers=kafka.servers,
                 topic=kafka.topic,
                 starting=kafka.starting,
-                options=kafka.options,
+                options={"maxOffsetsPerTrigger": str(most), **kafka.options},
             )
         case TcpSource() as tcp:
-            return read_tcp(spark, host=tcp.host, port=tcp.port, spool=spool)
+            return read_tcp(
+                spark, host=tcp.host, port=tcp.port, spool=spool, max_records_per_trigger=most
+            )
         case MqttSource() as mqtt:
             return read_mqtt(
                 spark,
@@ -62,6 +71,7 @@ def _open_raw(spark: SparkSession, declaration: StreamDeclaration, spool: Path) 
                 password_env=mqtt.password_env,
                 tls=mqtt.tls,
                 spool=spool,
+                max_records_per_trigger=most,
             )
         case _:
             raise DeclarationError(

@@ -22,6 +22,7 @@ from quadweir import rows
 from quadweir.errors import DeclarationError
 from quadweir.sources.clock import Clock, FileClock, SystemClock
 from quadweir.sources.declare import (
+    RECORDS_PER_BATCH,
     Burst,
     Envelope,
     Format,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 NAME: Final = "quadweir_replay"
-MAX_UNITS_PER_BATCH: Final = 500_000
 _PARTITION_ROWS: Final = 65_536
 
 _SCHEMA: Final = pa.schema(
@@ -61,7 +61,7 @@ def open_replay(
     declaration: StreamDeclaration,
     *,
     clock: Path | None = None,
-    max_units_per_batch: int = MAX_UNITS_PER_BATCH,
+    max_units_per_batch: int | None = None,
 ) -> DataFrame:
     """Return the rows of a recording, as they become due.
 
@@ -72,7 +72,7 @@ def open_replay(
         spark: the session.
         declaration: a stream whose source is a replay.
         clock: a file with the present time, for tests; None is the system's clock.
-        max_units_per_batch: how many units one batch takes at most.
+        max_units_per_batch: how many units one batch takes at most; default: as declared.
 
     Returns:
         For RDF, rows that are statements or dead letters (`rowfilters.good_statements`,
@@ -95,7 +95,8 @@ def open_replay(
         )
     if clock is not None:
         options["clock"] = str(clock.absolute())
-    options["max_units_per_batch"] = str(max_units_per_batch)
+    most = max_units_per_batch or declaration.max_per_batch or RECORDS_PER_BATCH
+    options["max_units_per_batch"] = str(most)
     spark.dataSource.register(Replay)
     frame = spark.readStream.format(NAME).options(**options).load()
     if not declaration.format.is_rdf:
@@ -188,7 +189,7 @@ class _ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         clock = options.get("clock")
         self._clock: Clock = FileClock(Path(clock)) if clock else SystemClock()
-        self._most = int(options.get("max_units_per_batch", MAX_UNITS_PER_BATCH))
+        self._most = int(options["max_units_per_batch"])
         self._play: Play | None = None
         self._until: int | None = None
         # The records of the last offset, until its batch asks for them.

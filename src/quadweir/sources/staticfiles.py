@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import final
 
 from quadweir.errors import DataError, SourceError, UsageError
+from quadweir.paths import PathLike, as_path
 from quadweir.sources.rdfdocuments import RDF_SUFFIXES, BadQuad, rdf_suffix, read_quads
 from quadweir.terms import IRI, Quad
 
@@ -21,18 +22,18 @@ class StaticFile:
     graph: IRI | None = None
 
     @staticmethod
-    def of(text: str | Path) -> StaticFile:
+    def of(text: PathLike) -> StaticFile:
         """Return the static file of `FILE` or `IRI=FILE`.
 
         >>> StaticFile.of("urn:g=a.ttl")
         StaticFile(path=PosixPath('a.ttl'), graph=IRI(value='urn:g'))
         """
-        if isinstance(text, Path):
-            return StaticFile(text)
+        if not isinstance(text, str):
+            return StaticFile(as_path(text))
         iri, path = cut_assignment(text)
         if not path:
             raise UsageError(f"{text} names no file", hint="Write IRI=FILE, or FILE.")
-        return StaticFile(Path(path), IRI(iri) if iri is not None else None)
+        return StaticFile(as_path(path), IRI(iri) if iri is not None else None)
 
 
 def cut_assignment(argument: str, *, relative: bool = False) -> tuple[str | None, str]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from quadweir.algebra.work import VARIABLE as MOST_WORK
 from quadweir.errors import EnvironmentProblem
+from quadweir.logs import wants_json
 from quadweir.private import private_files, umask
 from quadweir.runtime.spark.callbacks import guard_callbacks
 from quadweir.runtime.spark.master import check_master
@@ -80,7 +81,7 @@ appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = spark: %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}%n
+appender.stderr.layout.pattern = @pattern@
 # A task that fails is reported once, by the error that reaches the caller.
 logger.task.name = org.apache.spark.executor.Executor
 logger.task.level = off
@@ -99,6 +100,12 @@ logger.codegen.level = off
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 """
+_TEXT_LINE: Final = "spark: %d{HH:mm:ss} %p %c{1}: %m%n%ex{short}%n"
+# As `quadweir.logs` writes messages.
+_JSON_LINE: Final = (
+    """{"time":"%d{yyyy-MM-dd'T'HH:mm:ss.SSS'Z'}{UTC}","level":"%p{WARN=warning, lowerCase=true}","""
+    """"source":"%enc{%c{1}}{JSON}","message":"%enc{%m %ex{short}}{JSON}"}%n"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,12 @@ def build(
     """
     from quadweir.runtime.spark.java import ensure_java
 
+    if os.environ.get("SPARK_REMOTE"):
+        raise EnvironmentProblem(
+            "SPARK_REMOTE asks for Spark Connect, over which the engine cannot run",
+            detail=_NO_GATEWAY,
+            hint="Unset SPARK_REMOTE; QUADWEIR_MASTER or master= names a cluster.",
+        )
     master = master or os.environ.get("QUADWEIR_MASTER") or "local[*]"
     check_master(master)
     os.environ.update(ensure_java().environment())
@@ -192,10 +205,11 @@ def adopt(spark: SparkSession) -> SessionReport:
     A setting that the user chose stays; the report names those that cost speed.
 
     Raises:
-        EnvironmentProblem: Quadweir does not support this version of Spark, or the session has been
-            stopped.
+        EnvironmentProblem: Quadweir does not support this version of Spark, the session is one of
+            Spark Connect, or it has been stopped.
     """
     _check_version()
+    _refuse_connect(spark)
     if spark.sparkContext._jsc is None:
         raise EnvironmentProblem(
             "the given SparkSession has been stopped", hint="Pass a session that is running."
@@ -229,6 +243,23 @@ def adopt(spark: SparkSession) -> SessionReport:
         spark.conf.set("spark.sql.shuffle.partitions", str(cores))
         changed["spark.sql.shuffle.partitions"] = (str(partitions), str(cores))
     return SessionReport(changed=changed, notes=tuple(notes))
+
+
+_NO_GATEWAY: Final = (
+    "Shards, stream files and static data need Java in the same process group, which a client of "
+    "Spark Connect does not have."
+)
+
+
+def _refuse_connect(spark: SparkSession) -> None:
+    # By its name: the module of Spark Connect cannot be imported without its extra.
+    if type(spark).__module__.startswith("pyspark.sql.connect."):
+        raise EnvironmentProblem(
+            "this session is one of Spark Connect, over which the engine cannot run",
+            detail=_NO_GATEWAY,
+            hint="Pass a classic session, or none. Over Spark Connect, register_formats(spark) "
+            "lets spark.read read stream files.",
+        )
 
 
 def _pass_limit(session: SparkSession) -> None:
@@ -338,5 +369,5 @@ def _quiet_logs() -> Iterator[str]:
     """
     with tempfile.TemporaryDirectory(prefix="quadweir-") as folder:
         path = Path(folder, "log4j2.properties")
-        path.write_text(_LOG4J2)
+        path.write_text(_LOG4J2.replace("@pattern@", _JSON_LINE if wants_json() else _TEXT_LINE))
         yield f"-Dlog4j2.configurationFile={path.as_uri()}"
