@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from quadweir.kernel.streamjoin.policies import Next, Policy, Subwindow, register_policy
     from quadweir.mapping.model import Mapping
     from quadweir.rows import DEAD_LETTER_SCHEMA, QUAD_SCHEMA, STATEMENT_SCHEMA
+    from quadweir.runtime.match.mapped import MappedQuads
     from quadweir.runtime.network.delivery import NetworkAnswer
     from quadweir.runtime.network.network import Network
     from quadweir.runtime.network.querytext import QueryText
@@ -65,7 +66,9 @@ if TYPE_CHECKING:
         StreamDeclaration,
         TcpSource,
     )
+    from quadweir.sources.sparkformat import register_formats
     from quadweir.sources.streamfiles import read_elements
+    from quadweir.streambuilder import StreamBuilder
     from quadweir.terms import IRI, BlankNode, Literal, Quad, TripleTerm
 
 __all__ = [
@@ -97,6 +100,7 @@ __all__ = [
     "LimitError",
     "LineFormat",
     "Literal",
+    "MappedQuads",
     "Mapping",
     "MappingError",
     "MemorySink",
@@ -122,6 +126,7 @@ __all__ = [
     "SourceError",
     "Speed",
     "StateError",
+    "StreamBuilder",
     "StreamDeclaration",
     "Subwindow",
     "TcpSource",
@@ -133,6 +138,7 @@ __all__ = [
     "__version__",
     "read_elements",
     "register",
+    "register_formats",
     "register_policy",
     "write_rdf",
 ]
@@ -150,6 +156,7 @@ _NAMES: Final = {
     "kernel.streamjoin.policies": "Next Policy Subwindow register_policy",
     "mapping.model": "Mapping",
     "rows": "DEAD_LETTER_SCHEMA QUAD_SCHEMA STATEMENT_SCHEMA",
+    "runtime.match.mapped": "MappedQuads",
     "runtime.network.delivery": "NetworkAnswer",
     "runtime.network.network": "Network",
     "runtime.network.querytext": "QueryText",
@@ -166,7 +173,9 @@ _NAMES: Final = {
         "Arrival Burst Envelope FileSource FolderSource Format FromColumn FromPredicate "
         "KafkaSource MqttSource Rate ReplaySource Speed StreamDeclaration TcpSource"
     ),
+    "sources.sparkformat": "register_formats",
     "sources.streamfiles": "read_elements",
+    "streambuilder": "StreamBuilder",
     "terms": "IRI BlankNode Literal Quad TripleTerm",
 }
 _HOME: Final = {

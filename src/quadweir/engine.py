@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Mapping as Frames
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, final
 
-from quadweir.errors import UsageError
+from quadweir.errors import QuadweirError, UsageError
+from quadweir.paths import PathLike, as_path
+from quadweir.times import DurationLike, as_duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,13 +22,15 @@ if TYPE_CHECKING:
     from quadweir.mapping.model import Mapping
     from quadweir.runtime.claims import Claim
     from quadweir.runtime.match.feeds import Feed
+    from quadweir.runtime.match.mapped import MappedQuads
     from quadweir.runtime.network.network import Network
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.runtime.spark.session import SessionReport
+    from quadweir.runtime.static.data import StaticInput
     from quadweir.sinks.base import Sink
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.sources.rdf_files import RdfFiles
-    from quadweir.sources.staticfiles import StaticFile
+    from quadweir.streambuilder import StreamBuilder
     from quadweir.terms import Quad
 
 
@@ -49,6 +54,7 @@ class Engine:
         shards: int | None = None,
     ) -> None:
         from quadweir.runtime.spark.session import adopt, build
+        from quadweir.sources.sparkformat import register_formats
         from quadweir.syntax.parser import build_ahead
 
         if spark is not None and (master is not None or shards is not None):
@@ -60,18 +66,44 @@ class Engine:
         self._own = spark is None
         self.changes: SessionReport | None = adopt(spark) if spark is not None else None
         self.spark: SparkSession = spark or build(master=master, shards=shards)
+        register_formats(self.spark)
         self.streams: dict[str, StreamDeclaration] = {}
         self._queries: list[StreamingQuery | RegisteredQuery | Network] = []
         self._claims: list[Claim] = []
         self._provided: dict[str, Feed] = {}
+        self._building: dict[str, StreamBuilder] = {}
+        self._settled: dict[str, StreamDeclaration] = {}
         self._axioms: list[Axiom] = []
+        self._static: list[StaticInput] = []
         self.schema_warnings: list[SchemaWarning] = []
 
     def declare(self, *declarations: StreamDeclaration) -> None:
         """Declare streams by their IRIs; a later declaration replaces one of the same IRI."""
-        self.streams.update({one.iri: one for one in declarations})
+        for one in declarations:
+            self._building.pop(one.iri, None)
+            self._provided.pop(one.iri, None)
+            self.streams[one.iri] = one
 
-    def load_streams(self, path: Path | str) -> Sequence[str]:
+    def stream(self, iri: str) -> StreamBuilder:
+        """Declare a stream in one chain of calls; it replaces one of the same IRI.
+
+        Example, with an engine:
+
+            engine.stream("urn:doors").folder("doors", watch=True).format("timed-lines").delay("5s")
+
+        Args:
+            iri: the name of the stream.
+        """
+        from quadweir.streambuilder import StreamBuilder
+
+        builder = StreamBuilder(iri)
+        self.streams.pop(iri, None)
+        self._provided.pop(iri, None)
+        self._settled.pop(iri, None)
+        self._building[iri] = builder
+        return builder
+
+    def load_streams(self, path: PathLike) -> Sequence[str]:
         """Declare the streams of a TOML file (`docs/reference/streams.md`) and return their IRIs.
 
         If the file names a schema, this is added too, as with `schema`.
@@ -81,12 +113,13 @@ class Engine:
         """
         from quadweir.sources.declare import load, schema_files
 
+        path = as_path(path)
         found = load(path)
-        self.streams.update(found)
+        self.declare(*found.values())
         self.schema(*schema_files(path))
         return tuple(found)
 
-    def schema(self, *given: Path | str | Schema) -> list[SchemaWarning]:
+    def schema(self, *given: PathLike | Schema) -> list[SchemaWarning]:
         """Add RDFS and OWL files, or axioms, to the schema of all later queries (N1).
 
         Returns:
@@ -100,14 +133,34 @@ class Engine:
         from quadweir.entailment.schema import Schema
         from quadweir.sources.schemafiles import read_schema
 
-        files = [each for each in given if not isinstance(each, Schema)]
+        files = [as_path(each) for each in given if not isinstance(each, Schema)]
         read, warnings = read_schema(files)
         for each in (read, *(each for each in given if isinstance(each, Schema))):
             self._axioms += each.axioms
         self.schema_warnings += warnings
         return warnings
 
-    def read(self, *paths: Path | str) -> RdfFiles:
+    def static(
+        self, *given: PathLike | Quad | DataFrame | Iterable[Quad], graph: str | None = None
+    ) -> None:
+        """Add static data that all later queries and networks join with.
+
+        It is read when a query needs it. Files can be read again while a query runs
+        (`RegisteredQuery.reload_static`).
+
+        Args:
+            given: files and folders of RDF, quads, and DataFrames of quads (`QUAD_SCHEMA`; the column
+                `graph` may be missing), whose terms are spelled as in N-Triples.
+            graph: the IRI of the named graph that all of it goes into; default: where it is.
+
+        Raises:
+            UsageError: a DataFrame does not have the columns of quads, or is a stream.
+        """
+        from quadweir.runtime.static.data import in_graph
+
+        self._static += in_graph(given, graph)
+
+    def read(self, *paths: PathLike) -> RdfFiles:
         """Return the quads and the dead letters of RDF files and folders, bounded.
 
         Raises:
@@ -115,9 +168,9 @@ class Engine:
         """
         from quadweir.sources.rdf_files import read_rdf
 
-        return read_rdf(self.spark, *paths)
+        return read_rdf(self.spark, *map(as_path, paths))
 
-    def statements(self, iri: str, *, spool: Path | None = None) -> DataFrame:
+    def statements(self, iri: str, *, spool: PathLike | None = None) -> DataFrame:
         """Return the statements of a declared stream, without dead letters.
 
         The rows are of `rows.STATEMENT_SCHEMA`. The frame is a streaming one, unless the stream is
@@ -133,16 +186,16 @@ class Engine:
         """
         from quadweir.rowfilters import good_statements
 
-        return good_statements(self._open(iri, spool))
+        return good_statements(self._open(iri, None if spool is None else as_path(spool)))
 
     def write(
         self,
         iri: str,
         sink: Sink,
         *,
-        checkpoint: Path,
-        dead_letters: Path | None = None,
-        every: timedelta | None = None,
+        checkpoint: PathLike,
+        dead_letters: PathLike | None = None,
+        every: DurationLike | None = None,
         available_now: bool = False,
     ) -> StreamingQuery:
         """Start writing a declared live stream to a sink, and its dead letters in the same pass.
@@ -162,6 +215,7 @@ class Engine:
         from quadweir.runtime.claims import Claim
         from quadweir.sinks.deadletters import start_writing
 
+        checkpoint = as_path(checkpoint)
         parsed = self._open(iri, checkpoint / "spool")
         if not parsed.isStreaming:
             raise UsageError(
@@ -173,9 +227,11 @@ class Engine:
         query = start_writing(
             parsed,
             sink,
-            dead_letters=dead_letters or self.streams[iri].dead_letters,
+            dead_letters=as_path(dead_letters)
+            if dead_letters is not None
+            else self.streams[iri].dead_letters,
             checkpoint=checkpoint,
-            every=every,
+            every=None if every is None else as_duration(every),
             available_now=available_now,
         )
         self._queries.append(query)
@@ -186,9 +242,9 @@ class Engine:
         iri: str,
         statements: DataFrame | RegisteredQuery,
         *,
-        delay: timedelta = timedelta(0),
-        idle: timedelta | None = None,
-        ahead: timedelta | None = None,
+        delay: DurationLike = "0s",
+        idle: DurationLike | None = None,
+        ahead: DurationLike | None = None,
         canonical: bool = False,
     ) -> None:
         """Declare a frame of statements, or the answers of a CONSTRUCT query, as a stream.
@@ -234,40 +290,51 @@ class Engine:
         from quadweir.runtime.match.provided import provided_feed
         from quadweir.runtime.query import RegisteredQuery
 
+        self._building.pop(iri, None)
         if isinstance(statements, RegisteredQuery):
             self._provided[iri] = statements.as_feed(iri)
             return
         self._provided[iri] = provided_feed(
-            iri, statements, delay=delay, idle=idle, ahead=ahead, canonical=canonical
+            iri,
+            statements,
+            delay=as_duration(delay),
+            idle=None if idle is None else as_duration(idle),
+            ahead=None if ahead is None else as_duration(ahead),
+            canonical=canonical,
         )
 
     def map(
         self,
-        mapping: Mapping | Path | str,
+        mapping: Mapping | PathLike,
+        frames: DataFrame | Frames[str, DataFrame] | None = None,
         *,
         stream: str | None = None,
-        time: str | dict[str, str] | None = None,
+        time: str | Frames[str, str] | None = None,
         base: str | None = None,
-        bounded: bool = False,
-        delay: timedelta | None = None,
-        idle: timedelta | None = None,
-        ahead: timedelta | None = None,
-        allow_dirs: Iterable[Path] = (),
+        bounded: bool | None = None,
+        delay: DurationLike | None = None,
+        idle: DurationLike | None = None,
+        ahead: DurationLike | None = None,
+        allow_dirs: Iterable[PathLike] = (),
         allow_hosts: Iterable[str] = (),
-    ) -> Sequence[str]:
-        """Declare the streams that a mapping makes from its sources, and return their IRIs.
+    ) -> MappedQuads:
+        """Apply an RML mapping: its quads are DataFrames, and its streams can be queried.
 
-        The statements that the mapping makes from one record in one graph are an element. It has
-        the time of the record: the value of a reference, or as the source is declared, or else
-        Kafka's timestamp or the time of arrival. A record without a time is a dead letter.
+        The statements that the mapping makes from one record in one graph are an element of a
+        stream. It has the time of the record: the value of a reference, or as the source is
+        declared, or else Kafka's timestamp or the time of arrival. A record without a time is a
+        dead letter.
 
         Args:
             mapping: the mapping, or its file.
-            stream: the IRI of one stream for all elements. By default, each source has to be a
-                stream that is declared here, and its elements are the stream of the same IRI.
+            frames: DataFrames to read instead of the sources that the mapping names: one for all of
+                them, or some by name (a file's path, a topic, a frame's name).
+            stream: the IRI of one stream for all elements. By default, if each source is a stream
+                that is declared here, its elements are the stream of the same IRI; else queries can
+                read no stream of the mapping.
             time: the reference that holds the event time; or one for each source, by name.
             base: the base of relative IRIs.
-            bounded: read what the sources have now, and end.
+            bounded: read what the sources have now, and end. By default, if no source goes on.
             delay: how late elements may be, if not declared; default: 10 s, or 0 if `bounded`.
             idle: after how long without elements a stream is idle, if not declared.
             ahead: how far ahead of the clock elements may be (S4), if not declared; default: 1 h,
@@ -277,13 +344,15 @@ class Engine:
 
         Raises:
             MappingError: the mapping is not valid.
-            UsageError: nothing names the stream of a source.
+            UsageError: a frame is given for a source that the mapping does not have.
         """
-        from quadweir.runtime.match.mapped import mapped_feeds
+        from quadweir.runtime.match.mapped import MappedQuads, mapped
 
-        feeds = mapped_feeds(
+        self._settle()
+        made = mapped(
             self.spark,
             mapping,
+            frames,
             dict(self.streams),
             stream=stream,
             time=time,
@@ -295,8 +364,9 @@ class Engine:
             allow_dirs=allow_dirs,
             allow_hosts=allow_hosts,
         )
+        feeds = made.feeds() if made.names_streams else {}
         self._provided.update(feeds)
-        return tuple(feeds)
+        return MappedQuads(made, tuple(feeds))
 
     def query(
         self,
@@ -306,7 +376,7 @@ class Engine:
         content: str | None = None,
         base: str | None = None,
         windowing: Windowing | None = None,
-        static: Iterable[StaticFile | Path | str | Quad] = (),
+        static: Iterable[StaticInput] = (),
         shards: int | None = None,
         allow_unbounded: Iterable[str] = (),
     ) -> RegisteredQuery:
@@ -321,7 +391,8 @@ class Engine:
             content: what windows contain, `bag` or `graph`; default: as in the dialect.
             base: the base of relative IRIs in the text.
             windowing: where windows begin and when they report; default: as in the text.
-            static: static data: files and folders, `IRI=FILE` for a named graph, or quads.
+            static: more static data than that of the engine, as `static` takes it; also `IRI=FILE`
+                for a named graph.
             shards: the highest number of shards; default: the number of shuffle partitions.
             allow_unbounded: IRIs of windows or streams that may be kept as a whole.
 
@@ -341,11 +412,13 @@ class Engine:
         if isinstance(text, str):
             kind = Content(content) if content is not None else None
             text = parse(text, dialect=dialect, base=base, content=kind, allow=("FROM",))
+        for window in text.windows:
+            self._check_stream(window.stream)
         registered = RegisteredQuery(
             self.spark,
             with_windowing(text, windowing or AS_WRITTEN),
             self._feeds(),
-            static=StaticData.of(static),
+            static=StaticData.of([*self._static, *static]),
             shards=shards,
             allow_unbounded=allow_unbounded,
             schema=Schema.of(self._axioms) if self._axioms else None,
@@ -357,7 +430,7 @@ class Engine:
         self,
         *,
         streams: Iterable[str] | None = None,
-        static: Iterable[StaticFile | Path | str | Quad] = (),
+        static: Iterable[StaticInput] = (),
         shards: int | None = None,
         most_held: int | None = None,
         most_answers: int | None = None,
@@ -366,8 +439,8 @@ class Engine:
 
         Args:
             streams: the streams that its queries may read; default: all that are declared so far.
-            static: static data of all its queries: files and folders, `IRI=FILE` for a named graph,
-                or quads.
+            static: more static data of all its queries than that of the engine, as `static` takes
+                it; also `IRI=FILE` for a named graph.
             shards: the number of shards; default: the number of shuffle partitions.
             most_held: how many mappings the queries of one template may hold in a shard; queries that
                 hold more are stopped.
@@ -385,6 +458,7 @@ class Engine:
 
         feeds = self._feeds()
         for iri in streams or ():
+            self._check_stream(iri)
             if iri not in feeds:
                 raise undeclared(iri, feeds)
         chosen = feeds if streams is None else {iri: feeds[iri] for iri in streams}
@@ -392,7 +466,7 @@ class Engine:
         inputs = NetworkInputs(
             self.spark,
             chosen,
-            StaticData.of(static),
+            StaticData.of([*self._static, *static]),
             Schema.of(self._axioms) if self._axioms else None,
             shards or partitions,
         )
@@ -434,10 +508,38 @@ class Engine:
     def _feeds(self) -> dict[str, Feed]:
         from quadweir.runtime.match.declared import declared_feed
 
+        self._settle()
         declared = {iri: declared_feed(self.spark, one) for iri, one in self.streams.items()}
         return declared | self._provided
 
     def _open(self, iri: str, spool: Path | None) -> DataFrame:
         from quadweir.sources.opening import find_stream, open_rdf
 
+        self._check_stream(iri)
+        self._settle()
         return open_rdf(self.spark, find_stream(iri, self.streams), spool=spool)
+
+    def _check_stream(self, iri: object) -> None:
+        """Raise what is wrong with a stream that is declared in a chain of calls."""
+        building = self._building.get(str(getattr(iri, "value", iri)))
+        if building is not None:
+            self._take_over(building)
+
+    def _settle(self) -> None:
+        """Take over the streams that chains of calls have declared, as far as they are valid."""
+        for building in self._building.values():
+            # Whoever reads the stream learns what is wrong with it.
+            with suppress(QuadweirError):
+                self._take_over(building)
+
+    def _take_over(self, building: StreamBuilder) -> None:
+        from quadweir.streambuilder import built_feed
+
+        iri, declared = building.iri, building.declaration
+        if self._settled.get(iri) is declared:
+            return
+        feed = built_feed(self.spark, building, {**self.streams, iri: declared})
+        self.streams[iri] = self._settled[iri] = declared
+        self._provided.pop(iri, None)
+        if feed is not None:
+            self._provided[iri] = feed

@@ -474,7 +474,8 @@ def test_a_live_run_maps_and_queries(spark, folder):
 
     for number in (1, 2):
         engine = Engine(spark)
-        assert engine.map(folder / "m.ttl", stream="urn:s", time="t") == ("urn:s",)
+        made = engine.map(folder / "m.ttl", stream="urn:s", time="t")
+        assert made.streams == ("urn:s",)
         query = engine.query(QUERY)
         query.start(Call(keep), checkpoint=folder / "query")
         try:

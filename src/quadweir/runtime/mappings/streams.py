@@ -315,7 +315,13 @@ class Streams:
             )
 
     def _spool(self, logical: LogicalSource) -> Path:
-        assert self.spool is not None, "a live run has a folder for its spools"
+        if self.spool is None:
+            raise UsageError(
+                f"records of {describe(logical)} arrive once and have to be kept until they are "
+                "processed",
+                hint="Start the query with a checkpoint, or name a folder: spool=....",
+                span=logical.span,
+            )
         # Two readers of one source must not share a spool.
         key = (
             logical.source,

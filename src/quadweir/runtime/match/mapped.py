@@ -1,4 +1,4 @@
-"""The streams that a mapping makes from its sources, as feeds of a query."""
+"""What a mapping makes from its sources: quads, and streams as feeds of a query."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
+from quadweir import rows
 from quadweir.errors import NotImplementedYetError, UsageError
 from quadweir.mapping.check import check_mapping
 from quadweir.mapping.compile import Compiled
@@ -15,11 +16,13 @@ from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders
 from quadweir.mapping.model import Mapping as RmlMapping
 from quadweir.mapping.records import describe
-from quadweir.mapping.sources import DeclaredStream, LogicalSource
+from quadweir.mapping.sources import DeclaredStream, FrameSource, LogicalSource
+from quadweir.paths import PathLike, as_path
 from quadweir.runtime.joins.frames import host_join
 from quadweir.runtime.mappings.streams import Streams, compile_live
 from quadweir.runtime.match.feeds import Feed
 from quadweir.sources.declare import AHEAD, LIVE_DELAY, ReplaySource
+from quadweir.times import DurationLike, as_duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,35 +32,86 @@ if TYPE_CHECKING:
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-def mapped_feeds(
+@final
+class MappedQuads:
+    """What a mapping makes: quads, or statements of streams if its records have event times.
+
+    Args:
+        made: the mapping with its sources.
+        streams: the IRIs of the streams that queries can read.
+
+    Attributes:
+        streams: these IRIs.
+    """
+
+    def __init__(self, made: MappedStreams, streams: tuple[str, ...]) -> None:
+        self._made = made
+        self.streams = streams
+
+    def quads(self, *, spool: PathLike | None = None) -> DataFrame:
+        """Return the quads as rows of `rows.QUAD_SCHEMA`; a streaming frame if a source goes on.
+
+        Records that cannot be mapped are left out; `dead_letters` has them.
+
+        Args:
+            spool: where TCP, MQTT and watched folders keep what arrived until it is processed.
+        """
+        compiled = self._made.compiled(_folder(spool))
+        return replace(compiled, targets=()).quads().select(*rows.TERMS)
+
+    def dead_letters(self, *, spool: PathLike | None = None) -> DataFrame:
+        """Return the records that cannot be mapped, as rows of `rows.DEAD_LETTER_SCHEMA`."""
+        return self._made.compiled(_folder(spool)).dead_letters()
+
+    def __repr__(self) -> str:
+        return f"<mapping, streams: {', '.join(self.streams) or 'none'}>"
+
+
+def _folder(spool: PathLike | None) -> Path | None:
+    return None if spool is None else as_path(spool)
+
+
+def mapped(
     spark: SparkSession,
-    mapping: RmlMapping | Path | str,
+    mapping: RmlMapping | PathLike,
+    frames: DataFrame | Mapping[str, DataFrame] | None,
     declarations: Mapping[str, StreamDeclaration],
     *,
-    stream: str | None,
-    time: str | dict[str, str] | None,
-    base: str | None,
-    bounded: bool,
-    delay: timedelta | None,
-    idle: timedelta | None,
-    ahead: timedelta | None,
-    allow_dirs: Iterable[Path],
-    allow_hosts: Iterable[str],
-) -> dict[str, Feed]:
-    """Return the streams of a mapping by their IRIs; `Engine.map` describes the arguments.
+    stream: str | None = None,
+    time: str | Mapping[str, str] | None = None,
+    base: str | None = None,
+    bounded: bool | None = None,
+    delay: DurationLike | None = None,
+    idle: DurationLike | None = None,
+    ahead: DurationLike | None = None,
+    allow_dirs: Iterable[PathLike] = (),
+    allow_hosts: Iterable[str] = (),
+) -> MappedStreams:
+    """Return what a mapping makes; `Engine.map` describes the arguments.
 
     Raises:
         MappingError: the mapping is not valid.
-        UsageError: nothing names the stream of a source.
+        UsageError: it has no source for a frame.
     """
-    read = mapping if isinstance(mapping, RmlMapping) else RmlMapping.read(mapping)
+    read = mapping if isinstance(mapping, RmlMapping) else RmlMapping.read(as_path(mapping))
     check_mapping(read)
-    folder = read.path.resolve().parent if read.path is not None else Path.cwd()
-    lag = delay if delay is not None else timedelta(0) if bounded else LIVE_DELAY
+    given: dict[str, DataFrame] = {}
+    if frames is not None:
+        names = {describe(each.source): None for each in read.triples_maps}
+        given = dict(frames) if isinstance(frames, Mapping) else dict.fromkeys(names, frames)
+        read = _reading(read, given, list(names))
+    if bounded is None:
+        bounded = not any(_goes_on(each.source, given, declarations) for each in read.triples_maps)
+    lag = as_duration(delay) if delay is not None else timedelta(0) if bounded else LIVE_DELAY
+    bound = as_duration(ahead) if ahead is not None else max(AHEAD, lag)
     return MappedStreams(
         spark=spark,
         mapping=read,
-        folders=Folders(mapping=folder, allowed=tuple(allow_dirs)),
+        frames=given,
+        folders=Folders(
+            mapping=read.path.resolve().parent if read.path is not None else Path.cwd(),
+            allowed=tuple(as_path(each) for each in allow_dirs),
+        ),
         stream=stream,
         declarations=declarations,
         hosts=tuple(allow_hosts),
@@ -65,9 +119,41 @@ def mapped_feeds(
         base=base,
         bounded=bounded,
         delay_ms=lag // _MILLISECOND,
-        idle_ms=idle // _MILLISECOND if idle is not None else None,
-        ahead_ms=(ahead if ahead is not None else max(AHEAD, lag)) // _MILLISECOND,
-    ).feeds()
+        idle_ms=as_duration(idle) // _MILLISECOND if idle is not None else None,
+        ahead_ms=bound // _MILLISECOND,
+    )
+
+
+def _reading(mapping: RmlMapping, frames: Mapping[str, DataFrame], names: list[str]) -> RmlMapping:
+    """Return a mapping that reads frames instead of its sources of these names."""
+    for name in frames:
+        if name not in names:
+            raise UsageError(
+                f"the mapping has no source {name!r} that a frame could take the place of",
+                hint=f"Its sources are {', '.join(map(repr, names))}.",
+            )
+    maps = [
+        replace(each, source=replace(each.source, source=FrameSource(name=describe(each.source))))
+        if describe(each.source) in frames
+        else each
+        for each in mapping.triples_maps
+    ]
+    return replace(mapping, triples_maps=tuple(maps))
+
+
+def _goes_on(
+    logical: LogicalSource,
+    frames: Mapping[str, DataFrame],
+    declarations: Mapping[str, StreamDeclaration],
+) -> bool:
+    """Whether a source has no end."""
+    match logical.source:
+        case FrameSource(name=name) if name in frames:
+            return bool(frames[name].isStreaming)
+        case DeclaredStream(iri=iri) if iri in declarations:
+            return not declarations[iri].has_end
+        case _:
+            return logical.is_stream
 
 
 @final
@@ -97,6 +183,7 @@ class MappedStreams:
     folders: Folders
     stream: str | None = None
     declarations: Mapping[str, StreamDeclaration] = field(default_factory=dict)
+    frames: Mapping[str, DataFrame] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
     times: Mapping[str, str] = field(default_factory=dict)
     base: str | None = None
@@ -105,6 +192,20 @@ class MappedStreams:
     idle_ms: int | None = None
     ahead_ms: int | None = None
 
+    @property
+    def names_streams(self) -> bool:
+        """Whether something says which stream the elements of each source go into."""
+        return self.stream is not None or all(
+            isinstance(each.source, DeclaredStream) for each in self._mapped_sources()
+        )
+
+    def _mapped_sources(self) -> list[LogicalSource]:
+        return [
+            each.source
+            for each in self.mapping.triples_maps
+            if each.subject.classes or each.predicate_objects
+        ]
+
     def feeds(self) -> dict[str, Feed]:
         """Return the streams by their IRIs.
 
@@ -112,9 +213,8 @@ class MappedStreams:
             UsageError: nothing names the stream of some source.
         """
         found: dict[str, list[LogicalSource]] = {}
-        for one in self.mapping.triples_maps:
-            if one.subject.classes or one.predicate_objects:
-                found.setdefault(self.stream_of(one.source), []).append(one.source)
+        for each in self._mapped_sources():
+            found.setdefault(self.stream_of(each), []).append(each)
         return {iri: self._feed(iri, sources) for iri, sources in found.items()}
 
     def stream_of(self, logical: LogicalSource) -> str:
@@ -147,37 +247,43 @@ class MappedStreams:
         return Feed(iri, open_mapped, delay, idle, ahead_ms=ahead)
 
     def _open(self, iri: str, predicate: str | None, spool: Path | None) -> DataFrame:
-        if not self.bounded:
-            if predicate is not None:
-                raise NotImplementedYetError(
-                    f"a window takes the times of <{iri}> from <{predicate}>, but a live mapping "
-                    "takes them from its records",
-                    hint="Name the reference that holds the time (--time), and drop the predicate.",
-                )
-            if spool is None:
-                raise UsageError(
-                    f"<{iri}> is mapped as records arrive, which needs a checkpoint",
-                    hint="Start the query with a checkpoint, or read the sources to their end.",
-                )
+        if not self.bounded and predicate is not None:
+            raise NotImplementedYetError(
+                f"a window takes the times of <{iri}> from <{predicate}>, but a live mapping "
+                "takes them from its records",
+                hint="Name the reference that holds the time (--time), and drop the predicate.",
+            )
+        compiled = self.compiled(
+            spool, ElementRule(self.stream_of, times_inside=predicate is not None)
+        )
+        return self._part(compiled, iri).tagged()
+
+    def compiled(self, spool: Path | None, elements: ElementRule | None = None) -> Compiled:
+        """Return the mapping over its sources, opened.
+
+        Args:
+            spool: where sources that cannot be read twice keep what arrived.
+            elements: the streams of the records' elements; without it quads have no times.
+        """
         streams = Streams(
             spark=self.spark,
             folders=self.folders,
             spool=spool,
             declarations=self.declarations,
+            frames=self.frames,
             hosts=self.hosts,
             times=self.times,
             bounded=self.bounded,
             ahead_ms=self.ahead_ms,
         )
-        compiled = compile_live(
+        return compile_live(
             self.mapping,
             streams,
             base=self.base,
             host=host_join,
-            elements=ElementRule(self.stream_of, times_inside=predicate is not None),
+            elements=elements,
             run=str(spool.absolute()) if spool is not None else "",
         )
-        return self._part(compiled, iri).tagged()
 
     def _part(self, compiled: Compiled, iri: str) -> Compiled:
         """Return the part of a compiled mapping that goes into one stream."""

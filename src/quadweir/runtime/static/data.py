@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import os
 import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, TypeAlias, cast, final
 
 import numpy as np
 import pyarrow as pa
@@ -27,23 +28,33 @@ from quadweir.algebra.evaluate import static_dataset
 from quadweir.algebra.patterns import Pattern, Values
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.entailment.close import StaticClosure
-from quadweir.errors import DataError, SourceError
+from quadweir.errors import DataError, SourceError, UsageError
 from quadweir.kernel.build import relation_of
 from quadweir.kernel.staticrelations import Loaded, combined
+from quadweir.paths import PathLike
 from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
 from quadweir.plan.nodes import StaticRelation
 from quadweir.plan.program import program_of
 from quadweir.plan.pushdown import MOST_VALUES
 from quadweir.runtime.match.entail import closed
 from quadweir.runtime.static.files import QUADS, Stored, relation_file, write_quads
+from quadweir.runtime.static.quadframes import (
+    FEW,
+    check_columns,
+    digest_of,
+    good_quads,
+    read_quads_of,
+)
 from quadweir.runtime.static.shared import SharedSolutions, Solved
 from quadweir.runtime.static.sparkjoin import SparkJoined, matchable
 from quadweir.sources.staticfiles import StaticFile, apart_from_streams, list_static, read_static
-from quadweir.terms import Quad, Term, Variable
+from quadweir.terms import IRI, Quad, Term, Variable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+StaticInput: TypeAlias = "StaticFile | PathLike | Quad | DataFrame"
+"""What a caller may give as static data."""
 WHOLE_DIGEST: Final = "quads.digest"
 """The file with the digest of all quads that a query may see."""
 _SCRATCH: Final = "unshared-"
@@ -54,28 +65,44 @@ LARGE_BYTES: Final = 16 << 20
 @final
 @dataclass(frozen=True)
 class StaticData:
-    """Files and quads that queries join with; nothing is read before a query needs it.
+    """Files, quads and frames that queries join with; nothing is read before a query needs it.
 
     Attributes:
         files: the static files.
         quads: more static quads.
+        frames: more static quads, as rows of `rows.QUAD_SCHEMA`.
         large_bytes: from this size of the files on, Spark reads them.
     """
 
     files: tuple[StaticFile, ...] = ()
     quads: tuple[Quad, ...] = ()
+    frames: tuple[DataFrame, ...] = ()
     large_bytes: int = LARGE_BYTES
 
     @staticmethod
-    def of(static: Iterable[StaticFile | Path | str | Quad]) -> StaticData:
-        """Return static data from files, folders, `IRI=FILE` for a named graph, and quads."""
-        given = list(static)
-        files = [
-            each if isinstance(each, StaticFile) else StaticFile.of(each)
-            for each in given
-            if not isinstance(each, Quad)
-        ]
-        return StaticData(tuple(files), tuple(each for each in given if isinstance(each, Quad)))
+    def of(static: Iterable[StaticInput]) -> StaticData:
+        """Return static data from files, folders, `IRI=FILE` for a named graph, quads and frames.
+
+        Raises:
+            UsageError: a frame does not have the columns of quads, or something is none of these.
+        """
+        files, quads, frames = [], [], []
+        for each in static:
+            if isinstance(each, Quad):
+                quads.append(each)
+            elif isinstance(each, StaticFile):
+                files.append(each)
+            elif isinstance(each, str | os.PathLike):
+                files.append(StaticFile.of(each))
+            elif hasattr(each, "isStreaming"):
+                check_columns(each)
+                frames.append(each)
+            else:
+                raise UsageError(
+                    f"static data cannot be {type(each).__name__}",
+                    hint="Give files, folders, quads, or DataFrames of quads.",
+                )
+        return StaticData(tuple(files), tuple(quads), tuple(frames))
 
     def digest(self) -> str:
         """Return a SHA-256 of all files and quads.
@@ -89,6 +116,8 @@ class StaticData:
                 found.update(f"{each.graph} {file.suffix}\n".encode())
                 with file.open("rb") as data:
                     found.update(hashlib.file_digest(data, "sha256").digest())
+        for frame in self.frames:
+            found.update(digest_of(frame))
         for quad in sorted(map(str, self.quads)):
             found.update(f"{quad}\n".encode())
         return found.hexdigest()
@@ -176,9 +205,15 @@ class StaticData:
         listed = [(each, list_static(each.path)) for each in self.files]
         size = sum(file.stat().st_size for _, files in listed for file in files)
         source: Loaded | SparkJoined
-        if size < self.large_bytes or (follows is not None and follows.transitive):
+        own: list[Quad] | None = None
+        if follows is not None and follows.transitive:
+            own = self._read_frames(None)
+        elif size < self.large_bytes:
+            own = self._read_frames(FEW)
+        if own is not None:
+            few = own
             quads: Iterable[Quad] = shared.quads(
-                lambda: [*apart_from_streams([*read_static(self.files), *self.quads])]
+                lambda: [*apart_from_streams([*read_static(self.files), *self.quads, *few])]
             )
             quads = follows.of(quads) if follows is not None else quads
             source = Loaded(static_dataset(query, Dataset.of(quads)))
@@ -198,8 +233,18 @@ class StaticData:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no files and no quads."""
-        return not self.files and not self.quads
+        """Whether there are no files, no quads and no frames."""
+        return not self.files and not self.quads and not self.frames
+
+    def _read_frames(self, most: int | None) -> list[Quad] | None:
+        """Return the quads of all frames; None if one has more than `most`."""
+        found: list[Quad] = []
+        for number, frame in enumerate(self.frames):
+            quads = read_quads_of(frame, most=most)
+            if quads is None:
+                return None
+            found += [each.relabelled(f"d{number}-".__add__) for each in quads]
+        return found
 
     def _frame(self, spark: SparkSession, listed: list[tuple[StaticFile, list[Path]]]) -> DataFrame:
         from quadweir.sources.rdf_files import read_rdf
@@ -217,6 +262,8 @@ class StaticData:
             if static.graph is not None:
                 frame = frame.withColumn(rows.GRAPH, F.lit(str(static.graph)))
             frames.append(_named_apart(frame, f"g{number}-"))
+        for number, each in enumerate(self.frames):
+            frames.append(_named_apart(good_quads(each), f"d{number}-"))
         if self.quads:
             own = [tuple(_spelled(quad)) for quad in apart_from_streams(self.quads)]
             frames.append(spark.createDataFrame(own, rows.QUAD_SCHEMA))
@@ -274,3 +321,26 @@ def _named_apart(frame: DataFrame, prefix: str) -> DataFrame:
 def _spelled(quad: Quad) -> list[str | None]:
     terms: list[Term | None] = [quad.subject, quad.predicate, quad.object, quad.graph]
     return [None if term is None else str(term) for term in terms]
+
+
+def in_graph(given: Iterable[StaticInput | Iterable[Quad]], graph: str | None) -> list[StaticInput]:
+    """Return static data, one by one, in a named graph, if there is one.
+
+    Raises:
+        UsageError: it is no static data.
+    """
+    flat: list[StaticInput] = []
+    for each in given:
+        if isinstance(each, list | tuple | set | frozenset):
+            flat.extend(each)
+        else:
+            flat.append(cast("StaticInput", each))
+    read = StaticData.of(flat)
+    if graph is None:
+        return flat
+    name = IRI(graph)
+    return [
+        *(replace(each, graph=name) for each in read.files),
+        *(replace(each, graph=name) for each in read.quads),
+        *(each.withColumn(rows.GRAPH, F.lit(str(name))) for each in read.frames),
+    ]
