@@ -15,7 +15,7 @@ from pyspark.errors import StreamingQueryException
 
 from quadweir import rows
 from quadweir.errors import SourceError, StateError, UsageError
-from quadweir.sinks import files
+from quadweir.sinks import oncefolder
 from quadweir.sinks.answertext import answer_text
 from quadweir.sinks.base import Batch
 from quadweir.sinks.console import ConsoleSink
@@ -229,7 +229,7 @@ def test_a_folder_with_another_querys_output_is_refused(
     FileSink(tmp_path).write(statements, Batch(0, "q"))
     with pytest.raises(SourceError, match="holds the output of another query"):
         FileSink(tmp_path).write(statements, Batch(0, "other"))
-    (tmp_path / files.LOG).unlink()
+    (tmp_path / oncefolder.LOG).unlink()
     with pytest.raises(SourceError, match="holds the output of another query"):
         FileSink(tmp_path).write(statements, Batch(0, "q"))
     with pytest.raises(UsageError, match="not a local path"):

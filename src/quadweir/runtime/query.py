@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.algebra.query import ConstructForm, ContinuousQuery
 from quadweir.errors import UsageError
+from quadweir.paths import PathLike, as_path
 from quadweir.plan.describe import describe
 from quadweir.runtime.answercolumns import AnswerColumns, ColumnType
 from quadweir.runtime.answers import as_statements, present, with_times
@@ -21,10 +22,15 @@ from quadweir.runtime.host.base import Host
 from quadweir.runtime.host.choice import usual_host
 from quadweir.runtime.match.feeds import Feed
 from quadweir.runtime.metrics import QueryMeter
+from quadweir.runtime.pictures import handle_html, plan_svg
 from quadweir.runtime.planned import PlannedQuery
+from quadweir.runtime.preview import first_answers
 from quadweir.runtime.start import Started, StartOptions
+from quadweir.runtime.writing import WriteRequest, letters_to, trigger_of
+from quadweir.times import DurationLike, as_duration
 
 if TYPE_CHECKING:
+    from pandas import DataFrame as Table
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -111,7 +117,7 @@ class RegisteredQuery:
         *,
         types: Mapping[str, ColumnType] | None = None,
         terms: bool = False,
-        spool: Path | str | None = None,
+        spool: PathLike | None = None,
     ) -> DataFrame:
         """Return the answers: a bounded frame if all streams are bounded, else a streaming frame.
 
@@ -135,7 +141,30 @@ class RegisteredQuery:
                 such variable or type.
         """
         columns = AnswerColumns.of(self.query, types=types, terms=terms)
-        return columns.select(self.spelled_answers(spool=Path(spool) if spool else None))
+        return columns.select(self.spelled_answers(spool=None if spool is None else as_path(spool)))
+
+    def preview(
+        self,
+        seconds: float = 10,
+        *,
+        rows: int = 20,
+        types: Mapping[str, ColumnType] | None = None,
+        terms: bool = False,
+    ) -> Table:
+        """Return the first answers as a pandas table, to look at.
+
+        A live query runs for so long over a checkpoint of its own, next to a run that there may be.
+
+        Args:
+            seconds: how long to wait for answers of a live query.
+            rows: how many answers at most.
+            types: types of Spark's for some variables, as in `to_dataframe`.
+            terms: all parts of each term, as in `to_dataframe`.
+        """
+        columns = AnswerColumns.of(self.query, types=types, terms=terms)
+        with TemporaryDirectory(prefix="quadweir-spool-") as spool:
+            answers = columns.select(self.spelled_answers(spool=Path(spool)))
+            return first_answers(self._planned, answers, columns, seconds=seconds, rows=rows)
 
     def spelled_answers(self, *, spool: Path | None = None) -> DataFrame:
         """Return the answers as they are inside: `t` in milliseconds, and terms as spelled.
@@ -200,17 +229,94 @@ class RegisteredQuery:
 
     # --- a run, like Spark's StreamingQuery ---
 
+    def write_stream(
+        self,
+        format: str | None = None,  # noqa: A002 - as Spark's DataStreamWriter has it
+        path: PathLike | None = None,
+        *,
+        table: str | None = None,
+        servers: str | None = None,
+        topic: str | None = None,
+        foreach_batch: Callable[[DataFrame, int], object] | None = None,
+        types: Mapping[str, ColumnType] | None = None,
+        terms: bool = False,
+        checkpoint: PathLike | None = None,
+        trigger: DurationLike | None = None,
+        name: str | None = None,
+        options: Mapping[str, str] | None = None,
+        dead_letters: Sink | PathLike | None = None,
+        reload_static: bool = False,
+        shards_in: str | None = None,
+    ) -> RegisteredQuery:
+        """Start writing answers while streams go on, with the columns of `to_dataframe`.
+
+        Args:
+            format: `parquet`, `delta`, `jsonl`, `kafka`, `memory` or `console`.
+            path: the folder of `parquet` and `jsonl`, the folder or URI of `delta`.
+            table: append to this table instead.
+            servers: for `kafka`, the brokers as `HOST:PORT`.
+            topic: for `kafka`, the topic.
+            foreach_batch: a function that gets the rows of each batch and its number.
+            types: types of Spark's for some variables, as in `to_dataframe`.
+            terms: all parts of each term, as in `to_dataframe`.
+            checkpoint: the folder of offsets and state; with the same folder, the query continues
+                where it stopped. Without it, `memory`, `console` and functions use a temporary one.
+            trigger: how often a batch begins, such as `10s`; default: as soon as the last one is
+                done. With `availableNow`, take what is there now and end.
+            name: the name of the query. It is the name of the view of `memory`.
+            options: options of Kafka's client, or of the table's data source.
+            dead_letters: where rows of `DEAD_LETTER_SCHEMA` go: a sink, or a folder for JSON Lines.
+            reload_static: accept a checkpoint that was made with other static data, as in `start`.
+            shards_in: `driver` or `executors`, as in `start`.
+
+        Returns:
+            This query, which is its handle; it has the methods of Spark's StreamingQuery.
+
+        Raises:
+            UsageError: an argument is missing or does not fit the format, the query runs already, or
+                its streams are bounded.
+            EnvironmentProblem: Spark has no such data source.
+            StateError: as in `start`.
+        """
+        asked = WriteRequest(
+            form=format,
+            path=path,
+            table=table,
+            servers=servers,
+            topic=topic,
+            function=foreach_batch,
+            name=name,
+            options=options or {},
+        )
+        every, available_now = trigger_of(trigger)
+        columns = AnswerColumns.of(self.query, types=types, terms=terms)
+        sink = asked.sink(self._spark)
+        self._begin_new(
+            StartOptions(
+                sink=sink,
+                checkpoint=asked.checkpoint(checkpoint),
+                every=every,
+                available_now=available_now,
+                name=name,
+                dead_letters=letters_to(dead_letters),
+                reload_static=reload_static,
+                shards_in=shards_in,
+                columns=columns,
+            )
+        )
+        return self
+
     def start(
         self,
         sink: Sink,
         *,
-        checkpoint: Path,
-        every: timedelta | None = None,
+        checkpoint: PathLike,
+        every: DurationLike | None = None,
         available_now: bool = False,
         statements: str | None = None,
         name_elements: bool = True,
         name: str | None = None,
-        record: Path | None = None,
+        record: PathLike | None = None,
         dead_letters: Sink | None = None,
         reload_static: bool = False,
         shards_in: str | None = None,
@@ -246,25 +352,28 @@ class RegisteredQuery:
                 it.
             UsageError: the query runs already, or its streams are bounded.
         """
-        if self._started is not None and self._started.is_active:
-            raise UsageError("the query runs already", hint="Stop it first, or register another.")
         if statements is not None:
             self._check_construct()
         options = StartOptions(
             sink=sink,
-            checkpoint=Path(checkpoint),
-            every=every,
+            checkpoint=as_path(checkpoint),
+            every=None if every is None else as_duration(every),
             available_now=available_now,
             statements=statements,
             name_elements=name_elements,
             name=name,
-            record=record,
+            record=None if record is None else as_path(record),
             dead_letters=dead_letters,
             reload_static=reload_static,
             shards_in=shards_in,
         )
-        self._begin(options)
+        self._begin_new(options)
         return self
+
+    def _begin_new(self, options: StartOptions) -> None:
+        if self._started is not None and self._started.is_active:
+            raise UsageError("the query runs already", hint="Stop it first, or register another.")
+        self._begin(options)
 
     def _begin(self, options: StartOptions) -> None:
         claim = Claim(options.checkpoint)
@@ -331,6 +440,21 @@ class RegisteredQuery:
     def id(self) -> str:
         """The id that Spark gives the query; it stays the same after a restart."""
         return str(self.streaming.id)
+
+    @property
+    def runId(self) -> str:  # noqa: N802 - as Spark's StreamingQuery has it
+        """The id that Spark gives this run; it is another one after a restart."""
+        return str(self.streaming.runId)
+
+    @property
+    def name(self) -> str | None:
+        """The name that it was started with."""
+        return self._run_of().options.name
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """What it is doing: `message`, `isDataAvailable` and `isTriggerActive`."""
+        return dict(self.streaming.status)
 
     @property
     def isActive(self) -> bool:  # noqa: N802 - as Spark's StreamingQuery has it
@@ -409,6 +533,18 @@ class RegisteredQuery:
         planned = self._planned
         text = describe(self.plan, shards=planned.most_shards, facts=planned.now.prepared.facts)
         return f"{text}\nSpark\n{self.spark_plan()}\n" if spark else text
+
+    def draw(self) -> str:
+        """Draw its windows, shards and answers as SVG."""
+        return plan_svg(self.plan)
+
+    def _repr_html_(self) -> str:
+        """Show the query in a notebook: its state, rates and watermark, and its plan."""
+        state, notes = "registered", [str(each) for each in self.warnings]
+        if self._started is not None:
+            state = "running" if self.isActive else "stopped"
+            notes += [self._started.watch.said] if self._started.watch.said else []
+        return handle_html("query", state, self.metrics(), self.draw(), notes)
 
     def spark_plan(self) -> str:
         """Return Spark's own plan of the answers, as text."""

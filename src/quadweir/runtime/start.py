@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, final
 from quadweir.algebra.query import ConstructForm
 from quadweir.errors import UsageError
 from quadweir.private import make_folder
+from quadweir.runtime.answercolumns import AnswerColumns
 from quadweir.runtime.answers import as_statements, present
 from quadweir.runtime.checkpoint import Fingerprint
 from quadweir.runtime.host.base import AnswerOutput, Host, Run, Trigger
@@ -19,6 +20,7 @@ from quadweir.runtime.match.feeds import open_feeds
 from quadweir.runtime.match.recording import Recorder
 from quadweir.runtime.match.rowtimes import event_times
 from quadweir.runtime.planned import Planned, PlannedQuery
+from quadweir.runtime.silence import SilenceWatch
 from quadweir.runtime.wire.deadletters import dead_letters as letters_of
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class StartOptions:
     dead_letters: Sink | None = None
     reload_static: bool = False
     shards_in: str | None = None
+    columns: AnswerColumns | None = None
+    """The columns that answers have in the sink; without them they are as spelled."""
 
 
 @final
@@ -58,6 +62,7 @@ class Started:
         over: the plan that runs, of this query and of those that it reads from. Another query over
             the same answers may reload the data of such a query, whose plan is then not the one that
             runs here.
+        watch: notices that it sees much and answers nothing.
     """
 
     run: Run
@@ -65,6 +70,7 @@ class Started:
     options: StartOptions
     digest: str
     over: Mapping[PlannedQuery, Planned]
+    watch: SilenceWatch
 
     @property
     def is_active(self) -> bool:
@@ -92,14 +98,15 @@ class Started:
         if options.record is not None:
             statements = _recorded(statements, options.record)
         spec = replace(query.spec, timing=opened.timing, letters=has_letters)
+        watch = SilenceWatch(query.plan, query.shards)
         run = host.start(
-            [spec.job(statements, shards=query.shards)],
+            [replace(spec.job(statements, shards=query.shards), control=watch)],
             _outputs(query, options),
             checkpoint=checkpoint,
             trigger=Trigger(options.every, options.available_now, options.name),
         )
         over = {each: each.now for each in query.with_feeding()}
-        return Started(run, host, options, fingerprint.digest, over)
+        return Started(run, host, options, fingerprint.digest, over, watch)
 
 
 def _outputs(query: PlannedQuery, options: StartOptions) -> list[AnswerOutput]:
@@ -107,12 +114,14 @@ def _outputs(query: PlannedQuery, options: StartOptions) -> list[AnswerOutput]:
 
     def answers(raws: Sequence[DataFrame]) -> DataFrame:
         found = present(raws[0], plan.query, form)
+        if options.columns is not None:
+            return options.columns.select(found)
         if options.statements is None:
             return found
         return as_statements(found, options.statements, named=options.name_elements)
 
     names = tuple(each.name for each in form.variables)
-    is_solutions = not isinstance(plan.query.form, ConstructForm)
+    is_solutions = not isinstance(plan.query.form, ConstructForm) and options.columns is None
     found = [AnswerOutput(options.sink, answers, variables=names if is_solutions else None)]
     if options.dead_letters is not None:
         found.append(

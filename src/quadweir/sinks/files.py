@@ -1,35 +1,23 @@
-"""Plain files that have every row exactly once, even after a crash.
-
-A batch is written to a hidden folder, which is renamed once it is complete; from then on the batch
-is decided. Its files are then moved to the output folder under names made of batch and part, and
-the batch is noted as done. A restart finishes what was decided, drops what was not, and skips what
-was done.
-
-Rejected: Spark's own file sink, whose folder holds the files of failed attempts too, so that only
-Spark, reading its `_spark_metadata`, sees every row once.
-"""
+"""Plain files of lines that have every row exactly once, even after a crash (`oncefolder.py`)."""
 
 from __future__ import annotations
 
 import gzip
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
-from quadweir.errors import SourceError, UsageError
-from quadweir.private import check_writable, make_folder, replaced, write_file
+from quadweir.private import make_folder, write_file
 from quadweir.sinks.base import SinkNeeds, TextSink
 from quadweir.sinks.lineformat import LineFormat
+from quadweir.sinks.oncefolder import OnceFolder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from quadweir.sinks.base import Batch
-
-LOG: Final = ".quadweir-sink.json"
 
 
 @final
@@ -50,22 +38,14 @@ class FileSink(TextSink):
     compress: bool = False
 
     def __post_init__(self) -> None:
-        if "://" in str(self.folder) or str(self.folder).startswith(("hdfs:/", "s3a:/")):
-            raise UsageError(
-                f"{self.folder} is not a local path",
-                detail="Exactly once needs renames, which object stores do not have.",
-                hint="Write there from your own function (sinks.start.Call), with a table "
-                "format that has transactions.",
-            )
+        object.__setattr__(self, "folder", OnceFolder.of(self.folder).path)
+
+    @property
+    def _output(self) -> OnceFolder:
+        return OnceFolder(self.folder)
 
     def prepare(self) -> None:
-        try:
-            make_folder(self.folder)
-            check_writable(self.folder)
-        except OSError as error:
-            raise SourceError(
-                f"cannot write to {self.folder}", detail=str(error), hint="Choose another folder."
-            ) from error
+        self._output.prepare()
 
     def is_decided(self, batch: Batch) -> bool:
         """Whether the rows of a batch were already written, before a crash.
@@ -73,8 +53,7 @@ class FileSink(TextSink):
         Raises:
             SourceError: the folder holds the output of another query.
         """
-        done = batch.number <= self._last_done(batch.query)
-        return done or (self.folder / f".batch-{batch.number}.ready").is_dir()
+        return self._output.is_decided(batch)
 
     @property
     def needs(self) -> SinkNeeds:
@@ -101,56 +80,11 @@ class FileSink(TextSink):
         self._publish(write, batch)
 
     def _publish(self, write: Callable[[Path], None], batch: Batch) -> None:
-        """Write the parts of a batch with `write`, and move them to the output folder, once."""
-        if batch.number <= self._last_done(batch.query):
-            return
-        ready = self.folder / f".batch-{batch.number}.ready"
-        if not ready.is_dir():
-            scratch = self.folder / f".batch-{batch.number}.scratch"
-            write(scratch)
-            scratch.rename(ready)
-        for part in ready.glob("part-*"):
-            if self._is_empty(part):
-                continue
-            # The number of the part, not a count: some parts may have been moved before a crash.
-            number = int(part.name.split("-")[1])
-            part.rename(self.folder / f"{batch.number:08d}-{number:04d}{self._suffix}")
-        self._note(batch)
-        shutil.rmtree(ready)
-
-    @property
-    def _suffix(self) -> str:
-        return self.form.suffix + (".gz" if self.compress else "")
+        suffix = self.form.suffix + (".gz" if self.compress else "")
+        self._output.publish(write, batch, suffix=suffix, is_empty=self._is_empty)
 
     def _is_empty(self, part: Path) -> bool:
         if not self.compress:
             return part.stat().st_size == 0
         with gzip.open(part) as file:
             return not file.read(1)
-
-    def _last_done(self, query: str) -> int:
-        log = self.folder / LOG
-        if log.is_file():
-            noted = json.loads(log.read_text(encoding="utf-8"))
-            if noted["query"] == query:
-                return int(noted["batch"])
-        elif not self._has_output():
-            # The log is written before the first file. So a crash cannot leave our files in a
-            # folder that looks like the output of another query.
-            self._write_log(query, -1)
-            return -1
-        raise SourceError(
-            f"{self.folder} holds the output of another query",
-            detail="Batches are numbered from 0 for each new checkpoint, so they would be mixed up.",
-            hint="Choose an empty folder, or start with the checkpoint of that output.",
-        )
-
-    def _has_output(self) -> bool:
-        return any(self.folder.iterdir())
-
-    def _note(self, batch: Batch) -> None:
-        self._write_log(batch.query, batch.number)
-
-    def _write_log(self, query: str, number: int) -> None:
-        with replaced(self.folder / LOG) as scratch:
-            scratch.write_text(json.dumps({"query": query, "batch": number}), encoding="utf-8")
