@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import sys
@@ -66,6 +67,8 @@ FILES["readings.ttl"] = FILES["mapping.ttl"]
 SHORTER = {
     "awaitTermination(60)": "awaitTermination(2)",
 }
+# Java stays in the folder in which the tests began, so paths that Spark reads have to be absolute.
+READ_BY_SPARK = re.compile(r'(\.(?:csv|parquet|load)\(")(?=[^/])')
 # Words of commands that this test cannot run; `test_docs` still checks their options.
 NOT_HERE = {
     "bench": "takes minutes",
@@ -127,6 +130,7 @@ def test_python_on_pages_runs(page: Path, folder: Path, spark, own_functions, mo
     text = "\n".join(blocks(page, "python"))
     for long, short in SHORTER.items():
         text = text.replace(long, short)
+    text = READ_BY_SPARK.sub(rf"\1{folder}/", text)
     try:
         exec(compile(text, name_of(page), "exec"), vars(module))
     finally:
