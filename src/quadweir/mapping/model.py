@@ -25,6 +25,7 @@ from quadweir.mapping.template import (
     parse_template,
     spell_template,
 )
+from quadweir.paths import PathLike, as_path
 from quadweir.spans import Span
 from quadweir.terms import IRI, BlankNode, Literal, Term, TripleTerm
 
@@ -485,7 +486,7 @@ class Mapping:
                     )
 
     @classmethod
-    def read(cls, path: str | Path, *, rules: ValueRules | str | None = None) -> Mapping:
+    def read(cls, path: PathLike, *, rules: ValueRules | str | None = None) -> Mapping:
         """Read a mapping file.
 
         Args:
@@ -495,7 +496,7 @@ class Mapping:
         """
         from quadweir.mapping.read import read_mapping
 
-        mapping = read_mapping(Path(path))
+        mapping = read_mapping(as_path(path))
         return mapping if rules is None else mapping.with_rules(ValueRules(rules))
 
     def with_rules(self, rules: ValueRules) -> Mapping:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from quadweir import rows
 from quadweir.errors import SourceError, UsageError
 from quadweir.fileformats import Compression, format_of
+from quadweir.paths import PathLike, as_path
 from quadweir.private import make_folder
 from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.lines import to_lines
@@ -22,7 +23,7 @@ _LINES: Final = {Syntax.NTRIPLES: LineFormat.NTRIPLES, Syntax.NQUADS: LineFormat
 _CHUNK: Final = 2**20
 
 
-def write_rdf(quads: DataFrame, path: Path | str) -> None:
+def write_rdf(quads: DataFrame, path: PathLike) -> None:
     """Write quads to one file, which appears only when it is complete.
 
     Spark writes N-Quads in parallel, in the folder of the file. These parts are then concatenated,
@@ -37,7 +38,7 @@ def write_rdf(quads: DataFrame, path: Path | str) -> None:
         UsageError: the name says no format, or the format has no graphs and some quads do.
         SourceError: the file cannot be written.
     """
-    target = Path(path)
+    target = as_path(path)
     syntax = Syntax(format_of(target.name))
     if quads.isStreaming:
         raise UsageError(

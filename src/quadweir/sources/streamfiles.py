@@ -12,18 +12,19 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, TextIO, final
 
 from quadweir.errors import DataError, LimitError, SourceError, UsageError
+from quadweir.paths import PathLike, as_path
 from quadweir.sources.lines import MAX_LINE_BYTES, Fault, read_lines
 from quadweir.sources.rdfdocuments import BadQuad, rdf_suffix, read_quads
 from quadweir.sources.statements import graph_name, is_blank, parse_statement
 from quadweir.spans import Span
 from quadweir.terms import BlankNode, Literal, Quad, Resource
-from quadweir.times import format_time, parse_time
+from quadweir.times import DurationLike, as_duration, as_instant, format_time, parse_time
 from quadweir.vocab import PROV
 
 # The high bits of a position are the number of the file in its folder, the low bits that of the
@@ -121,13 +122,13 @@ OnBad = Callable[[DeadLetter], None]
 
 
 def read_elements(
-    path: Path | str,
+    path: PathLike,
     *,
     stream: str = DEFAULT_STREAM,
     form: StreamForm | str | None = None,
     pattern: str = "*",
-    start: int = 0,
-    step: timedelta | None = None,
+    start: datetime | int | str = 0,
+    step: DurationLike | None = None,
     predicate: str | None = None,
     on_bad: OnBad | None = None,
     max_line_bytes: int = MAX_LINE_BYTES,
@@ -139,7 +140,7 @@ def read_elements(
         stream: the IRI of the stream that the elements belong to.
         form: the form; None guesses it from names (`guess_form`).
         pattern: which files of a folder to read.
-        start: timed files: the event time of the first file, in milliseconds.
+        start: timed files: the event time of the first file; a number is in milliseconds.
         step: timed files: the time from one file to the next.
         predicate: timed graphs and timed files: take the time from this predicate inside each
             element instead.
@@ -152,14 +153,15 @@ def read_elements(
         SourceError: the path does not exist or cannot be read.
         UsageError: the arguments do not go together.
     """
-    path = Path(path)
+    path = as_path(path)
+    step = as_duration(step) if step is not None else None
     form = StreamForm(form) if form is not None else guess_form(path, step=step)
     if form is StreamForm.TIMED_FILES and step is None and predicate is None:
         raise UsageError("timed files need a step", hint="Give a start and a step, or a predicate.")
     reader = ElementReader(
         form=form,
         stream=stream,
-        start=start,
+        start=as_instant(start),
         step_ms=step // timedelta(milliseconds=1) if step is not None else None,
         predicate=predicate,
         on_bad=on_bad or _raise,

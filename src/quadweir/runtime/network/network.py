@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from quadweir.errors import QuadweirError, UsageError
+from quadweir.paths import PathLike, as_path
 from quadweir.runtime.host.base import Trigger
 from quadweir.runtime.metrics import QueryMeter
 from quadweir.runtime.network.delivery import prepare_target
@@ -27,6 +26,8 @@ from quadweir.runtime.network.status import (
     status_of,
 )
 from quadweir.runtime.network.waiting import WaitingQueries
+from quadweir.runtime.pictures import handle_html
+from quadweir.times import DurationLike, as_duration
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -208,8 +209,8 @@ class Network:
         self,
         sink: Sink | None = None,
         *,
-        checkpoint: Path | str,
-        every: timedelta | None = None,
+        checkpoint: PathLike,
+        every: DurationLike | None = None,
         available_now: bool = False,
         name: str | None = None,
         dead_letters: Sink | None = None,
@@ -242,14 +243,14 @@ class Network:
         options = NetworkOptions(
             sink=sink,
             dead_letters=dead_letters,
-            trigger=Trigger(every, available_now, name),
+            trigger=Trigger(None if every is None else as_duration(every), available_now, name),
             refuse=refused,
             keep=keep,
             most_held=self._most_held,
             most_answers=self._most_answers,
         )
         self._running = NetworkRun.start(
-            self._inputs, Path(checkpoint), self._waiting, self._targets, options
+            self._inputs, as_path(checkpoint), self._waiting, self._targets, options
         )
         return self
 
@@ -393,6 +394,15 @@ class Network:
         found["queries"] = len(queries)
         found["templates"] = len({each.template for each in queries})
         return found
+
+    def _repr_html_(self) -> str:
+        """Show the network in a notebook: its state, rates and watermark, and its queries."""
+        has_run = self._running is not None or self._ended is not None
+        state = "running" if self.isActive else "stopped" if has_run else "not started"
+        found = self.metrics()
+        notes = [f"{found['queries']} queries, {found['templates']} templates"]
+        picture = self.draw() if self._running is not None else ""
+        return handle_html("network", state, found, picture, notes)
 
 
 def _raise_first(found: Registration) -> None:
