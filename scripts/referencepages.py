@@ -31,6 +31,10 @@ GROUPS = {
         "Queries and networks",
         "RegisteredQuery Network NetworkAnswer QueryText Windowing ReportOn Schema",
     ),
+    "client": (
+        "A client of the service",
+        "Client ServedAnswer RefusedError",
+    ),
     "streams": (
         "Streams and sources",
         "StreamDeclaration FileSource FolderSource ReplaySource KafkaSource TcpSource MqttSource "

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import small_lsbench
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.commands.explain import as_text, explanation
+from quadweir.commands.explain import as_text
+from quadweir.plan.explanation import explanation
 from quadweir.syntax import detect, parse
 from quadweir.syntax.write import TARGETS, declared_prefixes, write
 from quadweir.testing import Oracle

@@ -13,6 +13,7 @@ from quadweir._version import __version__
 
 if TYPE_CHECKING:
     from quadweir.algebra.windowing import ReportOn, Windowing
+    from quadweir.client import Client, RefusedError, ServedAnswer
     from quadweir.engine import Engine
     from quadweir.entailment.schema import Schema
     from quadweir.errors import (
@@ -81,6 +82,7 @@ __all__ = [
     "BlankNode",
     "Burst",
     "Call",
+    "Client",
     "ConsoleSink",
     "DataError",
     "DeclarationError",
@@ -119,9 +121,11 @@ __all__ = [
     "QueryText",
     "Rate",
     "RegisteredQuery",
+    "RefusedError",
     "ReplaySource",
     "ReportOn",
     "Schema",
+    "ServedAnswer",
     "Sink",
     "SourceError",
     "Speed",
@@ -145,6 +149,7 @@ __all__ = [
 
 _NAMES: Final = {
     "algebra.windowing": "ReportOn Windowing",
+    "client": "Client RefusedError ServedAnswer",
     "engine": "Engine",
     "entailment.schema": "Schema",
     "errors": (

@@ -52,6 +52,7 @@ VERBS: Final = (
     Verb("map", "Turn records into RDF with an RML mapping."),
     Verb("query", "Answer a continuous query over RDF streams."),
     Verb("run", "Run many queries over the same streams, in one network."),
+    Verb("serve", "Serve streams, queries and answers over HTTP, and a page that shows them."),
     Verb("explain", "Show how a query will be answered."),
     Verb("translate", "Rewrite a query in another dialect."),
     Verb("bench", "Measure performance, next to a baseline in the same run."),

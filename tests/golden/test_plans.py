@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from quadweir.commands.explain import planned
 from quadweir.errors import QuadweirError
+from quadweir.plan.explanation import planned
 from quadweir.syntax import detect, parse
 from quadweir.syntax.write import TARGETS, declared_prefixes, write
 

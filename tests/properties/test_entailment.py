@@ -10,7 +10,6 @@ from properties.dense import Feed, dense_questions, feeds, make_feed, static_dat
 from properties.schemas import RULES, Owlrl, schemas, typed, typed_feed, typed_text
 from properties.strategies import ALLOW, EVERYTHING, MONOTONIC
 from quadweir.algebra.dataset import Dataset
-from quadweir.commands.why import Reasons
 from quadweir.entailment.close import close, refuse_transitive, static_closure
 from quadweir.entailment.needs import needs_of
 from quadweir.entailment.schema import AxiomKind, Schema
@@ -22,6 +21,7 @@ from quadweir.syntax import parse
 from quadweir.terms import Quad
 from quadweir.testing import Answer, Oracle, Reasoner, diff_answers
 from quadweir.testing.shards import ShardFeed, as_answers, scoped_static
+from quadweir.testing.why import Reasons
 
 
 def all_triples(seed: int) -> list[Quad]:

@@ -75,6 +75,7 @@ NOT_HERE = {
     "doctor": "checks the machine, not the page",
     "--live": "has no end",
     "quadweir run": "has no end",
+    "quadweir serve": "has no end",
     "--realtime": "has no end and needs a broker",
     "--loop": "has no end",
     "tcp:": "waits for a client",

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from quadweir.commands import benchcloud, benchendtoend, benchreport, lsbench
+from quadweir.commands import benchcloud, benchendtoend, benchreport, benchserve, lsbench
 from quadweir.commands.output import print_json, stderr_console
 from quadweir.errors import SourceError
 
@@ -23,6 +23,7 @@ app.add_typer(lsbench.app, name="lsbench")
 app.command()(benchreport.report)
 app.command()(benchendtoend.endtoend)
 app.command()(benchcloud.cloud)
+app.command()(benchserve.serve)
 
 
 @app.callback()

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from quadweir.commands.board import Board
     from quadweir.commands.querymappings import Mappings
     from quadweir.commands.queryoutput import OutputTarget
-    from quadweir.commands.why import Reasons
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.testing import Oracle
     from quadweir.testing.sampling import Sampled
+    from quadweir.testing.why import Reasons
 
 
 @final

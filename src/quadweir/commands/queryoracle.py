@@ -14,10 +14,10 @@ from quadweir.commands.schemas import schema_of
 from quadweir.errors import UsageError
 
 if TYPE_CHECKING:
-    from quadweir.commands.why import Reasons
     from quadweir.engine import Engine
     from quadweir.sources.streamfiles import DeadLetter, Element
     from quadweir.testing import Answer, Oracle
+    from quadweir.testing.why import Reasons
 
 
 def oracle_of(asked: AskedQuery, *, tell: bool) -> Oracle:
@@ -81,7 +81,7 @@ def answer_by_oracle(asked: AskedQuery) -> None:
 
 def reasons_of(asked: AskedQuery, feed: Iterable[Element]) -> Reasons:
     """What finds the elements and static triples behind answers (`--why`)."""
-    from quadweir.commands.why import Reasons
+    from quadweir.testing.why import Reasons
 
     return Reasons(asked.query, feed, asked.quads(), schema_of(asked.schemas, tell=False))
 

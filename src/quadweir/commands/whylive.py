@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from quadweir.commands.why import Reasons
     from quadweir.sinks.base import Batch
+    from quadweir.testing.why import Reasons
 
 _FOLDER: Final = "why"
 

@@ -237,8 +237,31 @@ class MemorySource:
     """Elements that a Python program passes in."""
 
 
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PushSource:
+    """Elements or records that clients of the service push.
+
+    Attributes:
+        log: where the service keeps them; None outside of a service.
+        start: the byte of the log at which a new run begins.
+        reader: the name of the run, by which the service knows how far it has read.
+    """
+
+    log: Path | None = field(default=None, compare=False)
+    start: int = field(default=0, compare=False)
+    reader: str = field(default="", compare=False)
+
+
 DeclaredSource: TypeAlias = (
-    FileSource | FolderSource | ReplaySource | KafkaSource | TcpSource | MqttSource | MemorySource
+    FileSource
+    | FolderSource
+    | ReplaySource
+    | KafkaSource
+    | TcpSource
+    | MqttSource
+    | MemorySource
+    | PushSource
 )
 _KINDS: Final[Mapping[str, type]] = {
     "file": FileSource,
@@ -248,6 +271,7 @@ _KINDS: Final[Mapping[str, type]] = {
     "tcp": TcpSource,
     "mqtt": MqttSource,
     "memory": MemorySource,
+    "push": PushSource,
 }
 
 
@@ -522,6 +546,9 @@ def _source_table(kind: str, source: DeclaredSource) -> dict[str, Any]:
             case _:
                 return value
 
+    if isinstance(source, PushSource):
+        # Where it is kept is not for its author to say.
+        return {"kind": kind}
     fields: Iterator[str] = iter(type(source).__dataclass_fields__)
     values = {name: getattr(source, name) for name in fields}
     return {"kind": kind, **{k: spelled(v) for k, v in values.items() if v is not None}}

@@ -13,12 +13,14 @@ from quadweir.sources.declare import (
     KafkaSource,
     MemorySource,
     MqttSource,
+    PushSource,
     ReplaySource,
     StreamDeclaration,
     TcpSource,
 )
 from quadweir.sources.filesource import open_records, open_statements
 from quadweir.sources.live import open_live
+from quadweir.sources.push import open_push
 from quadweir.sources.replaysource import open_replay
 
 if TYPE_CHECKING:
@@ -81,6 +83,8 @@ def open_declared(
                     hint="Name a folder: `engine.statements(iri, spool=Path(...))`.",
                 )
             return open_live(spark, declaration, spool=spool)
+        case PushSource():
+            return open_push(spark, declaration)
         case MemorySource():
             raise UsageError(
                 f"<{declaration.iri}> is a stream in memory, which only tests can read",

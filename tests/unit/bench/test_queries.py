@@ -8,8 +8,9 @@ import pytest
 import small_lsbench
 from quadweir.algebra.analyze import analyze, refuse_unbounded
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.commands.explain import as_text, explanation
+from quadweir.commands.explain import as_text
 from quadweir.errors import UnsupportedError
+from quadweir.plan.explanation import explanation
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax.read import parse
 from quadweir.syntax.scan import detect

@@ -59,6 +59,7 @@ from quadweir.sources.declare import (
     FromColumn,
     KafkaSource,
     MqttSource,
+    PushSource,
     ReplaySource,
     StreamDeclaration,
     TcpSource,
@@ -219,6 +220,9 @@ class Streams:
                 return self._recording(logical, declaration, recording)
             case ReplaySource() as recording:
                 return _with_file(open_declared(self.spark, declaration), timed=recording.loop)
+            case PushSource():
+                self._check_endless(f"<{source.iri}>", logical.span)
+                return open_declared(self.spark, declaration)
             case DeclaredFile() | FolderSource() as files:
                 watched = isinstance(files, FolderSource) and files.watch and not self.bounded
                 if isinstance(files, FolderSource):

@@ -189,6 +189,23 @@ class ControlLog:
                 file_of_log.truncate(end)
 
 
+def queries_in(checkpoint: Path) -> Iterator[tuple[str, dict[str, Any], bool]]:
+    """Yield the queries of a checkpoint: names, texts as tables, and whether they are paused.
+
+    Raises:
+        StateError: a file is damaged.
+    """
+    if not (checkpoint / FOLDER).is_dir():
+        return
+    log = ControlLog(checkpoint / FOLDER, -1)
+    log.close()
+    queries = {each[0]: each for each in log.base.get("queries", [])}
+    for _, entry in log.changes():
+        _fold(queries, entry)
+    for _, name, _, table, is_paused, _ in queries.values():
+        yield name, table, is_paused
+
+
 def _fold(queries: dict[int, list[Any]], entry: LogEntry) -> None:
     """Apply a change to queries: number, name, template, text, whether paused, why stopped."""
     for number in entry.get("unregister", []):

@@ -1,4 +1,4 @@
-"""`quadweir query --why`: the elements, static triples and entailment steps that an answer rests on.
+"""Why an answer holds: the elements, static triples and entailment steps that it rests on.
 
 An answer is explained after the run has given it. The query is evaluated again over the windows'
 content at the answer's instant, with the answer's bindings. Then the triple patterns of its
