@@ -9,7 +9,7 @@ INSTALLED := .venv/.quadweir-installed
 # Arguments: make demo ARGS="--seconds 10", make test ARGS="-k rows", make bench ARGS="--json".
 ARGS ?=
 
-.PHONY: demo test check format bench kafka brokers doctor clean help
+.PHONY: demo test check format bench page kafka brokers doctor clean help
 
 demo: $(INSTALLED) ## watch motorway sensors become an RDF stream, live, in about a minute
 	@$(BIN)/quadweir demo $(ARGS)
@@ -29,6 +29,10 @@ format: $(INSTALLED) ## format the code and mend what the linter can mend
 
 bench: $(INSTALLED) ## run the benchmarks, each with its baseline
 	@$(BIN)/quadweir bench ntriples $(ARGS)
+
+# Needs Node.js; what it builds is committed, so nothing else does.
+page: ## rebuild the service's page from page/ into the package (needs npm)
+	@cd page && npm ci --no-audit --no-fund --ignore-scripts && npm run --silent build
 
 doctor: $(INSTALLED) ## check this machine and say what to do
 	@$(BIN)/quadweir doctor $(ARGS)

@@ -1,0 +1,3 @@
+export function LettersPage(_props: { name?: string | null }) {
+  return <p class="empty">Comes soon.</p>;
+}

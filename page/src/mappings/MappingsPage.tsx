@@ -1,0 +1,3 @@
+export function MappingsPage(_props: { name?: string | null }) {
+  return <p class="empty">Comes soon.</p>;
+}
