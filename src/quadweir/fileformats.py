@@ -10,6 +10,8 @@ import pyoxigraph as ox
 
 from quadweir.errors import UsageError
 
+JELLY: Final = "jelly"
+"""The format that `quadweir.jelly` reads and writes."""
 FORMATS: Final = {
     "ntriples": ox.RdfFormat.N_TRIPLES,
     "nquads": ox.RdfFormat.N_QUADS,
@@ -19,6 +21,7 @@ FORMATS: Final = {
     "jsonld": ox.RdfFormat.JSON_LD,
     "n3": ox.RdfFormat.N3,
 }
+"""The formats that pyoxigraph reads and writes."""
 _BY_SUFFIX: Final = {
     "nt": "ntriples",
     "nq": "nquads",
@@ -29,6 +32,7 @@ _BY_SUFFIX: Final = {
     "owl": "rdfxml",
     "jsonld": "jsonld",
     "n3": "n3",
+    "jelly": JELLY,
 }
 
 

@@ -41,7 +41,8 @@ _UNESCAPES: Final = {
 IRI_FORBIDDEN: Final = '\x00-\x20<>"{}|^`\\\\\x7f-\x9f'
 _BAD_IRI: Final = re.compile(f"[{IRI_FORBIDDEN}]")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_LANGUAGE: Final = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
+LANGUAGE: Final = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
+"""The shape of a language tag."""
 _LABEL: Final = re.compile(r"[\w:](?:[\w:.\-·]*[\w:\-·])?")
 _TERM: Final = re.compile(
     r'<(?P<iri>[^<>]*)>|_:(?P<label>\S+)|"(?P<lexical>(?:[^"\\]|\\.)*)"'
@@ -289,7 +290,7 @@ def parse_term(spelling: str) -> Term:
         return BlankNode(match["label"])
     lexical = unescape(match["lexical"])
     if match["language"] is not None:
-        if not _LANGUAGE.fullmatch(match["language"]):
+        if not LANGUAGE.fullmatch(match["language"]):
             raise DataError(f"not a language tag: {match['language'][:80]}")
         return Literal(lexical, language=match["language"])
     if match["datatype"] is not None:

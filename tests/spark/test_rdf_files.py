@@ -8,8 +8,10 @@ from pyspark.sql import SparkSession
 
 from quadweir import rows
 from quadweir.errors import SourceError, UsageError
+from quadweir.jelly import write_jelly
 from quadweir.sinks.rdf_files import write_rdf
 from quadweir.sources.rdf_files import RdfFiles, read_rdf
+from quadweir.terms import IRI, Literal, Quad
 
 pytestmark = pytest.mark.spark
 
@@ -25,6 +27,7 @@ def _letters(read: RdfFiles) -> set[tuple[str, str, str]]:
 
 
 def test_all_formats_hold_the_same_quads(spark: SparkSession, tmp_path: Path) -> None:
+    pytest.importorskip("pyjelly")
     (tmp_path / "a.nt").write_text('<urn:s> <urn:p> "é"@EN .\n')
     (tmp_path / "b.ttl").write_text('<urn:s> <urn:p> "é"@en .')
     (tmp_path / "c.trig").write_text('<urn:s> <urn:p> "é"@en .')
@@ -37,8 +40,10 @@ def test_all_formats_hold_the_same_quads(spark: SparkSession, tmp_path: Path) ->
     )
     with gzip.open(tmp_path / "f.nq.gz", "wt") as file:
         file.write('<urn:s> <urn:p> "\\u00E9"@en .\n')
+    quad = Quad(IRI("urn:s"), IRI("urn:p"), Literal("é", language="en"))
+    (tmp_path / "g.jelly").write_bytes(b"".join(write_jelly([quad])))
     read = read_rdf(spark, tmp_path)
-    assert _quads(read) == ['<urn:s> <urn:p> "é"@en'] * 6
+    assert _quads(read) == ['<urn:s> <urn:p> "é"@en'] * 7
     assert _letters(read) == set()
 
 
@@ -121,7 +126,9 @@ def test_nothing_there_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     assert _quads(read_rdf(spark, tmp_path)) == []
 
 
-@pytest.mark.parametrize("name", ["a.nt", "a.nq.gz", "a.ttl", "a.trig.gz", "a.rdf", "a.jsonld"])
+@pytest.mark.parametrize(
+    "name", ["a.nt", "a.nq.gz", "a.ttl", "a.trig.gz", "a.rdf", "a.jsonld", "a.jelly"]
+)
 def test_what_is_written_reads_back(spark: SparkSession, tmp_path: Path, name: str) -> None:
     quads = [("<http://e.org/s>", "<http://e.org/p>", f'"o{i} é\\n"@en', None) for i in range(5)]
     frame = spark.createDataFrame(quads, rows.QUAD_SCHEMA).repartition(2)

@@ -17,7 +17,8 @@ from typing import IO, Any, BinaryIO, Final, cast, final
 import pyoxigraph as ox
 
 from quadweir.errors import DataError, SourceError, UsageError
-from quadweir.fileformats import FORMATS
+from quadweir.fileformats import FORMATS, JELLY
+from quadweir.jelly import read_frames
 from quadweir.sinks.rdf_documents import Syntax, opened, write_quads
 from quadweir.sources.lines import Fault, lines_of, open_bytes, read_blocks
 from quadweir.sources.rdfdocuments import BadQuad
@@ -38,8 +39,8 @@ class Conversion:
     Attributes:
         source: the file to read.
         target: the file to write; None is standard output.
-        source_format: one of `FORMATS`.
-        target_format: one of `FORMATS`.
+        source_format: one of `FORMATS`, or `JELLY`.
+        target_format: one of `FORMATS`, or `JELLY`.
         base: the base of relative IRIs.
         merge_graphs: put the quads of all graphs into the default graph.
     """
@@ -91,7 +92,8 @@ def convert(
             outcome.first_bad.append(item)
         on_bad(item)
 
-    reader = _read_lines if job.source_format in _LINES else _read_document
+    readers = {JELLY: _read_jelly, **dict.fromkeys(_LINES, _read_lines)}
+    reader = readers.get(job.source_format, _read_document)
     prefixes: dict[str, str] = {}
     quads = _counted(_without_graphs(reader(job, prefixes, bad, on_bytes), job), outcome)
     with _written(job.target) as out:
@@ -167,6 +169,24 @@ def _read_line(
         bad(BadQuad(place, error.message, text))
     except SyntaxError as error:
         bad(BadQuad(place, error.msg, text))
+
+
+def _read_jelly(
+    job: Conversion,
+    prefixes: dict[str, str],
+    bad: Callable[[BadQuad], None],
+    on_bytes: Callable[[int], None],
+) -> Iterator[ox.Quad]:
+    del prefixes
+    with open_bytes(job.source) as data:
+        try:
+            for quads in read_frames(cast("BinaryIO", _Metered(data, on_bytes))):
+                lines = "\n".join(map(str, quads))
+                yield from ox.parse(lines, ox.RdfFormat.N_QUADS, lenient=True)
+        except DataError as error:
+            bad(BadQuad("file", f"not Jelly: {error.message}"))
+        except OSError as error:
+            bad(BadQuad("file", str(error)))
 
 
 def _read_document(

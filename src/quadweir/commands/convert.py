@@ -31,6 +31,7 @@ class ConvertFormat(StrEnum):
     RDFXML = "rdfxml"
     JSONLD = "jsonld"
     N3 = "n3"
+    JELLY = "jelly"
 
 
 def convert(
@@ -61,7 +62,7 @@ def convert(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
-    """Convert RDF files between N-Triples, N-Quads, Turtle, TriG, RDF/XML, JSON-LD and N3.
+    """Convert RDF files between N-Triples, N-Quads, Turtle, TriG, RDF/XML, JSON-LD, N3 and Jelly.
 
     The extensions determine the formats; .gz means gzip. A line of N-Triples or N-Quads
     that does not parse is skipped and counted. An error in another format ends the file there and

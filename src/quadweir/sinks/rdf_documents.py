@@ -25,7 +25,9 @@ import pyoxigraph as ox
 
 from quadweir.errors import MappingError, SourceError
 from quadweir.fileformats import Compression
+from quadweir.jelly import write_jelly
 from quadweir.private import make_folder, replaced
+from quadweir.terms import IRI, BlankNode, Literal, Quad, Term, TripleTerm
 
 FORMATS: Final = "http://www.w3.org/ns/formats/"
 _PACKINGS: Final = (".gz", ".zip", ".tar.gz", ".tar.xz", ".tgz", ".txz", ".tar")
@@ -42,11 +44,12 @@ class Syntax(StrEnum):
     RDFXML = "rdfxml"
     N3 = "n3"
     RDFJSON = "rdfjson"
+    JELLY = "jelly"
 
     @property
     def has_graphs(self) -> bool:
         """Whether the syntax has graph names."""
-        return self in (Syntax.NQUADS, Syntax.TRIG, Syntax.JSONLD)
+        return self in (Syntax.NQUADS, Syntax.TRIG, Syntax.JSONLD, Syntax.JELLY)
 
     @property
     def is_lines(self) -> bool:
@@ -144,6 +147,9 @@ def write_quads(
     """
     if syntax is Syntax.RDFJSON:
         out.write(_rdf_json(quads).encode())
+    elif syntax is Syntax.JELLY:
+        for frame in write_jelly(map(_own_quad, quads)):
+            out.write(frame)
     else:
         ox.serialize(quads, out, _OXIGRAPH[syntax], prefixes=dict(prefixes) if prefixes else None)
 
@@ -268,6 +274,29 @@ def _rdf_json(quads: Iterable[ox.Quad]) -> str:
         if shown not in entry:
             entry.append(shown)
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def _own_quad(quad: ox.Quad) -> Quad:
+    graph = quad.graph_name
+    return Quad(
+        cast("IRI | BlankNode", _own_term(quad.subject)),
+        IRI(quad.predicate.value),
+        _own_term(quad.object),
+        None if isinstance(graph, ox.DefaultGraph) else cast("IRI", _own_term(graph)),
+    )
+
+
+def _own_term(term: Any) -> Term:
+    match term:
+        case ox.NamedNode():
+            return IRI(term.value)
+        case ox.BlankNode():
+            return BlankNode(term.value)
+        case ox.Literal():
+            return Literal(term.value, IRI(term.datatype.value), term.language)
+        case _:
+            subject = cast("IRI | BlankNode", _own_term(term.subject))
+            return TripleTerm(subject, IRI(term.predicate.value), _own_term(term.object))
 
 
 def _name(term: Any) -> str:

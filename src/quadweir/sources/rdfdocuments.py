@@ -1,6 +1,6 @@
 """The quads of RDF documents, read without Spark; each run gives the same quads.
 
-pyoxigraph parses Turtle, TriG, RDF/XML and JSON-LD. N-Triples and N-Quads are parsed line by line,
+pyoxigraph parses Turtle, TriG, RDF/XML and JSON-LD, `quadweir.jelly` Jelly. N-Triples and N-Quads are parsed line by line,
 so that one wrong line does not affect the others.
 """
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
 from quadweir.errors import DataError
+from quadweir.jelly import SUFFIX, read_jelly
 from quadweir.sources.lines import MAX_LINE_BYTES, Fault, open_bytes, read_lines
 from quadweir.sources.statements import is_blank, parse_statement
 from quadweir.sources.xmlguard import without_doctype
@@ -38,6 +39,7 @@ RDF_SUFFIXES: Final = {
     ".trig": "TRIG",
     ".rdf": "RDF_XML",
     ".jsonld": "JSON_LD",
+    SUFFIX: "JELLY",
 }
 
 
@@ -72,6 +74,8 @@ def read_quads(path: Path, *, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[
     suffix = rdf_suffix(path)
     if suffix in (".nt", ".nq"):
         yield from _read_lines(path, suffix, max_line_bytes)
+    elif suffix == SUFFIX:
+        yield from _read_jelly(path)
     elif suffix not in RDF_SUFFIXES:
         yield BadQuad("file", f"no RDF format has the suffix {suffix or '(none)'}")
     else:
@@ -93,6 +97,16 @@ def _read_lines(path: Path, suffix: str, max_line_bytes: int) -> Iterator[Quad |
                 yield BadQuad(place, "a graph name in N-Triples", line.text)
             else:
                 yield quad
+
+
+def _read_jelly(path: Path) -> Iterator[Quad | BadQuad]:
+    with open_bytes(path) as data:
+        try:
+            yield from read_jelly(data)
+        except DataError as error:
+            yield BadQuad("file", f"not Jelly: {error.message}")
+        except OSError as error:
+            yield BadQuad("file", str(error))
 
 
 def _read_document(path: Path, name: str) -> Iterator[Quad | BadQuad]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from quadweir.entailment.read import read_axioms
 from quadweir.entailment.schema import Schema, SchemaWarning
 from quadweir.errors import DataError, LimitError, SourceError
+from quadweir.jelly import SUFFIX
 from quadweir.sources.lines import open_bytes
 from quadweir.sources.rdfdocuments import RDF_SUFFIXES, BlankNames, rdf_suffix
 from quadweir.sources.xmlguard import without_doctype
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     import pyoxigraph
 
 MAX_BYTES: Final = 256 * 1024 * 1024
-_SUFFIXES: Final = {**RDF_SUFFIXES, ".owl": "RDF_XML", ".rdfs": "RDF_XML"}
+_PARSED: Final = {suffix: name for suffix, name in RDF_SUFFIXES.items() if suffix != SUFFIX}
+_SUFFIXES: Final = {**_PARSED, ".owl": "RDF_XML", ".rdfs": "RDF_XML"}
 _UNDECLARED: Final = re.compile(r"The prefix (?P<prefix>[^ ]*): has not been declared")
 _NOWHERE: Final = "urn:quadweir:undefined-prefix:"
 _BASE: Final = "file:///.schema/document"

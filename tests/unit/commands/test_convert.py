@@ -136,3 +136,37 @@ def test_wrong_use_ends_with_2(
     monkeypatch.chdir(tmp_path)
     Path("in.nt").write_text("")
     assert _run(*words) == 2
+
+
+@given(st.lists(QUADS, max_size=30))
+def test_jelly_and_back_is_the_same(
+    tmp_path_factory: pytest.TempPathFactory, quads: list[Quad]
+) -> None:
+    pytest.importorskip("pyjelly")
+    folder = tmp_path_factory.mktemp("jelly")
+    (folder / "in.nq").write_text(
+        "".join(f"{quad}\n" for quad in quads), encoding="utf-8", newline=""
+    )
+    for source, target in (("in.nq", "a.jelly"), ("a.jelly", "b.nq")):
+        forms = [{"nq": "nquads"}.get(name.partition(".")[2], "jelly") for name in (source, target)]
+        job = Conversion(
+            source=folder / source,
+            target=folder / target,
+            source_format=forms[0],
+            target_format=forms[1],
+        )
+        assert convert(job).quads == len(quads)
+    found = (folder / "b.nq").read_text(encoding="utf-8").split("\n")
+    assert len(found) == len(quads) + 1
+
+
+def test_jelly_that_is_cut_ends_with_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyjelly")
+    lines = "".join(f'<urn:s{number}> <urn:p> "o" .\n' for number in range(500))
+    (tmp_path / "in.nt").write_text(lines)
+    assert _run(str(tmp_path / "in.nt"), str(tmp_path / "all.jelly.gz")) == 0
+    packed = gzip.decompress((tmp_path / "all.jelly.gz").read_bytes())
+    (tmp_path / "cut.jelly").write_bytes(packed[:-5])
+    assert _run(str(tmp_path / "cut.jelly"), str(tmp_path / "cut.nt")) == 4
+    assert "ends inside a frame" in capsys.readouterr().err
+    assert (tmp_path / "cut.nt").read_text() == lines[: (tmp_path / "cut.nt").stat().st_size]
