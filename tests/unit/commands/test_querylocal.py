@@ -62,6 +62,21 @@ def test_small_stream_files_are_answered_without_spark(run):
     assert "line 3: not an event time: this" in err
 
 
+def test_groups_of_a_join_that_would_need_a_second_stage_on_spark_are_complete(run):
+    """Rows that are joined by one variable and grouped by another."""
+    joined = "\n".join(
+        f'{1000 + each} <urn:o{each}> <urn:{name}> "{value}" .'
+        for each in range(3)
+        for name, value in (("room", "r1"), ("temp", f"v{each}"))
+    )
+    answers, _ = run(
+        "SELECT ?room (COUNT(?t) AS ?n) { STREAM <urn:s> [RANGE 10s SLIDE 10s] "
+        "{ ?o <urn:room> ?room . ?o <urn:temp> ?t } } GROUP BY ?room",
+        s_stream=joined,
+    )
+    assert [(each["t"], each["bindings"]["n"]["value"]) for each in answers] == [(10_000, "3")]
+
+
 def test_neither_spark_nor_pandas_is_imported(tmp_path):
     (tmp_path / "s.stream").write_text(STREAM, encoding="utf-8")
     (tmp_path / "q.rq").write_text(SELECT, encoding="utf-8")

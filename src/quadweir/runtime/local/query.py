@@ -33,6 +33,7 @@ from quadweir.plan.bounds import refuse_endless
 from quadweir.plan.facts import NO_STATIC_DATA, NOTHING_KNOWN, StaticFacts
 from quadweir.plan.program import program_of
 from quadweir.plan.query import QueryPlan, plan_query
+from quadweir.plan.shardkey import IN_ONE_SHARD
 from quadweir.runtime.local.matching import StatementMatcher
 from quadweir.runtime.local.reading import read_rows, timed_by, with_times_that_can_be
 from quadweir.runtime.match.rowtimes import event_times
@@ -119,7 +120,8 @@ class LocalQuery:
             streams=tuple(sorted(self._streams)),
             facts=facts,
             table=Table.of(schema, needs_of(self._query)) if schema is not None else None,
-            shards=1,
+            # There is one shard, and nothing runs a second stage.
+            like=IN_ONE_SHARD,
         )
 
     def run(self) -> LocalAnswers:
