@@ -172,3 +172,22 @@ class Closes:
         self._last = {
             source: each for source, each in zip(sources, last, strict=True) if each > ALWAYS
         }
+
+    def take_over(self, other: Closes | None, sources: Mapping[Source, Source], past: int) -> None:
+        """Go on where the closes of another plan were; it may have reported on change.
+
+        Args:
+            other: The closes of the other plan.
+            sources: For each source, the one that it was there.
+            past: The instant up to which all was reported.
+        """
+        self._past = past
+        if other is None:
+            # Whatever came before, came before the closes that are still to be reported.
+            self.first = past + 1 if past > ALWAYS else FOREVER
+            self._last = dict.fromkeys(self._timed, past) if past > ALWAYS else {}
+            return
+        self.first, self._ended = other.first, other._ended
+        self._last = {
+            source: other._last[then] for source, then in sources.items() if then in other._last
+        }

@@ -100,7 +100,9 @@ class Reporter:
         if self._program.eager:
             return ints(0)
         if self.given is not None:
-            self.tracked += 0 if self._non_empty else sum(int(each.sign.sum()) for each in found)
+            self.tracked += sum(
+                int(each.sign.sum()) for each in (tracked if self._non_empty else found)
+            )
             return self.given
         if not self._query.windows:
             # A plain SPARQL query: one report.
@@ -131,14 +133,25 @@ class Reporter:
             return np.zeros_like(there)
         return there if self._needs_rows else np.ones_like(there)
 
+    def take_over(self, other: Reporter, sources: Mapping[Source, Source], through: int) -> None:
+        """Go on where the reports of another plan were.
+
+        Args:
+            other: What reported there.
+            sources: For each source, the one that it was there.
+            through: The instant up to which all was reported.
+        """
+        self.last = other.last
+        if self.closes is not None:
+            self.closes.take_over(other.closes, sources, through)
+
     def start_again(self, *, reports_known: bool) -> None:
         """Prepare for a step in which solutions come once more, up to the last report.
 
         Args:
             reports_known: Whether reports are known before the solutions are.
         """
-        if not self._non_empty:
-            self.tracked = 0
+        self.tracked = 0
         if reports_known:
             # Of all reports the last is enough: the next is compared with it.
             self.given = np.array([self.last] if self.last > ALWAYS else [], dtype=np.int64)

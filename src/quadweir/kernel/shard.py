@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, final
 
@@ -271,7 +271,7 @@ class Shard:
             "shard": np.array(
                 [self._through, self._reporter.tracked, self._steps, self._reporter.last]
             ),
-            "windows": np.frombuffer(self._windows, dtype=np.uint8),
+            "windows": np.frombuffer(self.windows, dtype=np.uint8),
             "leaves": np.array(
                 [self.dataflow.place(leaf) for _, leaf in self.dataflow.leaves], dtype=np.int64
             ),
@@ -281,7 +281,7 @@ class Shard:
         # Over other static data, windows have to be read without the dictionary's static terms.
         leaves = [
             numbers.ravel()
-            for leaf, own in self._held_by_leaves(found)
+            for leaf, own in self.held_by_leaves(found)
             for numbers in leaf.terms(own)
         ]
         terms = self.dictionary.arrays(
@@ -297,7 +297,7 @@ class Shard:
 
     def restore_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `arrays` returned, in a shard made for the same query and static data."""
-        self._restore_times(arrays)
+        self.restore_times(arrays)
         members = self._router.read() if self._router is not None else None
         self.dictionary.restore(part("dictionary.", arrays))
         if self._router is not None and members is not None:
@@ -309,13 +309,14 @@ class Shard:
         if self._recomputed is not None:
             self._recomputed.restore(part("held.", arrays))
 
-    def _restore_times(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def restore_times(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back how far time and reports have come."""
         self._through, tracked, self._steps, last = map(int, arrays["shard"])
         self._reporter.tracked, self._reporter.last = tracked, last
         self._reporter.restore(arrays)
 
-    def _held_by_leaves(self, arrays: Mapping[str, NDArray[Any]]) -> list[tuple[Leaf, Arrays]]:
-        """Return for each leaf what it held: other operators may have other places."""
+    def held_by_leaves(self, arrays: Mapping[str, NDArray[Any]]) -> list[tuple[Leaf, Arrays]]:
+        """Return for each leaf what it held."""
         return [
             (leaf, part(f"network.operator.{place}.", arrays))
             for (_, leaf), place in zip(self.dataflow.leaves, arrays["leaves"], strict=True)
@@ -327,7 +328,8 @@ class Shard:
         return state.fingerprint_of(self.program, self.dataflow)
 
     @cached_property
-    def _windows(self) -> bytes:
+    def windows(self) -> bytes:
+        """The name of what its windows hold, whatever is made of that."""
         return state.windows_of(self.program, self.dataflow)
 
     def snapshot(self) -> bytes:
@@ -354,7 +356,7 @@ class Shard:
         Raises:
             StateError: Bytes are damaged, or belong to another query, release or place.
         """
-        self._check_new()
+        self.check_new()
         if snapshot is not None:
             self.restore_arrays(read_frame(StateKind.SNAPSHOT, self.fingerprint, snapshot))
         for each in deltas:
@@ -367,33 +369,30 @@ class Shard:
                 )
             self._run(step.events, step.through, spell=False)
 
-    def take_over(self, snapshot: bytes) -> Answers:
-        """Take the state of a shard over other static data, as if it had been this shard's.
+    def begin_after(self, old: Shard, sources: Mapping[Source, Source]) -> None:
+        """Go on where a shard of another plan was, without its windows; `sources` as there."""
+        self.check_new()
+        self._through, self._steps = old._through, old._steps
+        self._reporter.take_over(old._reporter, sources, old._through)
+        clocks = old.dataflow.clocks
+        for source, clock in self.dataflow.clocks.items():
+            if sources.get(source) in clocks:
+                clock.restore(clocks[sources[source]].arrays())
 
-        What its windows held, and what the last report saw of them, comes once more. Returned are
-        the answers that this shard would have given by then: a first stage sends them to the second;
-        those of a last stage are ignored.
-
-        Raises:
-            StateError: Bytes are damaged, or belong to another query or release; or the query holds
-                something else over the new static data.
-        """
-        self._check_new()
-        arrays = state.read_over_other_data(snapshot, self._windows)
-        self._restore_times(arrays)
-        before = Dictionary()
-        before.restore(part("dictionary.", arrays))
-        for leaf, held in self._held_by_leaves(arrays):
-            for numbers in leaf.terms(held):
+    def come_again(
+        self, held: Iterable[tuple[Leaf, Arrays]], before: Dictionary, admitted: int = FOREVER
+    ) -> Answers:
+        """Take what leaves held as if it came now; terms have the numbers of `before`."""
+        for leaf, own in held:
+            for numbers in leaf.terms(own):
                 self.dictionary.renumber(numbers, before)
-            leaf.hear_again(held)
-        for number, clock in enumerate(self.dataflow.clocks.values()):
-            clock.restore(part(f"network.clock.{number}.", arrays))
+            leaf.hear_again(own)
         self._reporter.start_again(reports_known=self.tells_reports)
-        found = self._advance(self._through)
+        found = self._advance(self._through, admitted=admitted)
         self.reported = self._reported
         return put_together([found], self.variables)
 
-    def _check_new(self) -> None:
+    def check_new(self) -> None:
+        """Refuse to replace state that is there."""
         if self._steps:
             raise InternalError("state can only be restored before the first step")

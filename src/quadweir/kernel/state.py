@@ -20,7 +20,6 @@ from quadweir.kernel.codec import (
     read_frame,
     write_columns,
     write_frame,
-    written_for,
 )
 from quadweir.kernel.dataflow import Dataflow, part
 from quadweir.kernel.events import Events, MatchColumns, Recorded
@@ -100,18 +99,3 @@ def read_delta(query: bytes, data: bytes) -> Recorded:
 def _places(prefix: str, arrays: dict[str, NDArray[Any]]) -> list[int]:
     names = (name[len(prefix) :] for name in arrays if name.startswith(prefix))
     return sorted({int(name.partition(".")[0]) for name in names})
-
-
-def read_over_other_data(snapshot: bytes, windows: bytes) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a snapshot that was made over other static data.
-
-    Raises:
-        StateError: Its windows are not these (`windows_of`).
-    """
-    arrays = read_frame(StateKind.SNAPSHOT, written_for(snapshot), snapshot)
-    if arrays["windows"].tobytes() != windows:
-        raise StateError(
-            "a snapshot of another query, or of one that its static data changed",
-            hint="Start the query without its old state.",
-        )
-    return arrays

@@ -69,11 +69,11 @@ class Canonicalizer:
                 return _static(node)
             case Filter(input=source, condition=condition):
                 below = self.of(source)
-                text = f"filter {below.name} {_renamed(condition, _places(below.variables))}"
+                text = f"filter {below.name} {renamed(condition, _places(below.variables))}"
                 return Canonical(self._name(text), below.variables)
             case Extend(input=source, variable=variable, expression=expression):
                 below = self.of(source)
-                text = f"extend {below.name} {_renamed(expression, _places(below.variables))}"
+                text = f"extend {below.name} {renamed(expression, _places(below.variables))}"
                 return Canonical(self._name(text), (*below.variables, variable))
             case Project(input=source):
                 below = self.of(source)
@@ -90,17 +90,24 @@ class Canonicalizer:
     def _name(self, text: str) -> str:
         return hashlib.sha256(f"{self._eager} {text}".encode("utf-8", "surrogatepass")).hexdigest()
 
+    def without_scope(self, node: Window) -> str:
+        """Name the matches of a window, whatever its scope."""
+        return self._name(self._matches(node))
+
     def _window(self, node: Window) -> Canonical:
-        match, scope = node.match, node.scope
-        place = _places(match.variables)
-        if match.source.window in self._open and isinstance(scope, TimeScope):
+        scope = node.scope
+        if node.match.source.window in self._open and isinstance(scope, TimeScope):
             scope = replace(scope, range_ms=1)
+        return Canonical(self._name(f"{self._matches(node)} {scope!r}"), node.variables)
+
+    def _matches(self, node: Window) -> str:
+        match = node.match
+        place = _places(match.variables)
         # The time of a part has a name of its own; the times of variables have theirs.
         times = [place.get(each, "part") for each in match.times]
-        found = _renamed((match.pattern, match.graph), place)
+        found = renamed((match.pattern, match.graph), place)
         source = f"{match.source.stream} {match.source.event_time} {match.carried}"
-        text = f"window {source} {found} {times} {scope!r}"
-        return Canonical(self._name(text), node.variables)
+        return f"window {source} {found} {times}"
 
     def _join(self, inputs: list[Canonical]) -> Canonical:
         ordered = sorted(inputs, key=lambda each: each.name)
@@ -132,7 +139,7 @@ def _static(node: StaticRelation) -> Canonical:
     if any(isinstance(each, Slice) for each in walk(query.pattern)):
         # Which rows a LIMIT keeps depends on the order of its columns.
         places = _places(node.variables)
-    pattern = _renamed(query.pattern, places, fresh=True)
+    pattern = renamed(query.pattern, places, fresh=True)
     text = f"static {pattern} {_dataset(query)} {node.key and places.get(node.key)}"
     name = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     own = [each for each in places if each in node.variables]
@@ -147,8 +154,14 @@ def _places(variables: Iterable[Variable]) -> dict[Variable, int]:
     return {variable: place for place, variable in enumerate(variables)}
 
 
-def _renamed(value: object, places: dict[Variable, int], *, fresh: bool = False) -> str:
-    """Write something down with the places of variables instead of their names."""
+def renamed(value: object, places: dict[Variable, int], *, fresh: bool = False) -> str:
+    """Write something down with the places of variables instead of their names.
+
+    Args:
+        value: The term, pattern or expression.
+        places: The places.
+        fresh: Whether a variable without a place gets the next one.
+    """
 
     def put(variable: Variable) -> Variable:
         if fresh:

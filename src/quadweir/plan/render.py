@@ -8,6 +8,7 @@ from typing import assert_never
 
 from quadweir.algebra.expressions import Expression
 from quadweir.algebra.patterns import Aggregation, TriplePattern
+from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.render import render, render_aggregate, render_expression, render_path
 from quadweir.plan.nodes import (
     AntiJoin,
@@ -19,6 +20,7 @@ from quadweir.plan.nodes import (
     Group,
     Join,
     LeftJoin,
+    Match,
     PlanNode,
     Project,
     Recompute,
@@ -65,14 +67,21 @@ def digest_of(program: Program) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
+def render_window(node: Window, query: ContinuousQuery) -> str:
+    """Name a window and what is matched in it, for messages."""
+    return f"the window {query.windows[node.match.source.window].name} of {_matched(node.match)}"
+
+
+def _matched(match: Match) -> str:
+    pattern = "each element" if match.pattern is None else _triple(match.pattern)
+    return pattern if match.graph is None else f"GRAPH {match.graph} {{ {pattern} }}"
+
+
 def _line(node: PlanNode, numbers: dict[Window, int], program: Program) -> str:
     match node:
         case Window(match=match):
-            pattern = "each element" if match.pattern is None else _triple(match.pattern)
-            if match.graph is not None:
-                pattern = f"GRAPH {match.graph} {{ {pattern} }}"
             name = program.query.windows[match.source.window].name
-            return f"window {name} of match {numbers[node]}: {pattern}"
+            return f"window {name} of match {numbers[node]}: {_matched(match)}"
         case StaticRelation(query=query, key=key):
             by = f" by {key}" if key is not None else ""
             return f"static {_names(node.variables)}{by}: {_on_one_line(render(query.pattern))}"

@@ -9,6 +9,7 @@ import pytest
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.streams import OutputOperator
 from quadweir.kernel.shard import Shard
+from quadweir.kernel.takeover import take_over
 from quadweir.syntax import parse
 from quadweir.terms import Quad
 from quadweir.testing import Answer, Element, Oracle, diff_answers
@@ -102,7 +103,7 @@ def test_other_static_data_can_take_the_place_of_the_old(
             each.push(feed[:cut])
         snapshot = old.shard.snapshot()
         old.shard = shard_of(asked, output, quads("c r c . d r e"))
-        old.shard.take_over(snapshot)
+        take_over(old.shard, snapshot)
         found, expected = (
             [
                 answer

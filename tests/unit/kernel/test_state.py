@@ -13,6 +13,7 @@ from quadweir.errors import InternalError, StateError
 from quadweir.kernel.codec import StateKind, read_frame, write_frame
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.shard import Shard
+from quadweir.kernel.takeover import take_over
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Quad
 from quadweir.testing import Answer, diff_answers
@@ -239,7 +240,7 @@ def test_other_static_data_takes_the_place_of_the_old_where_that_is_asked_for(te
     with pytest.raises(StateError, match="over other static data"):
         shard_of(text, after).restore(snapshot)
     old.shard = shard_of(text, after)
-    old.shard.take_over(snapshot)
+    take_over(old.shard, snapshot)
     assert old.shard.through == always.shard.through
 
     def rest(fed: ShardFeed) -> list[Answer]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
 
+from quadweir.kernel.takeover import take_over
 from quadweir.runtime.shard.clock import ALWAYS, StreamClock
 from quadweir.runtime.wire.deadletters import split_blobs
 
@@ -121,7 +122,7 @@ class HostedShard:
         if known != self._spec.static_digest and self._spec.sends:
             snapshot = self._shard.snapshot()
             self._begin()
-            changes = self._shard.take_over(snapshot)
+            changes = take_over(self._shard, snapshot)
             self._resend = replace(self._spec.sender, before=(changes, self._shard.reported))
 
     def snapshot(self) -> bytes:
@@ -140,4 +141,4 @@ class HostedShard:
             # The numbers of its terms may mean other terms now.
             self._is_void = True
         else:
-            self._shard.take_over(snapshot)
+            take_over(self._shard, snapshot)
