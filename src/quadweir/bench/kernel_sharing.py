@@ -19,7 +19,7 @@ from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.kernel.arrays import ALWAYS, Ints
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.shard import Shard
-from quadweir.kernel.sharedshard import SharedShard
+from quadweir.kernel.sharedshard import HeadSpec, SharedShard
 from quadweir.optimize import optimize
 from quadweir.plan.nodes import Match
 from quadweir.plan.program import program_of
@@ -199,12 +199,12 @@ def _shapes(*, quick: bool) -> Iterator[Measurement]:
     texts = [head.format(_SHARED_JOIN.format(15_000 + place)) for place, head in enumerate(_HEADS)]
     rates = {}
     for count in (1, len(texts)):
-        shared = SharedShard(records=False)
+        shared = SharedShard()
         for number, text in enumerate(texts[:count]):
             shaped = _shaped(text)
             template = template_of(shaped.shape)
             program = program_of(template.query, template=template)
-            shared.add(shaped.shape.name, program, [shaped.member(number, ALWAYS)])
+            shared.add(HeadSpec(shaped.shape.name, program, [shaped.member(number, ALWAYS)]))
         feed = _Feed(
             lambda events, through, shared=shared: sum(  # type: ignore[misc]
                 len(each) for each in shared.step(events, through).values()

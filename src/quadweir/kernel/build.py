@@ -32,6 +32,7 @@ from quadweir.kernel.staticrelations import FixedRelation, ShardShare, StaticSou
 from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.plan.bounds import find_retained
 from quadweir.plan.canonical import Canonicalizer
+from quadweir.plan.common import core_of
 from quadweir.plan.facts import StaticFacts
 from quadweir.plan.nodes import (
     AntiJoin,
@@ -46,7 +47,6 @@ from quadweir.plan.nodes import (
     PlanNode,
     Project,
     Recompute,
-    Report,
     Route,
     StaticRelation,
     Union,
@@ -54,7 +54,7 @@ from quadweir.plan.nodes import (
     walk,
 )
 from quadweir.plan.program import Program
-from quadweir.plan.routes import is_core, is_read_at_once
+from quadweir.plan.routes import is_read_at_once
 from quadweir.terms import Variable
 
 
@@ -70,6 +70,7 @@ class Builder:
         share: What this shard has of static relations that are divided.
         common: The operators that several programs share, if they do.
         scope: The terms that operators hold that are not common.
+        key: The variable by which rows are sharded; only common operators depend on it.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Builder:
         share: ShardShare | None,
         common: CommonOperators | None = None,
         scope: DictionaryScope | None = None,
+        key: Variable | None = None,
     ) -> None:
         self.dataflow = Dataflow() if common is None else common.dataflow
         self.received: ReceivedChanges | None = None
@@ -100,7 +102,7 @@ class Builder:
         self.used: list[str] = []
         """The names of the common operators that the program reads."""
         self._common = common
-        self._canonical = Canonicalizer(self._open, eager=program.eager)
+        self._canonical = Canonicalizer(self._open, eager=program.eager, key=key)
         self._core = core_of(program) if common is not None else frozenset()
 
     def build(self) -> Dataflow:
@@ -160,6 +162,9 @@ class Builder:
             self._lower_inputs(node, below)
             operator = self._lower(node)
             self._dictionary = before
+            for each in node.inputs:
+                if isinstance(each, StaticRelation):
+                    del self._operators[each]
             common.add(name, operator, variables, first, below, scope)
         used.append(name)
         operator, theirs = common.use(name)
@@ -171,8 +176,18 @@ class Builder:
         names = dict(zip(theirs, variables, strict=True))
         return self.dataflow.add(stateless.Rename(operator, names), (operator,))
 
+    def _inputs(self, node: PlanNode) -> tuple[PlanNode, ...]:
+        """Return the inputs of a node; those of a common join are in the order of its name.
+
+        Whichever template comes first makes the operator, and the state of a join refers to its inputs
+        by their places.
+        """
+        if isinstance(node, Join) and node in self._core:
+            return self._canonical.inputs(node)
+        return node.inputs
+
     def _lower_inputs(self, node: PlanNode, used: list[str]) -> None:
-        for each in node.inputs:
+        for each in self._inputs(node):
             if isinstance(each, StaticRelation):
                 # It belongs to the operator that reads it, which indexes it.
                 self._operators[each] = self._lower(each)
@@ -187,7 +202,7 @@ class Builder:
 
     def _lower(self, node: PlanNode) -> Operator:
         add, dictionary = self.dataflow.add, self._dictionary
-        below = [self._operators[each] for each in node.inputs] if _has_inputs(node) else []
+        below = [self._operators[each] for each in self._inputs(node)] if _has_inputs(node) else []
         match node:
             case Window():
                 return self._window(node)
@@ -201,6 +216,8 @@ class Builder:
             case Extend(variable=variable, expression=expression):
                 return add(stateless.Extend(below[0], variable, expression, dictionary), below)
             case Project(kept=kept):
+                if node in self._core:
+                    kept = self._canonical.of(node).variables
                 return add(stateless.Project(below[0], kept), below)
             case Distinct(variables=variables):
                 return add(distinct.Distinct(below[0], variables, dictionary), below)
@@ -269,6 +286,8 @@ class Builder:
     def _relation(self, node: StaticRelation) -> Operator:
         place = len(self.dataflow.operators)
         relation = relation_of(node, self._static)
+        if node in self._core:
+            relation = relation.in_order(self._canonical.of(node).variables)
         fixed = stateless.Static(
             relation,
             self._dictionary,
@@ -363,13 +382,6 @@ def facts_of(program: Program, static: StaticSource) -> StaticFacts:
 def has_layout(program: Program) -> bool:
     """Return whether shards of a program can share what they make of static data."""
     return bool(program.static) and program.why_not is None
-
-
-def core_of(program: Program) -> frozenset[PlanNode]:
-    """The nodes of a template whose rows do not depend on its members, but for window lengths."""
-    roots = [each.input for each in program.nodes if isinstance(each, Route)]
-    found = walk(program.root) if program.eager else walk(*roots)
-    return frozenset(each for each in found if not isinstance(each, Report) and is_core(each))
 
 
 def _has_join(node: PlanNode) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -84,6 +84,17 @@ class CommonOperators:
         common = self._common[name]
         common.users += 1
         return common.operator, common.variables
+
+    def mark(self) -> dict[str, int]:
+        """Return how many users each operator has, for `undo`."""
+        return {name: each.users for name, each in self._common.items()}
+
+    def undo(self, mark: Mapping[str, int]) -> None:
+        """Go back to what there was at a mark."""
+        for name in [each for each in self._common if each not in mark]:
+            self._common.pop(name).scope.let_go()
+        for name, users in mark.items():
+            self._common[name].users = users
 
     def release(self, names: Sequence[str]) -> None:
         """Let go of operators; those without users go."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from quadweir.algebra.values import Value, single_precision, value_of
 from quadweir.algebra.work import TextCounter
 from quadweir.errors import InternalError
-from quadweir.kernel import numerals, typed
+from quadweir.kernel import interning, numerals, typed
 from quadweir.kernel.arrays import Ints, ints, power_of_two
 from quadweir.kernel.interning import TermRecords
 from quadweir.kernel.layout import Arrays
@@ -293,6 +293,7 @@ class DictionaryScope(Dictionary):
     def __init__(self, whole: Dictionary) -> None:
         self._whole = whole
         self._store = whole._store
+        self.texts = TextCounter()
         self._held = np.zeros(64, dtype=np.int64)
 
     @property
@@ -301,12 +302,11 @@ class DictionaryScope(Dictionary):
         return self._whole.generation
 
     def _account(self, numbers: Ints, sign: int) -> None:
-        flat = np.ascontiguousarray(numbers).reshape(-1)
-        flat = flat[(flat > 0) & (flat < INLINE_LIMIT)]
-        if len(flat) and flat.max() >= len(self._held):
-            more = np.zeros(power_of_two(int(flat.max()) + 1) - len(self._held), dtype=np.int64)
+        left = np.ascontiguousarray(numbers).reshape(-1)
+        while len(left := left[interning.account(left, sign, self._held) :]):
+            size = max(power_of_two(int(left[0]) + 1), power_of_two(self._store.fresh))
+            more = np.zeros(size - len(self._held), dtype=np.int64)
             self._held = np.concatenate((self._held, more))
-        np.add.at(self._held, flat, sign)
 
     def hold(self, numbers: Ints) -> None:
         super().hold(numbers)
@@ -318,6 +318,10 @@ class DictionaryScope(Dictionary):
 
     def keep(self, numbers: Ints) -> None:
         self.hold(np.unique(numbers))
+
+    def settle(self) -> None:
+        """Begin to count texts again; the whole dictionary forgets terms."""
+        self.texts.settle()
 
     def held(self) -> Ints:
         """Return the numbers of the terms held, and how often, as two columns."""

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias, final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from quadweir.algebra.render import render
 from quadweir.kernel.answers import AnswerMaker
 from quadweir.kernel.build import Builder
+from quadweir.kernel.codec import fingerprint
+from quadweir.kernel.dataflow import part
 from quadweir.kernel.dictionary import Dictionary, DictionaryScope
 from quadweir.kernel.outputs import output_of
 from quadweir.kernel.relation import Operator
 from quadweir.kernel.reporting import Reporter
 from quadweir.kernel.routing import Router
+from quadweir.kernel.stateless import Rename
 from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.kernel.window import Leaf
-from quadweir.plan.nodes import StaticRelation, Union
 from quadweir.plan.program import Program
-
-
-def can_share(program: Program) -> bool:
-    """Whether a program may be a head of a shared shard: its members may join at any instant."""
-    return (
-        program.template is not None
-        and not program.template.one_since
-        and program.why_not is None
-        and not program.not_shared
-        and not any(
-            isinstance(each, Union) and any(isinstance(one, StaticRelation) for one in each.inputs)
-            for each in program.nodes
-        )
-    )
-
 
 Votes: TypeAlias = dict[Leaf, dict[str, int]]
 
@@ -85,6 +77,38 @@ class Head:
         self.router = Router(program, len(self.variables), whole, lengths, builder.routes)
         self.own: list[Operator] = []
         self.is_new = True
+
+    @property
+    def digest(self) -> bytes:
+        """Names what its state refers to: the query, and the operators of its own."""
+        # Whether variables have to be renamed, and their order, depends on who came first.
+        own = [
+            f"{type(each).__name__} {sorted(map(str, each.variables))}"
+            for each in self.own
+            if not isinstance(each, Rename)
+        ]
+        return fingerprint(render(replace(self.program.query, name=None)), *own)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what is its own besides operators, for a snapshot."""
+        reporter = self.reporter
+        numbers = [reporter.tracked, reporter.last, self.is_new]
+        parts = {
+            "reporter": reporter.arrays(),
+            "output": self.output.arrays(),
+            "members": self.router.arrays(),
+        }
+        found = {f"{kind}/{key}": e for kind, own in parts.items() for key, e in own.items()}
+        return {"numbers": np.array(numbers, dtype=np.int64), **found}
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `arrays` returned; members were restored before."""
+        reporter = self.reporter
+        reporter.set_lengths(self.router.longest())
+        tracked, last, is_new = (int(each) for each in arrays["numbers"])
+        reporter.tracked, reporter.last, self.is_new = tracked, last, bool(is_new)
+        reporter.restore(part("reporter/", arrays))
+        self.output.restore(part("output/", arrays))
 
 
 def _leaf(operator: Operator) -> Leaf:

@@ -170,6 +170,22 @@ def intern(
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
+def account(numbers: Ints, sign: int, held: Ints) -> int:
+    """Add a holder or take one away, up to the first number that `held` has no room for.
+
+    Returns:
+        The place of that number; the length of `numbers` if there is none.
+    """
+    for i in range(len(numbers)):
+        number = numbers[i]
+        if 0 < number < INLINE_LIMIT:
+            if number >= len(held):
+                return i
+            held[number] += sign
+    return len(numbers)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
 def count(
     numbers: Ints, sign: int, granted: int, terms: TermRecords, pending: Ints, counters: Counters
 ) -> bool:

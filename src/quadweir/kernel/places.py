@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import final
 
@@ -12,7 +12,6 @@ from quadweir.kernel.arrivals import matches_of
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.events import Events
 from quadweir.kernel.heads import Head
-from quadweir.kernel.relation import Operator
 from quadweir.kernel.window import Leaf
 from quadweir.plan.nodes import Match, Source
 
@@ -48,6 +47,11 @@ class Places:
                 self._users[places[leaf]].append((head, place))
         self.leaves, self.sources = tuple(leaves), tuple(self._sources.values())
         self.holders = tuple(places)
+        self._of = {head.name: [places[leaf] for leaf in head.leaves] for head in self._heads}
+
+    def of(self, head: str) -> list[int]:
+        """Return the places here of the leaves of a head, in its own order."""
+        return self._of[head]
 
     def admitted(self, events: Events) -> Events:
         """Leave out what no member sees, and the matches that no member asks for."""
@@ -73,34 +77,3 @@ class Places:
                 if number in events.seen:
                     seen[place] = events.seen[number]
             head.reporter.hear(Events(seen=seen).later(head.router.since))
-
-    def placed(
-        self,
-        events: Events,
-        leaves: Sequence[str],
-        sources: Sequence[tuple[str, str]],
-        names: Mapping[Operator, str],
-    ) -> Events:
-        """Give events of another shard the places that they have here.
-
-        Args:
-            events: What arrived there.
-            leaves: The names of the leaves there, by their places.
-            sources: The streams and the predicates of event times there, by their places.
-            names: The names of operators here.
-        """
-        places = {names[leaf]: place for place, leaf in enumerate(self.holders)}
-        here = {(s.stream, str(s.event_time)): s.window for s in self.sources}
-        return Events(
-            {
-                places[leaves[place]]: columns
-                for place, columns in events.matches.items()
-                if leaves[place] in places
-            },
-            {},
-            {
-                here[source]: events.seen[place]
-                for place, source in enumerate(sources)
-                if place in events.seen and source in here
-            },
-        )

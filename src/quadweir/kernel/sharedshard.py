@@ -4,12 +4,14 @@ Each template is a *head*: its own operators above the common ones, its reports,
 router. Heads come and go while the dataflow runs. A head that comes reads common operators that hold
 more than its members see: its router drops what is not later than the members' `since`, and an
 operator of its own that joins begins with the rows that are there.
+
+A head that fails goes alone: the step goes on without its operators.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,27 +21,49 @@ from quadweir.algebra.evaluate import static_dataset
 from quadweir.errors import InternalError, StateError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER, ints
-from quadweir.kernel.arrivals import chunk_of, cuts_of, spelled_out
+from quadweir.kernel.arrivals import chunk_of, cuts_of
 from quadweir.kernel.build import Builder
 from quadweir.kernel.codec import FORMAT_VERSION, StateKind, fingerprint, read_frame, write_frame
 from quadweir.kernel.commonoperators import CommonOperators
+from quadweir.kernel.containment import Containment
 from quadweir.kernel.dataflow import part
 from quadweir.kernel.dictionary import Dictionary, DictionaryScope
-from quadweir.kernel.events import Events, Recorded
+from quadweir.kernel.events import Events
 from quadweir.kernel.fan import Fan
-from quadweir.kernel.heads import Head, Votes, can_share
+from quadweir.kernel.heads import Head, Votes
 from quadweir.kernel.layout import NO_LAYOUT
 from quadweir.kernel.places import Places
 from quadweir.kernel.relation import Delta, Operator, no_change
 from quadweir.kernel.route import Route
-from quadweir.kernel.sharedstate import read_shared_delta, write_shared_delta
 from quadweir.kernel.stateless import Rename
 from quadweir.kernel.staticrelations import Loaded, ShardShare, StaticSource
 from quadweir.kernel.stepanswers import CutAnswers, put_together, spelled
 from quadweir.kernel.timewindow import TimedLeaf
+from quadweir.plan.common import can_share
 from quadweir.plan.nodes import Match, Source
 from quadweir.plan.program import Program
 from quadweir.plan.template import TemplateMember
+from quadweir.terms import Variable
+
+_FINGERPRINT: Final = fingerprint("shared shard", str(FORMAT_VERSION))
+
+
+class HeadSpec(NamedTuple):
+    """A template of a shared shard.
+
+    Attributes:
+        name: names it in answers and in the state.
+        program: what it runs; see `can_share`.
+        members: its members.
+        static: the static data that the engine holds, or where the relations made of it come from.
+        key: the variable by which its rows are sharded.
+    """
+
+    name: str
+    program: Program
+    members: Sequence[TemplateMember] = ()
+    static: Dataset | StaticSource | None = None
+    key: Variable | None = None
 
 
 @final
@@ -47,21 +71,11 @@ class SharedShard:
     """The windows, indexes and groups of several templates.
 
     Args:
-        static: The static data that the engine holds, or where the relations made of it come from.
-        records: Whether `delta` will be called.
         share: What this shard has of static relations that shards divide among them.
     """
 
-    def __init__(
-        self,
-        *,
-        static: Dataset | StaticSource | None = None,
-        records: bool = True,
-        share: ShardShare | None = None,
-    ) -> None:
-        self.records = records
+    def __init__(self, *, share: ShardShare | None = None) -> None:
         self.dictionary = Dictionary()
-        self._static = static
         self._share = share
         self._common = CommonOperators()
         self._dataflow = self._common.dataflow
@@ -69,36 +83,38 @@ class SharedShard:
         self._votes: Votes = {}
         self._through = ALWAYS
         self._steps = 0
-        self._last: tuple[Recorded, list[str]] | None = None
+        self._microseconds: dict[str, float] = {}
+        # Until when common operators hold rows of templates that left, and how long these held them.
+        self._left = np.zeros((0, 2), dtype=np.int64)
+        self._readers: dict[Operator, list[str]] = {}
         self.places = Places(())
+        self.failed: dict[str, Exception] = {}
+        """The templates that failed in the last step, and so are there no more."""
 
     # --- heads ---
 
-    def add(self, name: str, program: Program, members: Sequence[TemplateMember] = ()) -> None:
-        """Add a template; only between two steps.
+    def add(self, head: HeadSpec) -> None:
+        """Add a template, or nothing of it if that fails; only between two steps."""
+        new = self._add(head)
+        try:
+            self.change_members(head.name, head.members, ())
+            if self._steps:
+                self._begin(set(new))
+        except Exception:
+            self.remove(head.name)
+            raise
 
-        Args:
-            name: Names it in answers and in the state, such as the name of its shape.
-            program: What it runs; see `can_share`.
-            members: Its first members.
-        """
-        new = self._add(name, program)
-        head = self._heads[name]
-        own = program.template.members if program.template is not None else ()
-        head.router.change((*own, *members), ())
-        head.reporter.set_lengths(head.router.longest())
-        if self._steps:
-            self._begin(set(new))
-
-    def _add(self, name: str, program: Program) -> list[Operator]:
+    def _add(self, given: HeadSpec) -> list[Operator]:
         """Make the operators of a template, and return those that are new."""
+        name, program, _, static, key = given
         if name in self._heads or not can_share(program):
             raise InternalError(f"the template {name} cannot be added")
-        first = len(self._dataflow.operators)
+        before = [operator for operator, _ in self._dataflow.operators]
+        mark = self._common.mark()
         source: StaticSource = (
-            Loaded(static_dataset(program.query, self._static))
-            if self._static is None or isinstance(self._static, Dataset)
-            else self._static
+            Loaded(static_dataset(program.query, static))
+            if static is None or isinstance(static, Dataset)
+            else static
         )
         scope = DictionaryScope(self.dictionary)
         builder = Builder(
@@ -109,22 +125,34 @@ class SharedShard:
             share=self._share,
             common=self._common,
             scope=scope,
+            key=key,
         )
-        builder.build()
-        head = Head(name, program, builder, self.dictionary, scope, self._votes)
-        self._dataflow.take_fixed(head.root, first)
-        self._dataflow.lay_out(NO_LAYOUT, first)
-        self._dataflow.leave_out_fixed(head.root)
+        try:
+            builder.build()
+            head = Head(name, program, builder, self.dictionary, scope, self._votes)
+            first = len(before)
+            self._dataflow.take_fixed(head.root, first)
+            self._dataflow.lay_out(NO_LAYOUT, first)
+            self._dataflow.leave_out_fixed(head.root)
+        except Exception:
+            self._common.undo(mark)
+            scope.let_go()
+            self._dataflow.keep(set(before))
+            self._forget_votes(name)
+            raise
         common = self._common.operators()
         new = [each for each, _ in self._dataflow.operators[first:]]
         head.own = [each for each in new if each not in common]
         self._heads[name] = head
-        self.places = Places(self._heads.values())
+        self._changed()
         return new
 
     def remove(self, name: str) -> None:
         """Take a template out, and all operators that it was the last to use."""
         head = self._heads.pop(name)
+        length = _longest(head)
+        until = min(self._through, FOREVER - length) + length
+        self._left = np.concatenate((self._left, [[until, length]]))
         head.router.change((), head.router.numbers())
         head.scope.let_go()
         self._common.release(head.used)
@@ -132,13 +160,29 @@ class SharedShard:
         kept = self._common.operators()
         kept.update(each for other in self._heads.values() for each in other.own)
         self._dataflow.keep(kept)
+        self._forget_votes(name)
+        self._changed()
+
+    def _forget_votes(self, name: str) -> None:
+        """Let windows be as long as the other heads have them."""
+        kept = {operator for operator, _ in self._dataflow.operators}
         for leaf, votes in list(self._votes.items()):
             votes.pop(name, None)
             if leaf not in kept:
                 del self._votes[leaf]
             elif votes and isinstance(leaf, TimedLeaf):
                 leaf.set_length(max(votes.values()))
+
+    def _changed(self) -> None:
+        """Find again what heads have in common."""
         self.places = Places(self._heads.values())
+        self._readers = {operator: [] for operator, _ in self._dataflow.operators}
+        for name, head in self._heads.items():
+            reads = {head.root, *head.trackers}
+            for operator, _ in reversed(self._dataflow.operators):
+                if operator in reads:
+                    reads.update(self._dataflow.inputs(operator))
+                    self._readers[operator].append(name)
 
     def change_members(
         self, name: str, added: Sequence[TemplateMember], removed: Collection[int]
@@ -168,6 +212,11 @@ class SharedShard:
         """How many common operators there are."""
         return len(self._common)
 
+    @property
+    def since(self) -> int:
+        """Elements up to this instant are seen by no member of any template."""
+        return min((head.router.since for head in self._heads.values()), default=FOREVER)
+
     def _begin(self, new: set[Operator]) -> None:
         """Give new operators the rows that are there.
 
@@ -192,69 +241,85 @@ class SharedShard:
 
     # --- running ---
 
-    @property
-    def through(self) -> int:
-        """The instant until which all is known, as the last step said."""
-        return self._through
-
     def step(self, events: Events, through: int) -> dict[str, Answers]:
         """Take what has arrived, and return the answers of each template that are final.
+
+        A template that fails has none, and goes: see `failed`.
 
         Args:
             events: What has arrived, by the places of `leaves` and `sources`.
             through: The instant until which all is known; see `Shard.step`.
         """
-        found = self._run(events, through)
+        events = self.places.admitted(events)
+        self.places.hear(events, self.dictionary)
+        found: dict[str, list[CutAnswers]] = {name: [] for name in self._heads}
+        work = Containment(self._dataflow, self._readers)
+        classes = max((head.router.classes for head in self._heads.values()), default=0)
+        for cut in (*cuts_of(events, chunk_of(classes), self._through, through), None):
+            self._advance(through if cut is None else cut, cut, found, work)
+        self._through = through
+        self._steps += 1
+        self.failed = work.failed
+        for name in work.failed:
+            self.remove(name)
+        for head in self._heads.values():
+            head.router.merge_classes(head.reporter.last)
+        self._microseconds = work.shared(self._weights())
         return {
             name: put_together(found[name], head.variables) for name, head in self._heads.items()
         }
-
-    def _run(
-        self, events: Events, through: int, *, spell: bool = True
-    ) -> dict[str, list[CutAnswers]]:
-        events = self.places.admitted(events)
-        recorded = spelled_out(events, self.dictionary) if self.records else events
-        names = self._names()
-        self._last = (
-            Recorded(self._steps, recorded, through),
-            [names[each] for each in self.places.holders],
-        )
-        self.places.hear(events, self.dictionary)
-        found: dict[str, list[CutAnswers]] = {name: [] for name in self._heads}
-        classes = max((head.router.classes for head in self._heads.values()), default=0)
-        for cut in (*cuts_of(events, chunk_of(classes), self._through, through), None):
-            self._advance(through if cut is None else cut, cut, found, spell=spell)
-        self._through = through
-        self._steps += 1
-        for head in self._heads.values():
-            head.router.merge_classes(head.reporter.last)
-        return found
 
     def _advance(
         self,
         through: int,
         cut: int | None,
         found: dict[str, list[CutAnswers]],
-        *,
-        spell: bool,
+        work: Containment,
     ) -> None:
-        deltas = self._dataflow.advance(through, FOREVER if cut is None else cut)
+        deltas = work.advance(through, FOREVER if cut is None else cut)
         place = self._dataflow.place
         for name, head in self._heads.items():
-            root = deltas[place(head.root)]
-            tracked = [deltas[place(each)] for each in head.trackers]
-            reports = head.reporter.advance([root], tracked, through, first=head.is_new)
-            head.is_new = False
-            rows = head.router.routed(head.output.step(root, reports))
-            found[name].append(spelled(rows, self.dictionary, spell=spell))
-        self._dataflow.settle()
+            with work.of(name) as is_well:
+                if not is_well:
+                    continue
+                root = deltas[place(head.root)]
+                tracked = [deltas[place(each)] for each in head.trackers]
+                reports = head.reporter.advance([root], tracked, through, first=head.is_new)
+                head.is_new = False
+                rows = head.router.routed(head.output.step(root, reports))
+                found[name].append(spelled(rows, self.dictionary))
+        work.settle()
+        for _, scope in self._scopes():
+            scope.settle()
         self.dictionary.settle()
 
-    # --- state ---
+    # --- what heads cost ---
 
-    def held(self) -> int:
-        """Return how many mappings are remembered, intermediate results included."""
-        return self._dataflow.held() + sum(each.output.held() for each in self._heads.values())
+    def _weights(self) -> dict[str, float]:
+        """Return what each template pays for what it shares: by the length of its windows.
+
+        What an operator holds is as long as the longest window. So no template pays for more than it
+        would hold alone.
+        """
+        return {name: float(_longest(head)) for name, head in self._heads.items()}
+
+    def held(self) -> dict[str, int]:
+        """Return how many mappings are remembered for each template: its share of what is common."""
+        weights = self._weights()
+        found = {name: float(head.output.held()) for name, head in self._heads.items()}
+        self._left = self._left[self._left[:, 0] > self._through]
+        gone, common = float(self._left[:, 1].sum()), self._common.operators()
+        for operator, readers in self._readers.items():
+            whole = sum(weights[name] for name in readers) + (gone if operator in common else 0)
+            for name in readers:
+                found[name] += operator.held() * weights[name] / whole
+        return {name: round(each) for name, each in found.items()}
+
+    def microseconds(self) -> dict[str, int]:
+        """Return how long the last step took for each template."""
+        return {name: round(self._microseconds.get(name, 0)) for name in self._heads}
+
+    # --- state ---
 
     def _names(self) -> dict[Operator, str]:
         """Name all operators by what they do and whose they are."""
@@ -274,12 +339,16 @@ class SharedShard:
             yield name, head.scope
 
     @property
-    def fingerprint(self) -> bytes:
-        """The name of what all such shards have in common."""
-        return fingerprint("shared shard", str(FORMAT_VERSION))
+    def _digest(self) -> bytes:
+        """Names what is held: the templates, and the operators that each of them has."""
+        heads = [f"{name} {head.digest.hex()}" for name, head in sorted(self._heads.items())]
+        common = sorted(name for name, _, _ in self._common.named())
+        return fingerprint(*heads, *common)
 
     def _written(self) -> Iterator[tuple[str, NDArray[Any]]]:
         yield "shard", np.array([self._through, self._steps], dtype=np.int64)
+        yield "left", self._left
+        yield "digest", np.frombuffer(self._digest, dtype=np.uint8)
         members = np.concatenate([ints(0), *(e.router.held() for e in self._heads.values())])
         for key, array in self.dictionary.arrays(released=members).items():
             yield f"dictionary/{key}", array
@@ -291,102 +360,56 @@ class SharedShard:
             for key, array in operator.arrays().items():
                 yield f"operator/{name}/{key}", array
         for name, head in self._heads.items():
-            reporter = head.reporter
-            numbers = [reporter.tracked, reporter.last, head.is_new]
-            yield f"head/{name}/numbers", np.array(numbers, dtype=np.int64)
-            for key, array in reporter.arrays().items():
-                yield f"head/{name}/reporter/{key}", array
-            for key, array in head.output.arrays().items():
-                yield f"head/{name}/output/{key}", array
-            for key, array in head.router.arrays().items():
-                yield f"head/{name}/members/{key}", array
+            for key, array in head.arrays().items():
+                yield f"head/{name}/{key}", array
 
     def snapshot(self) -> bytes:
         """Return the whole state as bytes; they grow with what is held."""
-        return write_frame(StateKind.SNAPSHOT, self.fingerprint, dict(self._written()))
+        return write_frame(StateKind.SNAPSHOT, _FINGERPRINT, dict(self._written()))
 
-    def delta(self) -> bytes:
-        """Return what the last step changed as bytes; they grow with what arrived in it."""
-        if self._last is None or not self.records:
-            raise InternalError("there is no step to return the delta of")
-        step, names = self._last
-        return write_shared_delta(self.fingerprint, step, names, self.places.sources)
-
-    def restore(
-        self,
-        heads: Sequence[tuple[str, Program, Sequence[TemplateMember]]],
-        snapshot: bytes | None,
-        deltas: Sequence[bytes] = (),
-    ) -> None:
-        """Take the state that another shard left, which may have had other templates and members.
-
-        Templates that it did not have begin with what is there.
-
-        Args:
-            heads: The templates of now with all members, as `add` takes them.
-            snapshot: What `snapshot` returned; None to start with nothing.
-            deltas: What `delta` returned after each step since then.
+    def restore(self, heads: Sequence[HeadSpec], snapshot: bytes) -> None:
+        """Take the state that another shard with the same templates and members left.
 
         Raises:
             StateError: Bytes are damaged, or belong to another release or other static data.
         """
         if self._steps or self._heads:
             raise InternalError("state can only be restored in a new shard")
-        if snapshot is None:
-            for name, program, members in heads:
-                self.add(name, program, members)
-        else:
-            self._restore(heads, read_frame(StateKind.SNAPSHOT, self.fingerprint, snapshot))
-        for each in deltas:
-            step, names, sources = read_shared_delta(self.fingerprint, each)
-            if step.number < self._steps:
-                raise StateError("a delta of a step that was taken already")
-            self._steps = step.number
-            events = self.places.placed(step.events, names, sources, self._names())
-            self._run(events, step.through, spell=False)
-
-    def _restore(
-        self,
-        heads: Sequence[tuple[str, Program, Sequence[TemplateMember]]],
-        arrays: Mapping[str, NDArray[Any]],
-    ) -> None:
+        arrays = read_frame(StateKind.SNAPSHOT, _FINGERPRINT, snapshot)
         # Static relations and constants get their numbers from the dictionary that was.
         self.dictionary.restore(part("dictionary/", arrays))
-        for name, program, members in heads:
-            self._add(name, program)
-            self._heads[name].router.restore(members, part(f"head/{name}/members/", arrays))
-        scopes = dict(self._scopes())
-        for name, held in part("held/", arrays).items():
+        for each in heads:
+            self._add(each)
+            own = part(f"head/{each.name}/members/", arrays)
+            self._heads[each.name].router.restore(each.members, own)
+        if self._digest != arrays["digest"].tobytes():
+            raise StateError(
+                "a snapshot of other templates",
+                hint="It was written by another release; start with a new checkpoint.",
+            )
+        for name, scope in self._scopes():
             # What its operators hold now, they held then.
-            scope = scopes.get(name) or DictionaryScope(self.dictionary)
             scope.let_go()
-            scope.take(np.asarray(held).reshape(-1, 2))
-            if name not in scopes:
-                scope.let_go()  # nobody is left who needs what it held
+            scope.take(np.asarray(arrays[f"held/{name}"]).reshape(-1, 2))
         for name, head in self._heads.items():
-            head.reporter.set_lengths(head.router.longest())
-            own = part(f"head/{name}/", arrays)
-            if own:
-                tracked, last, is_new = (int(each) for each in own["numbers"])
-                head.reporter.tracked, head.reporter.last = tracked, last
-                head.is_new = bool(is_new)
-                head.reporter.restore(part("reporter/", own))
-                head.output.restore(part("output/", own))
-        self._begin(self._restore_operators(arrays))
+            head.restore(part(f"head/{name}/", arrays))
+        self._restore_operators(arrays)
+        self._left = np.asarray(arrays["left"]).reshape(-1, 2)
         self._through, self._steps = (int(each) for each in arrays["shard"])
 
-    def _restore_operators(self, arrays: Mapping[str, NDArray[Any]]) -> set[Operator]:
-        """Give operators their state, and return those that have none."""
+    def _restore_operators(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         names = self._names()
-        new = set()
         for operator, _ in self._dataflow.operators:
-            own = part(f"operator/{names[operator]}/", arrays) if operator in names else {}
-            if operator in names and not own:
-                new.add(operator)
-            elif own:
-                if own["digest"].tobytes() != (operator.digest or b""):
-                    raise StateError("a snapshot over other static data")
-                operator.restore(own)
+            if operator not in names:
+                continue
+            own = part(f"operator/{names[operator]}/", arrays)
+            if own["digest"].tobytes() != (operator.digest or b""):
+                raise StateError("a snapshot over other static data")
+            operator.restore(own)
         for head in self._heads.values():
             head.router.lengthen()
-        return new
+
+
+def _longest(head: Head) -> int:
+    """Return the length of the longest window of a template, in milliseconds."""
+    return max(head.router.longest().values(), default=1)

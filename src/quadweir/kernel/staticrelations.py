@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Protocol, final
@@ -86,6 +86,17 @@ class FixedRelation:
             for each in variables
         ]
         return FixedRelation.of(variables, columns, len(bag))
+
+    def in_order(self, variables: tuple[Variable, ...]) -> FixedRelation:
+        """Return the same rows with columns in another order; its digest names no variable."""
+        codes = tuple(self.codes[self.variables.index(each)] for each in variables)
+        if codes:
+            rows = np.lexsort(codes[::-1])
+            codes = tuple(np.ascontiguousarray(each[rows]) for each in codes)
+        found = FixedRelation(variables, self.terms, codes, self.count)
+        places = tuple(Variable(str(place)) for place in range(len(variables)))
+        found.__dict__["digest"] = replace(found, variables=places).digest
+        return found
 
     def part(self, key: Variable, share: ShardShare) -> FixedRelation:
         """Return the rows whose value of a variable belongs to one shard; all rows bind it."""

@@ -48,18 +48,29 @@ class Canonicalizer:
         open_windows: The places of the windows whose length is not part of the plan.
         eager: Whether answers leave as soon as their parts have arrived: then operators work
         otherwise.
+        key: The variable by which rows are sharded: shards of programs with other keys have other
+        rows.
     """
 
-    def __init__(self, open_windows: Iterable[int], *, eager: bool) -> None:
+    def __init__(
+        self, open_windows: Iterable[int], *, eager: bool, key: Variable | None = None
+    ) -> None:
         self._open = frozenset(open_windows)
         self._eager = eager
+        self._key = key
         self._known: dict[PlanNode, Canonical] = {}
+        self._inputs: dict[Join, tuple[PlanNode, ...]] = {}
 
     def of(self, node: PlanNode) -> Canonical:
         """The name of a node that `RoutePlanner` takes for a part of a core."""
         if node not in self._known:
             self._known[node] = self._found(node)
         return self._known[node]
+
+    def inputs(self, node: Join) -> tuple[PlanNode, ...]:
+        """The inputs of a join, in an order that its name decides."""
+        self.of(node)
+        return self._inputs[node]
 
     def _found(self, node: PlanNode) -> Canonical:
         match node:
@@ -82,8 +93,8 @@ class Canonicalizer:
                 return Canonical(self._name(text), tuple(kept))
             case Union(inputs=inputs):
                 return self._joined("union", [self.of(each) for each in inputs])
-            case Join(inputs=inputs):
-                return self._join([self.of(each) for each in inputs])
+            case Join():
+                return self._join(node)
             case _:
                 raise TypeError(f"a {node.name} is no part of a core")
 
@@ -107,22 +118,24 @@ class Canonicalizer:
         times = [place.get(each, "part") for each in match.times]
         found = renamed((match.pattern, match.graph), place)
         source = f"{match.source.stream} {match.source.event_time} {match.carried}"
-        return f"window {source} {found} {times}"
+        return f"window {source} {found} {times} {self._key and place.get(self._key)}"
 
-    def _join(self, inputs: list[Canonical]) -> Canonical:
-        ordered = sorted(inputs, key=lambda each: each.name)
-        alike = [list(group) for _, group in groupby(ordered, key=lambda each: each.name)]
+    def _join(self, node: Join) -> Canonical:
+        ordered = sorted(node.inputs, key=lambda each: self.of(each).name)
+        alike = [list(group) for _, group in groupby(ordered, key=lambda each: self.of(each).name)]
         orders = 1
         for group in alike:
             for count in range(2, len(group) + 1):
                 orders *= count
-        if orders > MOST_ORDERS:
-            return self._joined("join", ordered)
-        found = (
-            self._joined("join", [each for group in chosen for each in group])
-            for chosen in product(*(permutations(group) for group in alike))
-        )
-        return min(found, key=lambda each: each.name)
+        tried: Iterable[tuple[PlanNode, ...]] = (tuple(ordered),)
+        if orders <= MOST_ORDERS:
+            tried = (
+                tuple(each for group in chosen for each in group)
+                for chosen in product(*(permutations(group) for group in alike))
+            )
+        found = ((self._joined("join", [self.of(each) for each in one]), one) for one in tried)
+        name, self._inputs[node] = min(found, key=lambda each: each[0].name)
+        return name
 
     def _joined(self, kind: str, inputs: list[Canonical]) -> Canonical:
         places: dict[Variable, int] = {}

@@ -17,9 +17,9 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.kernel.events import Events
-from quadweir.kernel.heads import can_share
 from quadweir.kernel.shard import Shard
-from quadweir.kernel.sharedshard import SharedShard
+from quadweir.kernel.sharedshard import HeadSpec, SharedShard
+from quadweir.plan.common import can_share
 from quadweir.plan.program import Program, program_of
 from quadweir.sharing import QueryShape, Shapes, TemplateMember, template_of
 from quadweir.sources.streamfiles import Element
@@ -27,7 +27,7 @@ from quadweir.testing.answers import Answer
 from quadweir.testing.elements import event_time
 from quadweir.testing.shards import as_answers, events_of
 
-Saved: TypeAlias = dict[tuple[QueryShape, int | None] | None, bytes]
+Saved: TypeAlias = dict[tuple[QueryShape, int | None], bytes]
 
 
 @final
@@ -63,7 +63,7 @@ class QueryGroup:
         self.taken: list[tuple[int, Element]] = []
         self.shards: dict[tuple[QueryShape, int | None], Shard] = {}
         self.answers: dict[int, list[Answer]] = defaultdict(list)
-        self.shared = SharedShard(static=static) if together else None
+        self.shared = SharedShard() if together else None
         self._shapes = Shapes(self.streams)
         self._queries: dict[int, ContinuousQuery] = {}
         self._members: dict[tuple[QueryShape, int | None], dict[int, TemplateMember]] = {}
@@ -98,8 +98,10 @@ class QueryGroup:
             program = self._program(key[0])
             if self.shared is not None and can_share(program):
                 if key[0].name not in self.shared.heads:
-                    self.shared.add(key[0].name, program)
-                self.shared.change_members(key[0].name, coming[key], leaving[key])
+                    head = HeadSpec(key[0].name, program, coming[key], self.static)
+                    self.shared.add(head)
+                else:
+                    self.shared.change_members(key[0].name, coming[key], leaving[key])
                 if not self._members[key]:
                     self.shared.remove(key[0].name)
                 continue
@@ -162,13 +164,11 @@ class QueryGroup:
 
     def saved(self) -> Saved:
         """The snapshots of all shards."""
-        found: Saved = {key: shard.snapshot() for key, shard in self.shards.items()}
-        return found | ({None: self.shared.snapshot()} if self.shared is not None else {})
+        return {key: shard.snapshot() for key, shard in self.shards.items()}
 
     def deltas(self) -> Saved:
         """What the last step changed, for all shards."""
-        found: Saved = {key: shard.delta() for key, shard in self.shards.items()}
-        return found | ({None: self.shared.delta()} if self.shared is not None else {})
+        return {key: shard.delta() for key, shard in self.shards.items()}
 
     def restart(self, snapshots: Saved, deltas: Sequence[Saved]) -> None:
         """Make all shards again, with the members of now and the state that was saved."""
@@ -177,11 +177,11 @@ class QueryGroup:
             shard.restore(snapshots.get(key), [each[key] for each in deltas if key in each])
             self.shards[key] = shard
         if self.shared is not None:
-            again = SharedShard(static=self.static)
+            again = SharedShard()
             heads = []
-            for name in self.shared.heads:
+            for name in reversed(self.shared.heads):  # it makes no difference who comes first
                 (key,) = (each for each in self._members if each[0].name == name)
                 members = tuple(self._members[key].values())
-                heads.append((name, self._program(key[0]), members))
-            again.restore(heads, snapshots[None], [each[None] for each in deltas])
+                heads.append(HeadSpec(name, self._program(key[0]), members, self.static))
+            again.restore(heads, self.shared.snapshot())
             self.shared = again

@@ -130,7 +130,19 @@ class ControlLog:
             for of, entry in self._changes.items():
                 if of <= version:
                     _fold(queries, entry)
-            base = {**self._numbers(), "version": version, "queries": [*queries.values()]}
+            known = {each[2] for each in queries.values()}
+            groups = [
+                each
+                for entry in (self.base, *(e for of, e in self._changes.items() if of <= version))
+                for each in entry.get("groups", [])
+                if each[0] in known
+            ]
+            base = {
+                **self._numbers(),
+                "version": version,
+                "queries": [*queries.values()],
+                "groups": [*dict(groups).items()],
+            }
             _replace(self._folder / _BASE, _line(base))
             self.base = base
             self._changes = {of: each for of, each in self._changes.items() if of > version}

@@ -1,7 +1,8 @@
 """One shard of a network, as a host runs it: with the queries that joined it, and their clock.
 
-The shard keeps a *unit* for each template: a kernel shard, and the queries that it answers. Units
-know nothing of each other. One that fails is dropped with its reason, and the others go on.
+The shard keeps a *unit* for each template: a kernel shard, and the queries that it answers. Templates
+of a group have one together, in which their joins run once. Units know nothing of each other. A
+template that fails is dropped with its reason, and the others go on.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from quadweir.runtime.network.changes import (
     split_change,
     split_note,
 )
+from quadweir.runtime.network.sharedunit import SharedUnit
 from quadweir.runtime.network.spec import NETWORK_FACTS, OUTPUT, UNITS
 from quadweir.runtime.network.unit import Unit
 from quadweir.runtime.shard.clock import StreamClock
@@ -53,7 +55,7 @@ class HostedNetwork:
         self._spec = spec
         self._key = key
         self._clock = StreamClock()
-        self._units: dict[UnitKey, Unit] = {}
+        self._units: dict[UnitKey, Unit | SharedUnit] = {}
         self._bits: Mapping[int, tuple[int, ...]] = {}
         self._paused: set[int] = set()
         # The queries of units that failed, with the reasons, until these queries leave.
@@ -71,26 +73,31 @@ class HostedNetwork:
         self._apply(note)
         now = self._clock.note(blobs)
         arrived = ArrivedRows.of(blobs)
-        count = late = 0
+        count = late = held = 0
         late_letters: dict[str, None] = {}
         facts: list[list[Any]] = []
         for key, unit in list(self._units.items()):
-            start = time.monotonic()
-            reached = self._clock.reach(unit.spec.streams, self._spec.timing, now)
+            reached = self._clock.reach(unit.streams, self._spec.timing, now)
             note.through[key] = through = max(unit.through, reached)
-            try:
-                found, missed = unit.step(arrived, through, self._paused)
-                self._check_size(unit)
-            except Exception as error:  # whatever it is, the other queries go on
-                self._drop(key, _reason(error), note)
-                continue
-            yield from found
-            answers = sum(each.num_rows for each in found)
-            count, late = count + answers, late + missed.matches
-            # Each template that asks for a late statement reports it.
-            late_letters |= dict.fromkeys(missed.letters)
-            took = round((time.monotonic() - start) * 1e6)
-            facts.append([key[0], answers, unit.held, took, missed.matches])
+            stepped = unit.step(arrived, through, self._paused)
+            for template, (members, error) in stepped.failed.items():
+                self._note_failure((template, key[1]), members, _reason(error), note)
+            missed = stepped.late.matches
+            for template, part in stepped.parts.items():
+                if (limit := self._too_large(part.held)) is not None:
+                    members = unit.drop(template)
+                    self._note_failure((template, key[1]), members, _reason(limit), note)
+                    continue
+                yield from part.batches
+                count += part.answers
+                held += part.held
+                facts.append([template, part.answers, part.held, part.microseconds, missed])
+                missed = 0
+            late += stepped.late.matches
+            # Each unit that asks for a late statement reports it.
+            late_letters |= dict.fromkeys(stepped.late.letters)
+            if not unit.templates:
+                del self._units[key]
         letters += late_letters
         if letters:
             yield _letters(letters)
@@ -101,7 +108,7 @@ class HostedNetwork:
                 "answers": count,
                 "late": late,
                 "through": reached_by_all,
-                "held": sum(unit.held for unit in self._units.values()),
+                "held": held,
                 "kernel_ms": round((time.monotonic() - began) * 1000),
                 "replayed": replayed,
                 UNITS: json.dumps(units),
@@ -136,29 +143,30 @@ class HostedNetwork:
         ]
         for key, unit in list(self._units.items()):
             unit.leave(leaving)
-            if not unit.members:
+            if not unit.templates:
                 del self._units[key]
         for each in change.joining:
             spec = self._template(each.template)
             if spec.home not in (None, self._key):
                 continue
             since = note.since[each.template]
-            key = (each.template, ALWAYS if spec.is_open else since)
+            key = _unit_key(spec, since)
             try:
                 if key not in self._units:
                     self._units[key] = self._unit(spec, key[1])
-                self._units[key].join(each, since)
+                self._units[key].join(spec, each, since)
             except Exception as error:  # one bad query must not stop the others
-                note.failed[key] = reason = _reason(error)
-                # Those that joined before share its unit.
-                shared = self._units.pop(key, None)
-                members = [] if shared is None else shared.members
-                self._failed.append(([*dict.fromkeys((*members, *each.numbers))], reason))
+                # Those of its template that joined before go, too.
+                members = self._dropped(key, each.template)
+                gone = [*dict.fromkeys((*members, *each.numbers))]
+                self._note_failure((each.template, key[1]), gone, _reason(error), note)
         for unit in self._units.values():
-            unit.bits = self._bits.get(unit.spec.number, unit.bits)
+            unit.match(self._bits)
 
-    def _unit(self, spec: TemplateSpec, since: int) -> Unit:
+    def _unit(self, spec: TemplateSpec, since: int) -> Unit | SharedUnit:
         key = self._spec.shards.index(self._key) if spec.home is None else None
+        if spec.group is not None:
+            return SharedUnit(spec.shards.share(key), letters=self._spec.letters)
         return Unit(spec, since, key, letters=self._spec.letters)
 
     def _template(self, number: int) -> TemplateSpec:
@@ -170,17 +178,30 @@ class HostedNetwork:
                 hint="Restore the checkpoint from a backup, or start with a new one.",
             ) from None
 
-    def _check_size(self, unit: Unit) -> None:
+    def _too_large(self, held: int) -> LimitError | None:
         most = self._spec.most_held
-        if most is not None and unit.held > most:
-            raise LimitError(
-                f"the query holds {unit.held:,} mappings in one shard, and the limit is {most:,}",
-                hint="Use shorter windows, or a higher limit for the network.",
-            )
+        if most is None or held <= most:
+            return None
+        return LimitError(
+            f"the query holds {held:,} mappings in one shard, and the limit is {most:,}",
+            hint="Use shorter windows, or a higher limit for the network.",
+        )
 
-    def _drop(self, key: UnitKey, reason: str, note: BatchNote) -> None:
-        note.failed[key] = reason
-        self._failed.append((self._units.pop(key).members, reason))
+    def _dropped(self, key: UnitKey, template: int) -> list[int]:
+        """Drop a template, if it is there, and return the numbers of its queries."""
+        unit = self._units.get(key)
+        if unit is None:
+            return []
+        members = unit.drop(template)
+        if not unit.templates:
+            del self._units[key]
+        return members
+
+    def _note_failure(
+        self, failed: UnitKey, members: list[int], reason: str, note: BatchNote
+    ) -> None:
+        note.failed[failed] = reason
+        self._failed.append((members, reason))
 
     # --- what survives ---
 
@@ -195,9 +216,10 @@ class HostedNetwork:
         note, others = split_note(blobs)
         self._apply(note)
         arrived = ArrivedRows.of(others)
-        for key, why in note.failed.items():
-            if key in self._units:
-                self._failed.append((self._units.pop(key).members, why))
+        for (template, since), why in note.failed.items():
+            members = self._dropped(_unit_key(self._template(template), since), template)
+            if members:
+                self._failed.append((members, why))
         for key, through in note.through.items():
             if key in self._units:
                 self._units[key].replay(arrived, through)
@@ -231,11 +253,22 @@ class HostedNetwork:
         self._paused = {*head["paused"]}
         self._failed = [(members, why) for members, why in head["failed"]]
         for (template, since, described), size in zip(head["units"], lengths, strict=True):
-            unit = self._unit(self._template(template), since)
-            unit.restore(described, data[at : at + size])
-            unit.bits = self._bits.get(template, unit.bits)
+            first, *_ = [each for each, _ in described.get("templates", [[template, []]])]
+            unit = self._unit(self._template(first), since)
+            if isinstance(unit, SharedUnit):
+                unit.restore(described, self._spec.templates, data[at : at + size])
+            else:
+                unit.restore(described, data[at : at + size])
+            unit.match(self._bits)
             self._units[template, since] = unit
             at += size
+
+
+def _unit_key(spec: TemplateSpec, since: int) -> UnitKey:
+    """Return the key of the unit that answers queries of a template that joined at an instant."""
+    if spec.group is not None:
+        return spec.group, ALWAYS
+    return spec.number, ALWAYS if spec.is_open else since
 
 
 def _reason(error: Exception) -> str:

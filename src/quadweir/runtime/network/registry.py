@@ -46,6 +46,8 @@ class QueryRegistry:
         self._keys: dict[TemplateKey, int] = {}
         self._of_template: dict[int, TemplateKey] = {}
         self._members: Counter[int] = Counter()
+        # The groups that templates had before a restart, where these have others' numbers.
+        self._groups: dict[int, int] = {}
         self.specs: dict[int, TemplateSpec] = {}
         self.pending: dict[int, VersionChange] = {}
         """The changes that no batch ran with yet, by version."""
@@ -124,6 +126,7 @@ class QueryRegistry:
                     [each.number, each.id, each.template, each.text.table()] for each in made
                 ],
                 "unregister": [each.number for each in leaving],
+                "groups": self._groups_of({each.template for each in made}),
             }
             self._take(self._logged(entry), VersionChange(joining=made, leaving=leaving))
 
@@ -216,13 +219,18 @@ class QueryRegistry:
 
     # --- templates ---
 
+    def _groups_of(self, templates: Iterable[int]) -> list[tuple[int, int]]:
+        """Return the groups of templates that have that of another one."""
+        groups = [(each, self.specs[each].group) for each in sorted(templates)]
+        return [(each, group) for each, group in groups if group not in (None, each)]
+
     def _made(self, name: str, text: QueryText) -> NetworkQuery:
         """Make a query, and its template if it is the first of it."""
         query = text.parsed()
         key, constants, ranges = self._shaped(query, text)
         template = self._keys.get(key)
         if template is None:
-            template = self._plan(key, self._next_template)
+            template = self._plan(key, self._next_template, longest_ms=max(ranges, default=1))
         found = self._query(self._next_number, name, text, query, template, constants, ranges)
         self._next_number += 1
         return found
@@ -233,8 +241,10 @@ class QueryRegistry:
         key, shaped = self._templates.shape_of(query, text.allow_unbounded)
         return key, tuple(map(str, shaped.constants)), shaped.ranges
 
-    def _plan(self, key: TemplateKey, number: int) -> int:
-        spec = self._templates.plan(key, number)
+    def _plan(
+        self, key: TemplateKey, number: int, *, longest_ms: int, group: int | None = None
+    ) -> int:
+        spec = self._templates.plan(key, number, longest_ms=longest_ms, group=group)
         with self._lock:
             self.specs[number] = spec
             self._keys[key], self._of_template[number] = number, key
@@ -298,6 +308,7 @@ class QueryRegistry:
         base = self._log.base
         self._next_number = int(base.get("next_number", 0))
         self._next_template = int(base.get("next_template", 0))
+        self._groups.update(base.get("groups", []))
         for row in base.get("queries", []):
             query = self._again(*row)
             if query.stopped is None:
@@ -305,6 +316,7 @@ class QueryRegistry:
             else:
                 self._stopped[query.id] = query
         for version, entry in self._log.changes():
+            self._groups.update(entry.get("groups", []))
             change = self._read(entry)
             self.pending[version] = change
             self._apply(change)
@@ -343,7 +355,8 @@ class QueryRegistry:
             query = text.parsed()
             key, constants, ranges = self._shaped(query, text)
             if template not in self.specs:
-                self._plan(key, template)
+                group = self._groups.get(template, template)
+                self._plan(key, template, longest_ms=max(ranges, default=1), group=group)
         except QuadweirError as error:
             raise of_query(name, error) from None
         self._next_number = max(self._next_number, number + 1)

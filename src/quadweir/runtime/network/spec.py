@@ -68,6 +68,10 @@ class TemplateSpec:
         home: the one shard that answers its queries; None if all do.
         template: the template as the kernel sees it, without members.
         reason: why its queries share no more than they do; empty if they share all.
+        group: the group of templates with which it may run its joins; None if it runs apart. Groups
+            have the number of their first template.
+        joins: the joins that others may share, by their names, as text.
+        apart: why it is in no group with others that have the same joins; empty if there are none.
     """
 
     number: int
@@ -75,6 +79,9 @@ class TemplateSpec:
     home: int | None
     template: QueryTemplate
     reason: str = ""
+    group: int | None = None
+    joins: Mapping[str, str] = field(default_factory=dict)
+    apart: str = ""
 
     @property
     def is_open(self) -> bool:

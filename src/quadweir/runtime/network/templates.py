@@ -14,6 +14,7 @@ from quadweir.errors import NotImplementedYetError, UsageError
 from quadweir.kernel.xxhash import shard_numbers
 from quadweir.optimize.pipeline import optimize
 from quadweir.plan.matchtests import Matching, MatchTest
+from quadweir.runtime.network.grouping import Groups, with_group
 from quadweir.runtime.network.spec import TemplateSpec
 from quadweir.runtime.planned import PlannedQuery
 from quadweir.runtime.static.shared import SharedSolutions
@@ -69,6 +70,7 @@ class Templates:
     def __init__(self, inputs: NetworkInputs) -> None:
         self._inputs = inputs
         self._planned: dict[int, PlannedQuery] = {}
+        self._groups = Groups()
         self._shared = SharedSolutions()
         self._shapes = Shapes(tuple(sorted(inputs.feeds)))
         schema = inputs.schema
@@ -95,12 +97,16 @@ class Templates:
         )
         return TemplateKey(shaped.shape, allowed), shaped
 
-    def plan(self, wanted: TemplateKey, number: int) -> TemplateSpec:
+    def plan(
+        self, wanted: TemplateKey, number: int, *, longest_ms: int = 1, group: int | None = None
+    ) -> TemplateSpec:
         """Plan a template.
 
         Args:
             wanted: what its queries have in common.
             number: its number.
+            longest_ms: the longest window of its first query.
+            group: the group of templates that it was in before a restart; None if it is new.
 
         Raises:
             UsageError: it reads a stream that the network does not.
@@ -125,19 +131,26 @@ class Templates:
         planned.keep_in_one_stage()
         home = None
         plan = planned.plan
+        counts = planned.now.prepared.facts.counts
+        static_rows = max((counts.get(each.query, 0) for each in plan.static), default=0)
+        grouping = self._groups.place(
+            number, plan, static_rows=static_rows, longest_ms=longest_ms, group=group
+        )
         if plan.shards(inputs.shards)[0] == 1:
-            home = number % inputs.shards
+            # Those of a group are in one place.
+            home = (number if grouping.group is None else grouping.group) % inputs.shards
             key = _home_key(home, inputs.shards)
             plan = replace(plan, wanted=tuple(replace(each, key=key) for each in plan.wanted))
         shards = () if home is not None else tuple(range(inputs.shards))
         spec = replace(planned.spec, plan=plan, shards=shards)
         # Static data exists as long as the planned query does.
         self._planned[number] = planned
-        return TemplateSpec(number, spec, home, template, shape.reason)
+        return with_group(TemplateSpec(number, spec, home, template, shape.reason), grouping)
 
     def drop(self, number: int) -> None:
         """Let the static data of a template go."""
         self._planned.pop(number, None)
+        self._groups.drop(number)
 
     def _check_times(self, stream: object, event_time: object) -> None:
         feed = self._inputs.feeds.get(getattr(stream, "value", ""))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +31,39 @@ UnitMember: TypeAlias = tuple[tuple[str, ...], tuple[int, ...], int]
 """The spellings of a query's constants, its window lengths, and since when it is a member."""
 
 
+class Part(NamedTuple):
+    """What one template of a unit did in a batch.
+
+    Attributes:
+        batches: the answers of its queries.
+        microseconds: how long that took.
+        held: how many mappings it holds.
+    """
+
+    batches: list[pa.RecordBatch]
+    microseconds: int
+    held: int
+
+    @property
+    def answers(self) -> int:
+        """How many answers there are."""
+        return sum(each.num_rows for each in self.batches)
+
+
+class Stepped(NamedTuple):
+    """What a unit did in a batch.
+
+    Attributes:
+        parts: what each of its templates did, by number.
+        late: the late statements.
+        failed: the templates that failed, and so are no more in the unit, and why.
+    """
+
+    parts: dict[int, Part]
+    late: Late
+    failed: dict[int, tuple[list[int], Exception]]
+
+
 @final
 class Unit:
     """The queries of one template that joined together, or of an open template all of them.
@@ -41,7 +75,6 @@ class Unit:
         letters: whether to write dead letters about late statements.
 
     Attributes:
-        bits: the numbers of the template's tests in the bits of a row.
         through: the instant through which it went.
     """
 
@@ -58,16 +91,18 @@ class Unit:
         self._bits: tuple[int, ...] | None = None
 
     @property
-    def held(self) -> int:
-        """How many mappings it holds."""
-        return self._shard.held()
+    def streams(self) -> tuple[str, ...]:
+        """The streams that it reads."""
+        return self.spec.streams
 
     @property
-    def bits(self) -> tuple[int, ...]:
-        return self._bits or ()
+    def templates(self) -> list[int]:
+        """The numbers of the templates that have queries here."""
+        return [self.spec.number] if self._members else []
 
-    @bits.setter
-    def bits(self, bits: tuple[int, ...]) -> None:
+    def match(self, known: Mapping[int, tuple[int, ...]]) -> None:
+        """Learn the numbers of the tests of each template, in the bits of a row."""
+        bits = known.get(self.spec.number, self._bits or ())
         if bits == self._bits:
             return
         self._bits = bits
@@ -83,17 +118,12 @@ class Unit:
         """The numbers of the queries."""
         return list(self._members)
 
-    def join(self, joining: Joining, since: int) -> None:
+    def join(self, spec: TemplateSpec, joining: Joining, since: int) -> None:  # noqa: ARG002 - it has one template
         """Let queries join at an instant."""
-        given = zip(joining.numbers, joining.constants, joining.ranges, strict=True)
-        self._add({number: (constants, ranges, since) for number, constants, ranges in given})
+        self._add(joining_members(joining, since))
 
     def _add(self, members: Mapping[int, UnitMember]) -> None:
-        added = [
-            TemplateMember(number, tuple(map(_ground, constants)), ranges, since)
-            for number, (constants, ranges, since) in members.items()
-        ]
-        self._shard.change_members(added, ())
+        self._shard.change_members(as_members(members), ())
         self._members |= members
 
     def leave(self, numbers: Collection[int]) -> None:
@@ -104,9 +134,13 @@ class Unit:
             for each in gone:
                 del self._members[each]
 
-    def step(
-        self, arrived: ArrivedRows, through: int, paused: Collection[int]
-    ) -> tuple[list[pa.RecordBatch], Late]:
+    def drop(self, template: int) -> list[int]:
+        """Let all queries of a template go at once, since it failed; return their numbers."""
+        assert template == self.spec.number
+        gone, self._members = self._members, {}
+        return list(gone)
+
+    def step(self, arrived: ArrivedRows, through: int, paused: Collection[int]) -> Stepped:
         """Take a batch and return its answers.
 
         Args:
@@ -114,8 +148,15 @@ class Unit:
             through: the instant through which everything is known.
             paused: the numbers of queries that give no answers for now.
         """
-        answers, late = self._step(arrived, through)
-        return self._written(answers, paused), late
+        began = time.perf_counter()
+        number = self.spec.number
+        try:
+            answers, late = self._step(arrived, through)
+            batches = written(answers, number, paused)
+        except Exception as error:  # whatever it is, the other queries go on
+            return Stepped({}, Late(), {number: (self.drop(number), error)})
+        took = round((time.perf_counter() - began) * 1e6)
+        return Stepped({number: Part(batches, took, self._shard.held())}, late, {})
 
     def replay(self, arrived: ArrivedRows, through: int) -> None:
         """Take a batch again, without answers."""
@@ -130,44 +171,11 @@ class Unit:
         self.through = through
         return self._shard.step(events, through), late
 
-    # --- answers ---
-
-    def _written(self, answers: Answers, paused: Collection[int]) -> list[pa.RecordBatch]:
-        count = len(answers)
-        if not count:
-            return []
-        assert answers.query is not None, "answers of a template name their queries"
-        place, query = np.arange(count), answers.query
-        if paused:
-            place = np.flatnonzero(~np.isin(query, np.fromiter(paused, dtype=np.int64)))
-            query = query[place]
-        found = []
-        for at in range(0, len(place), _MOST_ROWS):
-            here, whose = pa.array(place[at : at + _MOST_ROWS]), query[at : at + _MOST_ROWS]
-            columns = {
-                "query": pa.array(whose),
-                "template": pa.array(np.full(len(whose), self.spec.number, dtype=np.int32)),
-                "t": pa.array(answers.t).take(here),
-                "sign": pa.array(np.where(answers.sign > 0, "+", "-")).take(here),
-                "values": _lists([column.take(here) for column in answers.values], len(whose)),
-            }
-            found.append(
-                pa.RecordBatch.from_arrays(
-                    [
-                        columns.get(each.name, pa.nulls(len(whose), each.type)).cast(each.type)
-                        for each in _SCHEMA
-                    ],
-                    schema=_SCHEMA,
-                )
-            )
-        return found
-
     # --- state ---
 
     def described(self) -> dict[str, Any]:
         """Return what a snapshot says besides the kernel's state."""
-        members = [[number, *each] for number, each in self._members.items()]
-        return {"members": members, "through": self.through}
+        return {"members": described_members(self._members), "through": self.through}
 
     def snapshot(self) -> bytes:
         """Return the kernel's state."""
@@ -175,14 +183,68 @@ class Unit:
 
     def restore(self, described: dict[str, Any], data: bytes) -> None:
         """Take back what `described` and `snapshot` returned."""
-        self._add(
-            {
-                number: (tuple(constants), tuple(ranges), since)
-                for number, constants, ranges, since in described["members"]
-            }
-        )
+        self._add(read_members(described["members"]))
         self.through = described["through"]
         self._shard.restore(data)
+
+
+def joining_members(joining: Joining, since: int) -> dict[int, UnitMember]:
+    """Return the queries that join at an instant."""
+    given = zip(joining.numbers, joining.constants, joining.ranges, strict=True)
+    return {number: (constants, ranges, since) for number, constants, ranges in given}
+
+
+def as_members(members: Mapping[int, UnitMember]) -> list[TemplateMember]:
+    """Return queries as the kernel knows them."""
+    return [
+        TemplateMember(number, tuple(map(_ground, constants)), ranges, since)
+        for number, (constants, ranges, since) in members.items()
+    ]
+
+
+def described_members(members: Mapping[int, UnitMember]) -> list[list[Any]]:
+    """Return queries as JSON can hold them."""
+    return [[number, *each] for number, each in members.items()]
+
+
+def read_members(described: Iterable[Sequence[Any]]) -> dict[int, UnitMember]:
+    """Read what `described_members` returned."""
+    return {
+        number: (tuple(constants), tuple(ranges), since)
+        for number, constants, ranges, since in described
+    }
+
+
+def written(answers: Answers, template: int, paused: Collection[int]) -> list[pa.RecordBatch]:
+    """Return the answers of a template as rows, without those of paused queries."""
+    count = len(answers)
+    if not count:
+        return []
+    assert answers.query is not None, "answers of a template name their queries"
+    place, query = np.arange(count), answers.query
+    if paused:
+        place = np.flatnonzero(~np.isin(query, np.fromiter(paused, dtype=np.int64)))
+        query = query[place]
+    found = []
+    for at in range(0, len(place), _MOST_ROWS):
+        here, whose = pa.array(place[at : at + _MOST_ROWS]), query[at : at + _MOST_ROWS]
+        columns = {
+            "query": pa.array(whose),
+            "template": pa.array(np.full(len(whose), template, dtype=np.int32)),
+            "t": pa.array(answers.t).take(here),
+            "sign": pa.array(np.where(answers.sign > 0, "+", "-")).take(here),
+            "values": _lists([column.take(here) for column in answers.values], len(whose)),
+        }
+        found.append(
+            pa.RecordBatch.from_arrays(
+                [
+                    columns.get(each.name, pa.nulls(len(whose), each.type)).cast(each.type)
+                    for each in _SCHEMA
+                ],
+                schema=_SCHEMA,
+            )
+        )
+    return found
 
 
 def _ground(spelling: str) -> Ground:

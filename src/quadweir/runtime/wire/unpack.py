@@ -17,6 +17,7 @@ from quadweir.kernel.clocks import Elements
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.oneway import OneWay
 from quadweir.kernel.shard import Shard
+from quadweir.kernel.sharedshard import SharedShard
 from quadweir.plan.matchtests import MatchTest
 from quadweir.runtime.match.bits import word_of
 from quadweir.runtime.match.rowform import HASH, VALUES
@@ -107,7 +108,7 @@ class Unpacker:
 
     def __init__(
         self,
-        shard: Shard,
+        shard: Shard | SharedShard,
         wanted: Sequence[MatchTest],
         *,
         numbers: Sequence[int] | None = None,

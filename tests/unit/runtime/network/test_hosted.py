@@ -13,7 +13,8 @@ from network_hosts import LAST, POINTS, NetworkHost, alone
 from quadweir.errors import StateError
 from quadweir.runtime.network import control
 from quadweir.runtime.network.querytext import QueryText
-from quadweir.runtime.network.unit import Unit
+from quadweir.runtime.network.sharedunit import SharedUnit
+from quadweir.runtime.network.unit import Stepped, Unit
 from quadweir.runtime.shard import journal
 from quadweir.sources.streamfiles import Element
 from quadweir.testing import Answer, diff_answers
@@ -204,17 +205,25 @@ def test_a_query_over_static_data_only(tmp_path: Path) -> None:
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> set[int]:
-    """The templates whose units fail at their next step."""
+    """The templates that fail at their next step."""
     templates: set[int] = set()
-    step = Unit.step
+    alone, shared = Unit.step, SharedUnit.step
 
-    def failing_step(unit: Unit, *args: object) -> object:
-        found = step(unit, *args)  # type: ignore[arg-type]
+    def fails(*_: object) -> None:
+        raise ArithmeticError("it went wrong")
+
+    def failing_step(unit: Unit, *args: Any) -> Stepped:
         if unit.spec.number in templates:
-            raise ArithmeticError("it went wrong")
-        return found
+            monkeypatch.setattr(unit._shard, "step", fails)
+        return alone(unit, *args)
+
+    def failing_shared(unit: SharedUnit, *args: Any) -> Stepped:
+        for number in templates & {*unit.templates}:
+            monkeypatch.setattr(unit._shard._heads[str(number)].output, "step", fails)
+        return shared(unit, *args)
 
     monkeypatch.setattr(Unit, "step", failing_step)
+    monkeypatch.setattr(SharedUnit, "step", failing_shared)
     return templates
 
 

@@ -138,9 +138,9 @@ def test_a_fault_of_ours_in_planning_a_query_does_not_refuse_the_others(
     registry = opened()
     plan = Templates.plan
 
-    def faulty_plan(templates: Templates, key: Any, number: int) -> Any:
+    def faulty_plan(templates: Templates, key: Any, number: int, **own: Any) -> Any:
         assert number != 1, "a fault"
-        return plan(templates, key, number)
+        return plan(templates, key, number, **own)
 
     monkeypatch.setattr(Templates, "plan", faulty_plan)
     register(registry, a=PAIRS)
