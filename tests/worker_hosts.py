@@ -25,7 +25,9 @@ from quadweir.runtime.host.worker import HeldShards
 from quadweir.runtime.match.bits import MatchBits, word_of
 from quadweir.runtime.match.matched import MOMENT, MOST_BITS, NarrowPacker
 from quadweir.runtime.match.rowform import END
+from quadweir.runtime.portable.dividing import divided
 from quadweir.runtime.shard.clock import StreamTiming
+from quadweir.runtime.shard.folderjournal import read_kept, write_kept
 from quadweir.runtime.wire.pack import Packer
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import Quad
@@ -67,24 +69,48 @@ class WorkerHost:
         shards: int = 2,
         delay_ms: int = 0,
         processes: int = 2,
+        like: str = "",
     ) -> None:
         self._processes = processes
-        timing = StreamTiming(dict.fromkeys(streams, delay_ms), {})
-        spec = spec_of(asked, static=static, streams=streams, shards=shards)
-        self.spec = replace(spec, timing=timing)
-        plan = self.spec.plan
-        counts = plan.shards(shards)
-        self.shards = counts[0]
-        self._stages = self.spec.stages([tuple(range(each)) for each in counts])
-        self.spec = self._stages[0]
+        self._asked, self._static, self._streams = asked, static, streams
+        self._timing = StreamTiming(dict.fromkeys(streams, delay_ms), {})
+        self._plan(shards, like=like)
         self.folder = folder
-        self._packer = Packer.of(plan.matching, self.spec.shards)
         self._held: list[HeldShards] = []
         self.batch = 0
         self.answers: list[Answer] = []
         self._before = 0
         self.reports: list[ShardReport] = []
         self.kept: list[dict[str, int]] = []
+
+    def _plan(self, shards: int, *, like: str = "") -> None:
+        spec = spec_of(
+            self._asked, static=self._static, streams=self._streams, shards=shards, like=like
+        )
+        self.spec = replace(spec, timing=self._timing)
+        self._most = shards
+        plan = self.spec.plan
+        counts = plan.shards(shards)
+        self.shards = counts[0]
+        self._stages = self.spec.stages([tuple(range(each)) for each in counts])
+        self.spec = self._stages[0]
+        self._packer = Packer.of(plan.matching, self.spec.shards)
+
+    def reshard(self, shards: int) -> None:
+        """Stop, divide the state among so many shards as `quadweir checkpoint` does, and go on."""
+        self.lose()
+        kept = [
+            [read_kept(self.folder / f"{spec.stage}-{key}", self.batch) for key in spec.shards]
+            for spec in self._stages
+        ]
+        before = self.spec.plan
+        # One shard needs no key; more of them may have one.
+        self._plan(shards, like=before.layout if self._most > 1 else "")
+        self.folder = self.folder / "again"
+        found = divided(before, self.spec.plan, kept, self.spec.plan.shards(shards))
+        for spec, stage in zip(self._stages, found, strict=True):
+            for key, each in zip(spec.shards, stage, strict=True):
+                write_kept(self.folder / f"{spec.stage}-{key}", each)
 
     def _work(self, number: int) -> WorkerTask:
         places = [

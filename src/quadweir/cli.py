@@ -53,6 +53,7 @@ VERBS: Final = (
     Verb("query", "Answer a continuous query over RDF streams."),
     Verb("run", "Run many queries over the same streams, in one network."),
     Verb("serve", "Serve streams, queries and answers over HTTP, and a page that shows them."),
+    Verb("checkpoint", "Look at the checkpoint of a stopped query, and change its shards."),
     Verb("explain", "Show how a query will be answered."),
     Verb("translate", "Rewrite a query in another dialect."),
     Verb("bench", "Measure performance, next to a baseline in the same run."),

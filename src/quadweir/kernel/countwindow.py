@@ -124,9 +124,15 @@ class CountedLeaf(Leaf):
     def terms(self, arrays: Mapping[str, Ints]) -> list[Ints]:
         return [*self._held_values(arrays), arrays["counted"][:, 1:], arrays["values"]]
 
+    def row_arrays(self) -> list[tuple[tuple[str, ...], int]]:
+        waiting = ("values", "time", "position")
+        return [*super().row_arrays(), (("counted",), 1), (waiting, 0)]
+
     def hear_again(self, arrays: Mapping[str, Ints]) -> None:
         for numbers in self.terms(arrays):
             self.dictionary.hold(numbers.ravel())
         self._take_waiting(arrays)
         left = np.column_stack((arrays["left"], ints(len(arrays["left"]))))
-        self._again = np.concatenate((left, arrays["cells"]))
+        # In the order in which they go; they may come from several shards.
+        cells = arrays["cells"][np.argsort(arrays["cells"][:, -1], kind="stable")]
+        self._again = np.concatenate((left, cells))

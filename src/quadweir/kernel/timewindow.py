@@ -244,6 +244,9 @@ class TimedLeaf(Leaf):
     def terms(self, arrays: Mapping[str, Ints]) -> list[Ints]:
         return [*self._held_values(arrays), arrays["waiting"][:, FIRST_VALUE:]]
 
+    def row_arrays(self) -> list[tuple[tuple[str, ...], int]]:
+        return [*super().row_arrays(), (("waiting",), FIRST_VALUE)]
+
     def hear_again(self, arrays: Mapping[str, Ints]) -> None:
         run = np.concatenate((arrays["left"], arrays["cells"], arrays["waiting"]))
         self.dictionary.hold(run[:, FIRST_VALUE:].ravel())

@@ -139,6 +139,13 @@ class Leaf(Operator):
     def terms(self, arrays: Mapping[str, Ints]) -> list[Ints]:
         """Return the parts of what `arrays` returned that are numbers of terms; they can be written to."""
 
+    def row_arrays(self) -> list[tuple[tuple[str, ...], int]]:
+        """Return the names of what `arrays` returned that has rows, and where the values begin.
+
+        Arrays that are named together have a row each for the same match; the first has the values.
+        """
+        return [(("cells",), FIRST_VALUE), (("left",), FIRST_VALUE)]
+
     @abstractmethod
     def hear_again(self, arrays: Mapping[str, Ints]) -> None:
         """Take what a leaf of the same window held, as if it came now.

@@ -163,6 +163,21 @@ class Fingerprint:
         _refuse_foreign(checkpoint)
         self._write(checkpoint)
 
+    def with_plan(self, plan: QueryPlan) -> Fingerprint:
+        """Return the same with the layout of another plan of the query."""
+        held = hashlib.sha256(plan.held.encode()).hexdigest()
+        return replace(self, layout=plan.layout, held=held)
+
+    def check_plan(self, plan: QueryPlan, checkpoint: Path) -> None:
+        """Refuse a plan that a checkpoint says it has, but that is not that of its query.
+
+        Raises:
+            StateError: it is another one; the error says what differs.
+        """
+        now = replace(self, algebra=render(plan.query)).with_plan(plan)
+        if now != self:
+            raise now._refusal(self, checkpoint)
+
     @staticmethod
     def check_query(checkpoint: Path, optimized: ContinuousQuery) -> None:
         """Refuse a checkpoint of another query, before this one is planned.
@@ -213,13 +228,13 @@ class Fingerprint:
                 )
             elif known.shards_in != self.shards_in:
                 hint = (
-                    f"Run it with --shards-in {known.shards_in}, on a master that supports it; or start with "
-                    "another checkpoint, which reads the streams from their beginning."
+                    f"Run it with --shards-in {known.shards_in}, on a master that supports it; or move its "
+                    f"state first: quadweir checkpoint move {checkpoint} --to {self.shards_in}"
                 )
             elif (known.most, known.partitions) != (self.most, self.partitions):
                 hint = (
-                    f"Run it with --shards {known.most}; or start with another checkpoint, which reads the "
-                    "streams from their beginning."
+                    f"Run it with --shards {known.most}; or divide its state first: "
+                    f"quadweir checkpoint reshard {checkpoint} --shards {self.most}"
                 )
         return StateError(
             f"the checkpoint {checkpoint} was made for something else",
@@ -279,6 +294,11 @@ class Fingerprint:
 def network_algebra(streams: Iterable[str]) -> str:
     """Return what stands for a network in place of an algebra: its streams; queries come and go."""
     return "\n".join(("network", *(f"  stream <{iri}>" for iri in sorted(streams))))
+
+
+def is_network(algebra: str) -> bool:
+    """Return whether what a checkpoint says of its query stands for a network."""
+    return algebra.partition("\n")[0] == "network"
 
 
 def _refuse_foreign(checkpoint: Path) -> None:

@@ -23,6 +23,7 @@ from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.plan.shardkey import IN_ONE_SHARD
 from quadweir.runtime.checkpoint import EXECUTORS, Fingerprint
 from quadweir.runtime.match.feeds import Feed
+from quadweir.runtime.portable.planfile import StoredPlan
 from quadweir.runtime.shard.functions import packed_functions
 from quadweir.runtime.shard.spec import ShardSpec
 from quadweir.runtime.static.data import Prepared, StaticData
@@ -154,15 +155,17 @@ class PlannedQuery:
         spec = ShardSpec(plan, prepared.source, prepared.digest, functions=functions)
         return Planned(plan, spec, prepared, like)
 
-    def _planned_by(self, facts: StaticFacts, *, like: str = "") -> QueryPlan:
-        """Plan with what is known about static data."""
+    def _planned_by(
+        self, facts: StaticFacts, *, like: str = "", for_several: bool = False
+    ) -> QueryPlan:
+        """Plan with what is known about static data, with the shards there are or for several."""
         schema = self._schema
         return plan_query(
             self._optimized,
             streams=self._streams,
             facts=facts,
             table=Table.of(schema, needs_of(self.query)) if schema is not None else None,
-            shards=self.most_shards,
+            shards=None if for_several else self.most_shards,
             like=like,
             template=self._template,
         )
@@ -205,6 +208,15 @@ class PlannedQuery:
             schema=self._schema.digest if self._schema is not None else "",
             shards_in=host,
         )
+
+    @property
+    def stored_plan(self) -> StoredPlan:
+        """What a checkpoint says about the plan, for use while nothing runs."""
+        plan = self.plan
+        if self.most_shards > 1:
+            return StoredPlan(plan)
+        wide = self._planned_by(self.now.prepared.facts, for_several=True)
+        return StoredPlan(plan, wide if wide.layout != plan.layout else None)
 
     def keep_in_one_stage(self) -> None:
         """Plan the query in one shard, if it would need a second stage."""

@@ -92,6 +92,7 @@ class Started:
             )
         fingerprint = query.fingerprint(host.name, host.partitions(query.spark))
         fingerprint.guard(checkpoint, reload_static=options.reload_static)
+        query.stored_plan.write(checkpoint)
         has_letters = options.dead_letters is not None
         counted = opened.counted()
         statements = counted.frame if has_letters else counted.statements

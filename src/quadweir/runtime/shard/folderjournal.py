@@ -25,7 +25,7 @@ from typing import BinaryIO, Final, final
 from quadweir.errors import StateError
 from quadweir.private import make_folder
 from quadweir.runtime.shard.base import Hosted
-from quadweir.runtime.shard.journal import Journal, replay
+from quadweir.runtime.shard.journal import Journal, KeptShard, replay
 
 _EMPTY: Final = -1
 # The batch, and the lengths of the note and of the data; then a checksum of everything.
@@ -71,37 +71,23 @@ class FolderJournal(Journal):
         Raises:
             StateError: the files do not reach that batch.
         """
-        known = self._snapshots()
-        for number in [each for each in known if each >= batch]:
+        for number in [each for each in _snapshots(self._folder) if each >= batch]:
             self._drop(number)
-        self._base = max((each for each in known if each < batch), default=_EMPTY)
+        kept = read_kept(self._folder, batch)
+        self._base = kept.batch - 1 - len(kept.entries)
         self._has_old_files = True
-        note: str | None = None
-        if self._base != _EMPTY:
-            found = next(_entries(self._snapshot.read_bytes()), None)
-            if found is None or found[0] != self._base:
-                raise self._incomplete(batch)
-            _, note, data, _ = found
-            hosted.restore(data)
-            self.saved = len(data)
-        last, end = self._base, 0
-        entries = []
-        data = self._log_file.read_bytes() if self._log_file.is_file() else b""
-        for number, noted, entry, after in _entries(data):
-            if number >= batch or number != last + 1:
-                break
-            entries.append(entry)
-            last, note, end = number, noted, after
-        if last != batch - 1:
-            raise self._incomplete(batch)
-        self.entries, self.logged = replay(hosted, entries, note), end
+        if kept.snapshot is not None:
+            hosted.restore(kept.snapshot)
+            self.saved = len(kept.snapshot)
+        self.entries = replay(hosted, kept.entries, kept.note)
+        self.logged = kept.logged
         self._out = self._log_file.open("ab")
-        self._out.truncate(end)
+        self._out.truncate(kept.logged)
         return self.entries
 
     def append(self, hosted: Hosted, batch: int, blobs: list[bytes]) -> None:
         if self._has_old_files:
-            for number in {*self._snapshots(), _EMPTY} - {self._base}:
+            for number in {*_snapshots(self._folder), _EMPTY} - {self._base}:
                 self._drop(number)
             self._has_old_files = False
         super().append(hosted, batch, blobs)
@@ -137,20 +123,65 @@ class FolderJournal(Journal):
     def _log_file(self) -> Path:
         return self._folder / f"log-{self._base}"
 
-    def _snapshots(self) -> list[int]:
-        names = [each.name.removeprefix("snapshot-") for each in self._folder.glob("snapshot-*")]
-        return [int(each) for each in names if each.isdecimal()]
-
     def _drop(self, number: int) -> None:
         for kind in ("log", "snapshot"):
             (self._folder / f"{kind}-{number}").unlink(missing_ok=True)
 
-    def _incomplete(self, batch: int) -> StateError:
-        return StateError(
-            f"the state in {self._folder} does not reach batch {batch}",
-            detail="Some of its files are missing, or were changed.",
-            hint="Restore the checkpoint from a backup, or start with a new one.",
-        )
+
+def read_kept(folder: Path, batch: int) -> KeptShard:
+    """Return what the journal in a folder keeps of the batches before one.
+
+    Raises:
+        StateError: the files do not reach that batch.
+    """
+    base = max((each for each in _snapshots(folder) if each < batch), default=_EMPTY)
+    note: str | None = None
+    snapshot: bytes | None = None
+    if base != _EMPTY:
+        found = next(_entries((folder / f"snapshot-{base}").read_bytes()), None)
+        if found is None or found[0] != base:
+            raise _incomplete(folder, batch)
+        _, note, snapshot, _ = found
+    last, end = base, 0
+    entries = []
+    log = folder / f"log-{base}"
+    for number, noted, entry, after in _entries(log.read_bytes() if log.is_file() else b""):
+        if number >= batch or number != last + 1:
+            break
+        entries.append(entry)
+        last, note, end = number, noted, after
+    if last != batch - 1:
+        raise _incomplete(folder, batch)
+    return KeptShard(batch, note, snapshot, tuple(entries), end)
+
+
+def write_kept(folder: Path, kept: KeptShard) -> None:
+    """Write a journal that keeps this, in a folder without one.
+
+    Every entry gets the last note, which is the only one that is read.
+    """
+    make_folder(folder)
+    base = kept.batch - 1 - len(kept.entries)
+    note = kept.note or ""
+    if kept.snapshot is not None:
+        (folder / f"snapshot-{base}").write_bytes(_written(base, note, kept.snapshot))
+    log = b"".join(
+        _written(number, note, entry) for number, entry in enumerate(kept.entries, base + 1)
+    )
+    (folder / f"log-{base}").write_bytes(log)
+
+
+def _snapshots(folder: Path) -> list[int]:
+    names = [each.name.removeprefix("snapshot-") for each in folder.glob("snapshot-*")]
+    return [int(each) for each in names if each.isdecimal()]
+
+
+def _incomplete(folder: Path, batch: int) -> StateError:
+    return StateError(
+        f"the state in {folder} does not reach batch {batch}",
+        detail="Some of its files are missing, or were changed.",
+        hint="Restore the checkpoint from a backup, or start with a new one.",
+    )
 
 
 def _written(batch: int, note: str, data: bytes) -> bytes:

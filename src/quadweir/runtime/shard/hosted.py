@@ -17,6 +17,7 @@ from quadweir.runtime.wire.deadletters import split_blobs
 if TYPE_CHECKING:
     from quadweir.kernel.answers import Answers
     from quadweir.kernel.events import Events
+    from quadweir.kernel.shard import Shard
     from quadweir.runtime.shard.spec import ShardSpec
     from quadweir.runtime.wire.changes import ChangeSender
 
@@ -92,6 +93,11 @@ class HostedShard:
         """The instant through which the shard has come."""
         return self._shard.through
 
+    @property
+    def kernel(self) -> Shard:
+        """The kernel shard, for use outside of a run."""
+        return self._shard
+
     def lasting(self, blobs: list[bytes]) -> list[bytes]:
         return split_blobs(blobs)[1]
 
@@ -126,9 +132,7 @@ class HostedShard:
             self._resend = replace(self._spec.sender, before=(changes, self._shard.reported))
 
     def snapshot(self) -> bytes:
-        static = self._spec.static_digest.encode()
-        head = struct.pack(_SNAPSHOT, self._shard.through, len(static))
-        return head + static + self._shard.snapshot()
+        return snapshot_over(self._spec.static_digest, self._shard.through, self._shard.snapshot())
 
     def restore(self, data: bytes) -> None:
         self._through, length = struct.unpack_from(_SNAPSHOT, data)
@@ -142,3 +146,21 @@ class HostedShard:
             self._is_void = True
         else:
             take_over(self._shard, snapshot)
+
+
+def snapshot_over(static: str, through: int, frame: bytes) -> bytes:
+    """Return the snapshot of a hosted shard.
+
+    Args:
+        static: the digest of the static data that the state was made with.
+        through: the instant through which the shard has come.
+        frame: the snapshot of the kernel.
+    """
+    digest = static.encode()
+    return struct.pack(_SNAPSHOT, through, len(digest)) + digest + frame
+
+
+def snapshot_through(snapshot: bytes) -> int:
+    """Return the instant through which the shard of a snapshot has come."""
+    through, _ = struct.unpack_from(_SNAPSHOT, snapshot)
+    return int(through)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, final
 
 from quadweir.runtime.shard.base import Hosted
 
@@ -19,6 +20,31 @@ from quadweir.runtime.shard.base import Hosted
 # write, and less to read again, than what arrived.
 LONGEST_LOG: Final = 50
 SMALLEST_SNAPSHOT: Final = 1 << 20
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KeptShard:
+    """All that a journal keeps of one shard, for use outside of a run.
+
+    Attributes:
+        batch: the number of the batch that comes next.
+        note: the last note of the shard; None before the first batch.
+        snapshot: the last snapshot; None if the log begins with an empty shard.
+        entries: the log since then, an entry for each batch.
+        logged: how many bytes of the file of the log these are.
+    """
+
+    batch: int
+    note: str | None
+    snapshot: bytes | None
+    entries: tuple[bytes, ...]
+    logged: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many bytes are kept."""
+        return sum(map(len, self.entries)) + (len(self.snapshot) if self.snapshot else 0)
 
 
 class Journal(ABC):

@@ -7,13 +7,15 @@ the batch would not do: it is the same for a batch that failed and for the one t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import secrets
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, final
 
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
-from quadweir.runtime.shard.journal import Journal
+from quadweir.errors import StateError
+from quadweir.runtime.shard.journal import Journal, KeptShard
 
 # A shard keeps everything in one state variable of Spark's: each variable costs encoders in every
 # batch. Keys are numbers: 0 is the header, the log begins at 1, and the parts of the snapshot have
@@ -105,6 +107,49 @@ class StateJournal(Journal):
 
     def _read(self, number: tuple[int]) -> bytes:
         return bytes(self._store.getValue(number)[0])
+
+
+def as_values(kept: KeptShard) -> dict[int, bytes]:
+    """Return what the state variable of a shard has, by number, if this is what its journal keeps."""
+    if kept.note is None:
+        return {}
+    found: dict[int, bytes] = {}
+    snapshot = kept.snapshot or b""
+    parts = -(-len(snapshot) // _PART)
+    for number in range(parts):
+        (key,) = _part(number)
+        found[key] = snapshot[number * _PART : (number + 1) * _PART]
+    first = kept.batch + 1 - len(kept.entries)
+    found |= dict(enumerate(kept.entries, first))
+    # A worker that has the shard in memory must not take it for this one.
+    tokens = [secrets.token_hex(8) for _ in range(len(kept.entries) + bool(parts))]
+    logged = sum(map(len, kept.entries))
+    header = _Header(kept.batch, tokens, parts, len(snapshot), first, logged, kept.note)
+    return {_HEADER[0]: json.dumps(asdict(header)).encode(), **found}
+
+
+def of_values(values: Mapping[int, bytes], batch: int) -> KeptShard:
+    """Return what a journal keeps whose state variable has these values.
+
+    Raises:
+        StateError: something of it is missing, or it is not that of this batch.
+    """
+    try:
+        header = _Header(**json.loads(values[_HEADER[0]]))
+        if header.version != batch:
+            raise ValueError(f"it is that of batch {header.version}, and not of batch {batch}")
+        snapshot = b"".join(values[_part(number)[0]] for number in range(header.parts))
+        entries = tuple(values[number] for number in range(header.first, batch + 1))
+        if (len(snapshot), sum(map(len, entries))) != (header.saved, header.logged):
+            raise ValueError("parts of it are too short or too long")
+    except (KeyError, TypeError, ValueError) as error:
+        raise StateError(
+            "the state of a shard in Spark's state store is not complete",
+            detail=str(error),
+            hint="Restore the checkpoint from a backup.",
+        ) from error
+    found = snapshot if header.parts else None
+    return KeptShard(batch, header.note, found, entries, header.logged)
 
 
 def _part(number: int) -> tuple[int]:
