@@ -1,7 +1,7 @@
 """The windows of a query's shards, divided again for another number of shards.
 
 All state of a first stage follows from what its windows hold, when they were looked at last, and when
-the last report was (`Shard.take_over`). So only the rows of leaves are divided; joins, groups and reports
+the last report was (`takeover.take_over`). So only the rows of leaves are divided; joins, groups and reports
 are made again from them.
 """
 
@@ -19,6 +19,9 @@ from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.dataflow import part
 from quadweir.kernel.dictionary import Dictionary, distinct_of
 from quadweir.kernel.shard import Shard
+from quadweir.kernel.tables import ENTER
+from quadweir.kernel.takeover import ADMITTED
+from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.kernel.window import Leaf
 from quadweir.kernel.xxhash import shard_numbers
 
@@ -67,9 +70,18 @@ class DividedState:
         self._places = [_prefix(states[0], place) for place in range(len(self._leaves))]
         for leaf, parts in zip(self._leaves, found, strict=True):
             self._rows.append(_together(leaf, parts))
+        # After a change of the plan, what an eager leaf has yet to answer waits in it.
+        waiting = [
+            rows["waiting"][:, ENTER]
+            for leaf, rows in zip(self._leaves, self._rows, strict=True)
+            if isinstance(leaf, TimedLeaf) and leaf.eager
+        ]
+        later = np.concatenate([ints(0), *waiting])
+        if len(later):
+            self._shared[ADMITTED] = np.array([later.min() - 1], dtype=np.int64)
 
     def share(self, number: int, count: int) -> dict[str, NDArray[Any]]:
-        """Return the state of one of so many shards, for `Shard.take_over`."""
+        """Return the state of one of so many shards, for `take_over`."""
         state = dict(self._shared)
         terms = Dictionary()
         held = [ints(0)]
