@@ -17,6 +17,7 @@ from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.values import FALSE, TRUE
 from quadweir.kernel.answers import AnswerMaker, Differences, Eager, Everything, Passed, Whole
 from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.ranked import Ranked, Ranking
 from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Operator
 from quadweir.plan.nodes import Mode, PlanNode, Recompute, Report
@@ -58,6 +59,9 @@ def output_of(program: Program, root: Operator, dictionary: Dictionary) -> Answe
         return Whole(
             (root, ()), lambda _t, found: _asked(found, dictionary), 1, report.output, dictionary
         )
+    ranking = Ranking.of(query, report)
+    if ranking is not None:
+        return Ranked(root, report.modified, ranking, report.output, dictionary)
     return Whole(
         (root, report.modified),
         lambda _t, found: _modified(query, report, found, columns, dictionary),
