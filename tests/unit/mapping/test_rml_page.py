@@ -33,7 +33,8 @@ def test_the_examples_are_mappings_without_a_fault():
 
 
 def test_the_python_example_runs():
-    (code,) = blocks("python")
+    # The other block needs Spark; the tests of pages run it.
+    (code,) = (each for each in blocks("python") if "def lane" in each)
     names: dict[str, object] = {}
     try:
         exec(code, names)
