@@ -111,7 +111,13 @@ def members(owner: str, found: type) -> Iterator[str]:
     for name in sorted({*dir(found)} - fields):
         kept = inspect.getattr_static(found, name)
         home = next((each for each in found.__mro__ if name in vars(each)), object)
-        if name.startswith("_") or home is not found:
+        # What a public class has is described there; what is inherited from others, here.
+        is_own = home is found or (
+            home.__module__.startswith("quadweir")
+            and home.__name__ not in quadweir.__all__
+            and bool(kept.__doc__)
+        )
+        if name.startswith("_") or not is_own:
             continue
         if isinstance(kept, property):
             yield f"### {owner}.{name}"

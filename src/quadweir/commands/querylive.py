@@ -64,7 +64,7 @@ class LiveQueryOptions:
 def run(asked: LiveQueryOptions) -> None:
     """Answer until Ctrl-C, or until a source fails."""
     from quadweir.engine import Engine
-    from quadweir.runtime.query import ANSWERS
+    from quadweir.runtime.frames import ANSWERS
     from quadweir.sinks.start import wait
     from quadweir.testing.recorded import RecordedElements, reach_ms
     from quadweir.testing.sampling import Sampled, SampledSink

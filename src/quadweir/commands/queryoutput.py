@@ -154,7 +154,7 @@ def write_bounded(
     order = [rows.REPORT, rows.LINE]
     if target.statements:
         from quadweir.runtime.answers import as_statements
-        from quadweir.runtime.query import ANSWERS
+        from quadweir.runtime.frames import ANSWERS
 
         frame = as_statements(answers, ANSWERS, named=target.timed)
         # Lines of one graph are one element only if they are adjacent.

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, final
 
-from quadweir.algebra.query import ConstructForm, ContinuousQuery
-from quadweir.errors import UsageError
+from quadweir.algebra.query import ContinuousQuery
 from quadweir.paths import PathLike, as_path
 from quadweir.plan.describe import describe
 from quadweir.runtime.answercolumns import AnswerColumns, ColumnType
-from quadweir.runtime.answers import as_statements, present, with_times
 from quadweir.runtime.checkpoint import Fingerprint
 from quadweir.runtime.claims import Claim
 from quadweir.runtime.frames import AnswerFrames
-from quadweir.runtime.host.base import Host
+from quadweir.runtime.handle import RunHandle
+from quadweir.runtime.host.base import Host, Run
 from quadweir.runtime.host.choice import usual_host
 from quadweir.runtime.match.feeds import Feed
 from quadweir.runtime.metrics import QueryMeter
 from quadweir.runtime.pictures import handle_html, plan_svg
 from quadweir.runtime.planned import PlannedQuery
-from quadweir.runtime.preview import first_answers
 from quadweir.runtime.start import Started, StartOptions
 from quadweir.runtime.writing import WriteRequest, letters_to, trigger_of
 from quadweir.times import DurationLike, as_duration
 
 if TYPE_CHECKING:
-    from pandas import DataFrame as Table
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
     from quadweir.entailment.schema import Schema
     from quadweir.plan.query import QueryPlan
@@ -40,12 +34,9 @@ if TYPE_CHECKING:
     from quadweir.runtime.static.data import StaticData
     from quadweir.sinks.base import Sink
 
-ANSWERS: Final = "urn:quadweir:answers"
-_TAGS: Final = itertools.count(1)
-
 
 @final
-class RegisteredQuery:
+class RegisteredQuery(AnswerFrames, RunHandle):
     """A continuous query with its streams and static data; nothing runs before it is asked to.
 
     Args:
@@ -78,18 +69,18 @@ class RegisteredQuery:
         allow_unbounded: Iterable[str] = (),
         schema: Schema | None = None,
     ) -> None:
-        self._planned = PlannedQuery(
-            spark,
-            query,
-            feeds,
-            static=static,
-            shards=shards,
-            allow_unbounded=allow_unbounded,
-            schema=schema,
+        super().__init__(
+            PlannedQuery(
+                spark,
+                query,
+                feeds,
+                static=static,
+                shards=shards,
+                allow_unbounded=allow_unbounded,
+                schema=schema,
+            )
         )
-        self.query, self.warnings = query, self._planned.warnings
         self._spark = spark
-        self._frames = AnswerFrames(self._planned)
         self._host: Host = usual_host(spark)
         self._started: Started | None = None
         self._meter = QueryMeter()
@@ -109,123 +100,6 @@ class RegisteredQuery:
     def shards(self) -> int:
         """How many shards it uses."""
         return self._planned.shards
-
-    # --- answers as frames ---
-
-    def to_dataframe(
-        self,
-        *,
-        types: Mapping[str, ColumnType] | None = None,
-        terms: bool = False,
-        spool: PathLike | None = None,
-    ) -> DataFrame:
-        """Return the answers: a bounded frame if all streams are bounded, else a streaming frame.
-
-        The columns are `t`, the report instant, a timestamp; `sign`, + or -; and one for each
-        variable, NULL where it is not bound. IRIs and literals are strings. If the query says which
-        datatype a variable has, as COUNT, AVG, arithmetic and casts do, its column has a type of
-        Spark's: integers are bigint, all other numbers double, and `xsd:boolean`, `xsd:dateTime`
-        and `xsd:date` are boolean, timestamp and date. A variable with the name of another column
-        gets an underscore: `?t` becomes `t_`. The answer of a CONSTRUCT is in one column `graph`, an
-        array of quads, whose `graph` is NULL for the default graph.
-
-        Args:
-            types: types of Spark's for some variables, such as `{"mean": "decimal(38,18)"}`. What is
-                no such value is NULL.
-            terms: make each variable a struct of `kind` (iri, literal, bnode or triple), `value`,
-                `datatype` and `language`.
-            spool: where TCP and MQTT keep what arrived until it is processed; only they need it.
-
-        Raises:
-            UsageError: a stream is not declared, or the streams do not go together; or there is no
-                such variable or type.
-        """
-        columns = AnswerColumns.of(self.query, types=types, terms=terms)
-        return columns.select(self.spelled_answers(spool=None if spool is None else as_path(spool)))
-
-    def preview(
-        self,
-        seconds: float = 10,
-        *,
-        rows: int = 20,
-        types: Mapping[str, ColumnType] | None = None,
-        terms: bool = False,
-    ) -> Table:
-        """Return the first answers as a pandas table, to look at.
-
-        A live query runs for so long over a checkpoint of its own, next to a run that there may be.
-
-        Args:
-            seconds: how long to wait for answers of a live query.
-            rows: how many answers at most.
-            types: types of Spark's for some variables, as in `to_dataframe`.
-            terms: all parts of each term, as in `to_dataframe`.
-        """
-        columns = AnswerColumns.of(self.query, types=types, terms=terms)
-        with TemporaryDirectory(prefix="quadweir-spool-") as spool:
-            answers = columns.select(self.spelled_answers(spool=Path(spool)))
-            return first_answers(self._planned, answers, columns, seconds=seconds, rows=rows)
-
-    def spelled_answers(self, *, spool: Path | None = None) -> DataFrame:
-        """Return the answers as they are inside: `t` in milliseconds, and terms as spelled.
-
-        Instead of one column for each variable there is `bindings`, a struct with the canonical
-        spelling of each term.
-        """
-        return self._frames.answers(spool)
-
-    def statements(self, stream: str = ANSWERS, *, spool: Path | None = None) -> DataFrame:
-        """Return the triples of a CONSTRUCT's answers as statements of a stream (A5).
-
-        If its streams go on, there are rows without a triple among them. They report through which
-        instant everything is known, so that `Engine.provide` can make a stream of them.
-
-        Raises:
-            UsageError: the query is not a CONSTRUCT.
-        """
-        self._check_construct()
-        # Each of several queries in one run has metrics of its own.
-        raw, is_streaming = self._frames.raw(spool, run=stream, tag=f"_{next(_TAGS)}")
-        if is_streaming:
-            return with_times(raw, self.plan.query, self.spec.answer_form, stream)
-        return as_statements(present(raw, self.plan.query, self.spec.answer_form), stream)
-
-    def as_feed(self, stream: str) -> Feed:
-        """Return the triples of a CONSTRUCT's answers as a stream that another query can read.
-
-        Raises:
-            UsageError: the query is not a CONSTRUCT.
-        """
-        self._check_construct()
-
-        def open_answers(predicate: str | None, spool: Path | None) -> DataFrame:
-            if predicate is not None:
-                raise UsageError(
-                    f"<{stream}> is made by a query, which gives its elements their times",
-                    hint=f"Leave out the event time <{predicate}> in the window over it.",
-                )
-            return self.statements(stream, spool=spool)
-
-        return Feed(stream, open_answers, reports_time=True, made_by=self._planned)
-
-    def dead_letters(self) -> DataFrame:
-        """Return the unusable records of bounded streams, as rows of `rows.DEAD_LETTER_SCHEMA`."""
-        return self._frames.dead_letters()
-
-    def input_counts(self) -> dict[str, int | None]:
-        """Return how many statements and dead letters the bounded run of `to_dataframe` read.
-
-        `earliest` is the earliest event time of a statement, None if there is none. The call waits
-        until some action has computed that frame.
-        """
-        return self._frames.input_counts()
-
-    def unmatched(self) -> list[str]:
-        """List the patterns of a bounded run that matched nothing, and empty streams.
-
-        The streams are read once more for it.
-        """
-        return self._frames.unmatched()
 
     # --- a run, like Spark's StreamingQuery ---
 
@@ -371,8 +245,7 @@ class RegisteredQuery:
         return self
 
     def _begin_new(self, options: StartOptions) -> None:
-        if self._started is not None and self._started.is_active:
-            raise UsageError("the query runs already", hint="Stop it first, or register another.")
+        self._refuse_second_run()
         self._begin(options)
 
     def _begin(self, options: StartOptions) -> None:
@@ -382,9 +255,7 @@ class RegisteredQuery:
         except BaseException:
             claim.release()
             raise
-        self._host = self._started.host
-        self._release()
-        self._claim = claim
+        self._host, self._claim = self._started.host, claim
 
     def reload_static(self) -> bool:
         """Read static data again; return whether it is different for this query.
@@ -423,33 +294,11 @@ class RegisteredQuery:
         return self._planned.fingerprint(self._host.name, self._host.partitions(self._spark))
 
     @property
-    def streaming(self) -> StreamingQuery:
-        """Spark's own handle of the run.
-
-        Raises:
-            UsageError: the query was not started.
-        """
-        return self._run_of().run.streaming
-
-    def _run_of(self) -> Started:
-        if self._started is None:
-            raise UsageError("the query was not started", hint="Call start(sink, checkpoint=...).")
-        return self._started
-
-    @property
-    def id(self) -> str:
-        """The id that Spark gives the query; it stays the same after a restart."""
-        return str(self.streaming.id)
-
-    @property
-    def runId(self) -> str:  # noqa: N802 - as Spark's StreamingQuery has it
-        """The id that Spark gives this run; it is another one after a restart."""
-        return str(self.streaming.runId)
-
-    @property
     def name(self) -> str | None:
         """The name that it was started with."""
-        return self._run_of().options.name
+        if self._started is None:
+            raise self._not_started()
+        return self._started.options.name
 
     @property
     def status(self) -> dict[str, Any]:
@@ -457,49 +306,10 @@ class RegisteredQuery:
         return dict(self.streaming.status)
 
     @property
-    def isActive(self) -> bool:  # noqa: N802 - as Spark's StreamingQuery has it
-        """Whether it runs."""
-        is_active = self._started is not None and self._started.is_active
-        if not is_active:
-            self._release()
-        return is_active
-
-    @property
-    def lastProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
-        """Spark's report of the last batch."""
-        return self._run_of().run.lastProgress
-
-    @property
-    def recentProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
-        """Spark's reports of the last batches."""
-        return self._run_of().run.recentProgress
-
-    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
-        """Wait until it ends, as Spark's StreamingQuery does."""
-        ended = self._run_of().run.awaitTermination(timeout)
-        if ended is not False:
-            self._release()
-        return ended
-
-    def processAllAvailable(self) -> None:  # noqa: N802 - as Spark's StreamingQuery has it
-        """Wait until everything that is there now is answered; for tests."""
-        self.streaming.processAllAvailable()
-
-    def exception(self) -> Any:
-        """The error that ended it, or None."""
-        return self.streaming.exception()
-
-    def stop(self) -> None:
-        """Stop it; with its checkpoint, it can continue later."""
-        if self._started is None:
-            return
-        try:
-            self._started.run.stop()
-        finally:
-            self._release()
+    def _last_run(self) -> Run | None:
+        return self._started.run if self._started is not None else None
 
     def _release(self) -> None:
-        """Let other processes have the checkpoint."""
         if self._claim is not None:
             self._claim.release()
             self._claim = None
@@ -550,9 +360,3 @@ class RegisteredQuery:
         """Return Spark's own plan of the answers, as text."""
         frame: Any = self.spelled_answers(spool=Path("spool"))
         return str(frame._jdf.queryExecution().simpleString())
-
-    def _check_construct(self) -> None:
-        if not isinstance(self.query.form, ConstructForm):
-            raise UsageError(
-                "only the answers of a CONSTRUCT are triples", hint="Take to_dataframe()."
-            )

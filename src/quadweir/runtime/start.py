@@ -72,11 +72,6 @@ class Started:
     over: Mapping[PlannedQuery, Planned]
     watch: SilenceWatch
 
-    @property
-    def is_active(self) -> bool:
-        """Whether it runs."""
-        return self.run.isActive
-
     @staticmethod
     def of(query: PlannedQuery, options: StartOptions) -> Started:
         """Start a run over a checkpoint that this process has claimed."""

@@ -43,7 +43,7 @@ def template_facts(network: Network) -> list[TemplateFacts]:
     Raises:
         UsageError: the network was not started.
     """
-    registry = network._run_of().registry
+    registry = network._known().registry
     specs = registry.templates()
     members = Counter(each.template for each in registry.queries())
     users: Counter[Hashable] = Counter()
@@ -78,7 +78,7 @@ def find_query(network: Network, name: str) -> NetworkQuery | None:
     Raises:
         UsageError: the network was not started.
     """
-    registry = network._run_of().registry
+    registry = network._known().registry
     stopped = (each for each in registry.stopped() if each.id == name)
     return registry.get(name) or next(stopped, None)
 
@@ -89,7 +89,7 @@ def all_queries(network: Network) -> list[NetworkQuery]:
     Raises:
         UsageError: the network was not started.
     """
-    return network._run_of().registry.queries()
+    return network._known().registry.queries()
 
 
 def _bare(test: MatchTest) -> Hashable:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, final
 
 from quadweir.errors import QuadweirError, UsageError
 from quadweir.paths import PathLike, as_path
-from quadweir.runtime.host.base import Trigger
+from quadweir.runtime.handle import RunHandle
+from quadweir.runtime.host.base import Run, Trigger
 from quadweir.runtime.metrics import QueryMeter
 from quadweir.runtime.network.delivery import prepare_target
 from quadweir.runtime.network.explain import network_svg, network_text, query_text
@@ -30,8 +31,6 @@ from quadweir.runtime.pictures import handle_html
 from quadweir.times import DurationLike, as_duration
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
-
     from quadweir.runtime.network.delivery import NetworkAnswer, Target
     from quadweir.runtime.network.registry import QueryRegistry
     from quadweir.runtime.network.templates import NetworkInputs
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @final
-class Network:
+class Network(RunHandle):
     """Queries over the same streams that run together.
 
     `Engine.network` makes it. Queries can be registered before it starts and while it runs.
@@ -50,6 +49,9 @@ class Network:
             limit.
         most_answers: how many answers a query may give in a second, if there is a limit.
     """
+
+    _kind = "network"
+    _how_to_start = "Call start(checkpoint=...)."
 
     def __init__(
         self,
@@ -237,9 +239,7 @@ class Network:
             UsageError: the network runs already, or its streams are bounded.
             QuadweirError: a query that was registered before cannot be planned.
         """
-        if self.isActive:
-            raise UsageError("the network runs already", hint="Stop it first.")
-        self._release()
+        self._refuse_second_run()
         options = NetworkOptions(
             sink=sink,
             dead_letters=dead_letters,
@@ -254,54 +254,6 @@ class Network:
         )
         return self
 
-    @property
-    def streaming(self) -> StreamingQuery:
-        """Spark's own handle of the run.
-
-        Raises:
-            UsageError: the network was not started.
-        """
-        return self._run_of().run.streaming
-
-    @property
-    def isActive(self) -> bool:  # noqa: N802 - as Spark's StreamingQuery has it
-        """Whether it runs."""
-        return self._running is not None and self._running.run.isActive
-
-    @property
-    def lastProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
-        """Spark's report of the last batch."""
-        return self._run_of().run.lastProgress
-
-    @property
-    def recentProgress(self) -> Any:  # noqa: N802 - as Spark's StreamingQuery has it
-        """Spark's reports of the last batches."""
-        return self._run_of().run.recentProgress
-
-    def awaitTermination(self, timeout: int | None = None) -> bool | None:  # noqa: N802
-        """Wait until it ends, as Spark's StreamingQuery does."""
-        ended = self._run_of().run.awaitTermination(timeout)
-        if ended is not False:
-            self._release()
-        return ended
-
-    def processAllAvailable(self) -> None:  # noqa: N802 - as Spark's StreamingQuery has it
-        """Wait until everything that is there now is answered; for tests."""
-        self._run_of().run.processAllAvailable()
-
-    def exception(self) -> Any:
-        """The error that ended it, or None."""
-        return self._run_of().run.exception()
-
-    def stop(self) -> None:
-        """Stop it; with its checkpoint, it can continue later with the same queries."""
-        if self._running is None:
-            return
-        try:
-            self._running.run.stop()
-        finally:
-            self._release()
-
     def _release(self) -> None:
         """Let others have the checkpoint of a run that has ended, and keep its queries."""
         if self._running is None:
@@ -312,11 +264,23 @@ class Network:
         self._waiting.paused = {name for name, each in known.items() if each.is_paused}
         self._running, self._ended = None, self._running
 
-    def _run_of(self) -> NetworkRun:
-        found = self._running or self._ended
-        if found is None:
-            raise UsageError("the network was not started", hint="Call start(checkpoint=...).")
-        return found
+    @property
+    def _latest(self) -> NetworkRun | None:
+        return self._running or self._ended
+
+    @property
+    def _last_run(self) -> Run | None:
+        return self._latest.run if self._latest is not None else None
+
+    def _known(self) -> NetworkRun:
+        """Return the present or last run of the network.
+
+        Raises:
+            UsageError: there is none.
+        """
+        if self._latest is None:
+            raise self._not_started()
+        return self._latest
 
     # --- how it is ---
 
@@ -328,7 +292,7 @@ class Network:
 
     def status(self) -> list[QueryStatus]:
         """Return how each query is; those that were stopped come last."""
-        run = self._run_of()
+        run = self._known()
         return [
             status_of(
                 each, run.registry.members_of(each.template), run.delivery.counts[each.number]
@@ -342,13 +306,13 @@ class Network:
         The queries of a template run together: each is charged with an equal share of its time and
         state, and with its own answers.
         """
-        run = self._run_of()
+        run = self._known()
         return costs_of(run.registry.queries(), run.control.units, run.delivery.counts)[:count]
 
     def template_costs(self) -> dict[int, float]:
         """Return the milliseconds that shards took for each template in the last batch."""
         found: Counter[int] = Counter()
-        for each in self._run_of().control.units:
+        for each in self._known().control.units:
             found[each.template] += each.microseconds
         return {template: microseconds / 1000 for template, microseconds in found.items()}
 
@@ -358,7 +322,7 @@ class Network:
         Raises:
             UsageError: there is no such query, or the network was not started.
         """
-        registry: QueryRegistry = self._run_of().registry
+        registry: QueryRegistry = self._known().registry
         if query is None:
             streams = sorted(self._inputs.feeds)
             return network_text(
@@ -377,7 +341,7 @@ class Network:
         Raises:
             UsageError: the network was not started.
         """
-        registry = self._run_of().registry
+        registry = self._known().registry
         return network_svg(registry.templates(), registry.queries(), sorted(self._inputs.feeds))
 
     def metrics(self) -> dict[str, Any]:
@@ -386,7 +350,7 @@ class Network:
         They are those of `RegisteredQuery.metrics`, with `queries` and `templates`, the numbers of
         queries that run and of what they share.
         """
-        run = self._running or self._ended
+        run = self._latest
         if run is not None:
             self._meter.add(run.run.recentProgress)
         found = self._meter.metrics()
@@ -397,7 +361,7 @@ class Network:
 
     def _repr_html_(self) -> str:
         """Show the network in a notebook: its state, rates and watermark, and its queries."""
-        has_run = self._running is not None or self._ended is not None
+        has_run = self._latest is not None
         state = "running" if self.isActive else "stopped" if has_run else "not started"
         found = self.metrics()
         notes = [f"{found['queries']} queries, {found['templates']} templates"]
