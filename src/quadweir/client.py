@@ -60,7 +60,7 @@ class Client:
         timeout: how many seconds to wait for the service.
 
     Raises:
-        UsageError: the URL is none of HTTP.
+        UsageError: the URL does not begin with http:// or https://.
     """
 
     def __init__(
@@ -257,7 +257,7 @@ class Client:
             data = answer.read()
         except (http.client.HTTPException, OSError) as error:
             self.close()
-            # A connection that was kept may have ended meanwhile, which says nothing of a request.
+            # A kept connection may have ended meanwhile; the request itself may be fine.
             if is_again and isinstance(error, http.client.RemoteDisconnected):
                 return self._asked(method, path, body, headers)
             raise self._lost(error) from error
@@ -281,7 +281,7 @@ class Client:
         except (http.client.HTTPException, OSError) as error:
             connection.close()
             raise self._lost(error) from error
-        # What breaks from here on is made again.
+        # From here on, a broken connection is opened again.
         with closing(connection), suppress(http.client.HTTPException, OSError):
             yield from _parsed(cast("IO[bytes]", answer))
 

@@ -16,21 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def usable(raw: DataFrame) -> DataFrame:
-    """Keep the records that can be used: `rows.RECORD_SCHEMA`, and times and positions if known."""
-    return raw.where(F.col(rows.REASON).isNull()).drop(rows.REASON)
-
-
-def unusable(raw: DataFrame) -> DataFrame:
-    """Keep the records that cannot, as `rows.DEAD_LETTER_SCHEMA`."""
-    return raw.where(F.col(rows.REASON).isNotNull()).select(
-        rows.SOURCE,
-        rows.PLACE,
-        rows.REASON,
-        F.substring(rows.VALUE, 1, rows.DEAD_LETTER_TEXT).alias(rows.RECORD),
-    )
-
-
 def good_statements(parsed: DataFrame) -> DataFrame:
     """The statements among rows of `parse_records`, in the form of `rows.STATEMENT_SCHEMA`."""
     return rows.select_statements(parsed.where(F.col(rows.REASON).isNull()))

@@ -19,7 +19,7 @@ from quadweir.sinks import oncefolder
 from quadweir.sinks.answertext import answer_text
 from quadweir.sinks.base import Batch
 from quadweir.sinks.console import ConsoleSink
-from quadweir.sinks.deadletters import records_with_dead_letters, with_dead_letters
+from quadweir.sinks.deadletters import with_dead_letters
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.lines import line_of, to_lines
@@ -322,14 +322,6 @@ def test_bad_records_reach_the_dead_letters_with_place_and_reason(
     assert "event time" in letters["2"].reason
     assert letters["3"].reason == "the line is longer than 4 bytes"
     assert {row.source for row in dead.rows()} == {"tcp://h"}
-
-    good, dead = MemorySink(), MemorySink()
-    sink = records_with_dead_letters(good, dead, lambda records: records.select("place"))
-    sink.write(frame, Batch(0, "q"))
-    assert sorted(row.place for row in good.rows()) == ["0", "1", "2"]
-    assert [(row.place, row.reason) for row in dead.rows()] == [
-        ("3", "the line is longer than 4 bytes")
-    ]
 
 
 def test_a_function_of_the_users_gets_the_batch_and_its_errors_end_the_query(

@@ -135,19 +135,6 @@ def evaluate(
             assert_never(query.form)
 
 
-def descriptions(
-    query: ContinuousQuery,
-    dataset: Dataset | None = None,
-    *,
-    windows: WindowContents | None = None,
-    context: Context | None = None,
-) -> dict[Resource, frozenset[Quad]]:
-    """Answer a DESCRIBE resource by resource, as a report puts it out (A5)."""
-    assert isinstance(query.form, DescribeForm)
-    evaluator, bag = _solve(query, static_dataset(query, dataset), windows, context)
-    return describe(query.form.targets, bag, evaluator.described_graph())
-
-
 def solve(
     query: ContinuousQuery,
     dataset: Dataset | None = None,

@@ -164,7 +164,7 @@ def pushing(size: ServeSize) -> Iterator[Measurement]:
         command = [sys.executable, "-c", _PUSHER, server.url, str(bodies), str(_BODY)]
         began, spent = time.monotonic(), time.process_time()
         clients = [subprocess.Popen(command) for _ in range(_PUSHERS)]
-        # All are waited for, also if one failed.
+        # Wait for all of them, even if one failed.
         codes = [each.wait() for each in clients]
         if any(codes):
             raise RuntimeError("a push failed")

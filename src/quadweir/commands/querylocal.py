@@ -38,7 +38,7 @@ def is_for_local(asked: AskedQuery, choice: EngineChoice) -> bool:
     """Tell whether this process answers a query, rather than Spark.
 
     Raises:
-        UsageError: it has to, and cannot.
+        UsageError: the options ask for this process, and it cannot answer the query.
     """
     if choice is EngineChoice.SPARK:
         return False

@@ -224,7 +224,7 @@ class HeldLines:
             yield "".join(f"{line}\n" for line in self.lines[start : start + _LINES]).encode()
 
     def discard(self) -> None:
-        """Nothing is anywhere else."""
+        """Do nothing: the lines are only in memory."""
 
 
 @final

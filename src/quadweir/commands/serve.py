@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _PACKAGES: Final = ("fastapi", "uvicorn", "httptools", "websockets")
 _ROLES: Final = ("read", "push", "admin")
-# Every address of the machine, which is no name by which anybody reaches it.
+# These mean every address of the machine. Clients reach it by another name.
 _ANY: Final = ("0.0.0.0", "::")  # noqa: S104 - it is compared with, not bound to
 
 

@@ -30,7 +30,7 @@ _ENDS: Final = {End.SUBJECT: 0, End.OBJECT: 2}
 @final
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Instants such that it makes no difference when between two of them an element comes.
+    """Instants. At which time between two of them an element comes makes no difference.
 
     Attributes:
         step_ms: the time from one instant to the next.

@@ -236,7 +236,7 @@ def _planned(
 
 
 def _grid(program: Program, source: Source) -> Grid | None:
-    """The instants at which the content of a window changes, if it only has to be empty or not."""
+    """The instants at which a window's content changes, if all that counts is whether it is empty."""
     if not program.report.on_close or any(
         each.source == source and each.pattern is None and place not in program.trackers
         for place, each in enumerate(program.matches)

@@ -92,7 +92,8 @@ class AnswerFrames:
     ) -> Table:
         """Return the first answers as a pandas table, to look at.
 
-        A live query runs for so long over a checkpoint of its own, next to a run that there may be.
+        A live query runs for this long, with a temporary checkpoint. A run that was started before goes
+        on as it is.
 
         Args:
             seconds: how long to wait for answers of a live query.

@@ -1,8 +1,8 @@
 """Notices that a live query sees many elements on all sides and answers nothing.
 
-Most often two streams spell a key differently, or a window is too short. Nothing is wrong then that a
-dead letter could show. So some batches are looked at, ever fewer, until there is an answer, and one
-message then shows what the sides have.
+Most often two streams spell a key differently, or a window is too short. Every element is valid then,
+so there are no dead letters. The watch looks at some batches, and at fewer and fewer of them, until
+there is an answer. If none comes, one warning shows what the sides have.
 """
 
 from __future__ import annotations

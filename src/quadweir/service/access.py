@@ -110,7 +110,7 @@ class Access:
         digest = digest_of_token(token)
         found = None
         for each in self._tokens:
-            # All are compared, so that the time says nothing.
+            # Compare all of them, so that the time it takes reveals nothing.
             if hmac.compare_digest(each.digest, digest):
                 found = Caller(each.name, each.role, each.quota)
         return found
@@ -132,8 +132,8 @@ class Access:
     def check_site(self, headers: Mapping[str, str]) -> None:
         """Refuse requests that a page of another site makes a browser send.
 
-        A name that is not ours as Host is how a page reaches this machine by a name of its own (DNS
-        rebinding). An Origin that is not ours is a form or a script of another site.
+        With DNS rebinding, a page reaches this machine under a name of its own, so the Host must be one
+        of ours. A form or a script of another site has another Origin.
 
         Raises:
             ForbiddenError: it comes from elsewhere.

@@ -115,7 +115,7 @@ class AnswerDesk:
 
         Raises:
             NotFoundError: there is no such query.
-            UsageError: `since` is nothing of this.
+            UsageError: `since` is none of these.
             PressureError: there are too many subscribers.
         """
         if self._hub.count >= self._limits.subscribers:

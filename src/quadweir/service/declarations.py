@@ -1,4 +1,4 @@
-"""What was declared over HTTP, in one file that a crash leaves whole.
+"""What was declared over HTTP, in one file that a crash cannot damage.
 
 Queries are not here: the control logs of the networks have them.
 """

@@ -58,7 +58,7 @@ class NetworkPool(NetworkBook):
         refused: Callable[[str, QuadweirError], None],
     ) -> None:
         super().__init__()
-        # Where networks begin that take the place of others: what these had not read yet is not lost.
+        # Where a replacement for a network begins: right after what the old one has read.
         self._left_at: dict[str, int] = {}
         self._folder = folder
         self._declarations = declarations
@@ -171,7 +171,7 @@ class NetworkPool(NetworkBook):
                 self._retire(home)
 
     def pause(self, query: str, *, is_paused: bool) -> None:
-        """Let a query give no answers for now, or again."""
+        """Pause a query, or resume it."""
         home = self.home_of(query)
         change = home.network.pause if is_paused else home.network.resume
         try:

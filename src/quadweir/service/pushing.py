@@ -32,8 +32,8 @@ _RECORDS: Final = {
     "xml": ("application/xml", "text/xml"),
 }
 _MOST_DEPTH: Final = 100
-# Texts and IRIs are passed over. One that does not end goes to the end of the body, so that the body
-# is looked at once.
+# Strings and IRIs are skipped. One without an end reaches to the end of the body, so the body is read
+# only once.
 _OPENING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|<[^<>\s]*+>?|[\[{(]|[\])}]', re.DOTALL)
 
 

@@ -48,7 +48,7 @@ class ServiceServer:
             access_log=False,
             server_header=False,
             date_header=False,
-            # A client that sends its head slowly, or holds a connection idle, does not stay.
+            # Close idle connections, and those on which a request's head comes slowly.
             timeout_keep_alive=15,
             timeout_graceful_shutdown=2,
             http=GuardedProtocol,

@@ -33,7 +33,7 @@ class RingSink(TextSink):
 
     Args:
         ring: keeps answers.
-        taps: keeps what taps give, which must not take the place of answers.
+        taps: keeps the answers of taps, so that they do not displace those of queries.
         other: the other sink.
     """
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _DEFAULT: Final[Mapping[str, Any]] = {"source": {"kind": "push"}, "format": "nquads"}
 _MOST_KEY: Final = 200
-# Of a stream that is declared over HTTP: each names files, code or secrets of the operator.
+# Not allowed in a declaration over HTTP: they name files, code or secrets of the operator.
 _KEPT_BACK: Final = {"kafka": ("options",), "mqtt": ("password_env",)}
 
 
@@ -177,7 +177,7 @@ class StreamDesk:
         if problem is not None:
             raise problem_error(problem, {})
         allowed = self._settings.allow_dirs
-        # Without a folder that the operator allows, no path leads anywhere.
+        # If the operator allows no folder, paths are resolved in one that does not exist.
         base = allowed[0] if allowed else self._settings.data / "no files are allowed"
         where = AllowedPaths(base, allowed, hint="Let the operator allow it with --allow-dir.")
         return streams_of(TomlFile(document, where, {}, ""))[iri]

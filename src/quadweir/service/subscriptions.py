@@ -62,7 +62,7 @@ class EventBundle:
 
     @cached_property
     def lines(self) -> bytes:
-        """All of them as lines of JSON; where they begin is no line."""
+        """All of them as lines of JSON, without the event that says where they begin."""
         return b"".join(each.line for each in self.events if each.kind != BEGIN)
 
     @cached_property

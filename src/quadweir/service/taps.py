@@ -201,7 +201,7 @@ class StreamTaps:
             given.setdefault(json.loads(line)["t"], []).append(line)
         if not given:
             return nothing
-        # What was before all that counts is known, or before the query was there, cannot be compared.
+        # Earlier reports cannot be compared: the query was not there, or not all elements are known.
         begin = max(self._known_since(parsed), min(given)) + reach_ms(parsed)
         schema = self._schema()
         oracle = Oracle(

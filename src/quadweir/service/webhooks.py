@@ -1,7 +1,7 @@
-"""Answers that the service sends to others by itself: signed, and again until they are taken.
+"""Webhooks: the service posts signed answers to a URL, and repeats them until they are accepted.
 
-A webhook has a thread. It reads the kept answers from where it was, and notes each place that was
-taken. So an answer arrives at least once, as long as the service keeps it.
+A webhook has a thread. It reads the kept answers from where it was, and notes how far they were
+accepted. So an answer arrives at least once, as long as the service keeps it.
 """
 
 from __future__ import annotations

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from quadweir.rowfilters import dead_letters, good_statements, unusable, usable
+from quadweir.rowfilters import dead_letters, good_statements
 from quadweir.sinks.base import Sink
 from quadweir.sinks.files import FileSink
 from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.start import Split, start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from datetime import timedelta
     from pathlib import Path
 
@@ -30,20 +29,6 @@ def with_dead_letters(good: Sink, dead: Sink) -> Split:
     `sources.replaysource.open_replay` and `sources.live.open_live`.
     """
     return Split(lambda parsed: [good_statements(parsed), dead_letters(parsed)], [good, dead])
-
-
-def records_with_dead_letters(
-    good: Sink, dead: Sink, use: Callable[[DataFrame], DataFrame] = lambda records: records
-) -> Split:
-    """Return a sink that writes usable records to `good`, after `use`, and the others to `dead`.
-
-    It is for frames of records that are not RDF.
-    """
-
-    def split(records: DataFrame) -> Sequence[DataFrame]:
-        return [use(usable(records)), unusable(records)]
-
-    return Split(split, [good, dead])
 
 
 def start_writing(

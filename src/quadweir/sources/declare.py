@@ -41,7 +41,7 @@ _DEFAULT: Final = timedelta(milliseconds=-1)
 
 
 def _convert(declared: Any) -> None:
-    """Make what a caller gave what the fields say: a Path of text, a timedelta of "10s"."""
+    """Convert what a caller gave to the types of the fields: text to a Path, "10s" to a timedelta."""
     converted = {
         "path": as_path,
         "dead_letters": as_path,
@@ -547,7 +547,7 @@ def _source_table(kind: str, source: DeclaredSource) -> dict[str, Any]:
                 return value
 
     if isinstance(source, PushSource):
-        # Where it is kept is not for its author to say.
+        # The service decides where it is kept, not the author.
         return {"kind": kind}
     fields: Iterator[str] = iter(type(source).__dataclass_fields__)
     values = {name: getattr(source, name) for name in fields}

@@ -139,7 +139,7 @@ def _matched(text: str) -> re.Match[str] | None:
 
 
 def _why(text: str) -> str:
-    """Say why a text has not the shape of a statement, as `canonical.py` does with columns."""
+    """Say why a text does not have the form of a statement, as `canonical.py` does with columns."""
     # No escaped quote or backslash is left, so that a quote ends a literal.
     plain = text.replace("\\\\", "\\u005C").replace('\\"', "\\u0022")
     if match := _TRIPLE_SUBJECT.match(plain):
@@ -162,7 +162,7 @@ def _why(text: str) -> str:
 
 
 def _why_terms(text: str, match: re.Match[str], message: str) -> str:
-    """Say why a text of the shape of a statement is none: one of its terms is wrong."""
+    """Say which term is wrong in a text that has the form of a statement."""
     reason = _why(text)
     if message == TOO_DEEP or reason not in (NO_END, UNCLOSED):
         return message if message == TOO_DEEP else reason

@@ -222,7 +222,7 @@ class _Gathered:
 def latest_on_grids(batch: pa.RecordBatch, grids: Iterable[tuple[int, Grid]]) -> pa.RecordBatch:
     """Return rows of which only the latest between two instants of a grid pass a test of elements.
 
-    The latest is kept because the others may be late already when it is not.
+    It keeps the latest, because earlier ones may be late when the latest is not.
     """
     times = batch.column(rows.EVENT_TIME).to_numpy()
     for test, grid in grids:

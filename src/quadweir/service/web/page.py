@@ -1,4 +1,4 @@
-"""The page, which is files only: everything that it shows, it asks for as others do."""
+"""The page. It is static files, and gets its data from the same API as all clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ router = APIRouter(include_in_schema=False)
 VARIABLE: Final = "QUADWEIR_PAGE"
 _HASHED: Final = "assets/"
 _OWN: Final = Path(__file__).parent.parent / "page"
-# Of the page itself; the types of the machine may say something else.
+# The content types of the page's files. The machine's own table of types may differ.
 _TYPES: Final = {
     ".js": "text/javascript",
     ".css": "text/css",

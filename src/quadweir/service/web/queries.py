@@ -225,7 +225,7 @@ async def put_webhook(
 
 @router.delete("/queries/{name}/webhook", status_code=204)
 def delete_webhook(service: Served, _caller: AdminCaller, name: str) -> None:
-    """Send the answers of a query no more."""
+    """Stop sending the answers of a query to a URL."""
     service.webhooks.delete(name)
 
 
