@@ -66,6 +66,11 @@ class Sink(ABC):
         """The sink as one that takes Arrow batches from local worker processes; None if it cannot."""
         return None
 
+    @property
+    def keyed(self) -> KeyedSink | None:
+        """The sink as one of messages with keys; None if it has no keys."""
+        return None
+
     def prepare(self) -> None:
         """Check, before the query starts, what can be checked.
 
@@ -89,6 +94,18 @@ class ArrowSink(Sink):
     @abstractmethod
     def write_arrow(self, found: Iterable[pa.RecordBatch], batch: Batch) -> None:
         """Write the output rows of all shards of a batch, which are all in `found`."""
+
+
+class KeyedSink(Sink):
+    """A sink of messages that may be there twice after a crash; by their keys, a reader drops those."""
+
+    @property
+    def keyed(self) -> KeyedSink:
+        return self
+
+    @abstractmethod
+    def write_messages(self, frame: DataFrame) -> None:
+        """Write rows that are keys and values."""
 
 
 class TextSink(Sink):

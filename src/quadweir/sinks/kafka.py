@@ -15,7 +15,7 @@ from quadweir import rows
 from quadweir.addresses import read_addresses, spell
 from quadweir.errors import UsageError
 from quadweir.kafkaclient import check_broker, is_missing, is_secured, missing_connector
-from quadweir.sinks.base import Sink, SinkNeeds
+from quadweir.sinks.base import KeyedSink, SinkNeeds
 from quadweir.sinks.lineformat import LineFormat
 from quadweir.sinks.lines import element_lines, with_line
 
@@ -29,7 +29,7 @@ _HASH_BITS: Final = 256
 
 @final
 @dataclass(frozen=True, slots=True)
-class KafkaSink(Sink):
+class KafkaSink(KeyedSink):
     """Writes lines as messages of a topic.
 
     Guarantee: at least once, with a key to deduplicate on.
@@ -115,7 +115,6 @@ class KafkaSink(Sink):
         self.write_messages(self._numbered(frame, batch))
 
     def write_messages(self, frame: DataFrame) -> None:
-        """Write rows that are keys and values."""
         from pyspark.errors import AnalysisException
 
         options = {"kafka.bootstrap.servers": self.servers, "topic": self.topic, **self.options}

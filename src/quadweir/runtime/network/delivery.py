@@ -30,14 +30,13 @@ from quadweir.runtime.network.rendering import (
 )
 from quadweir.runtime.network.spec import QUERY, VALUES
 from quadweir.sinks.base import ArrowSink
-from quadweir.sinks.kafka import KafkaSink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from quadweir.algebra.query import ConstructForm
     from quadweir.runtime.network.queries import NetworkQuery
-    from quadweir.sinks.base import Batch, Sink, TextSink
+    from quadweir.sinks.base import Batch, KeyedSink, Sink, TextSink
 
 _KEY: Final = "key"
 _RATE_SECONDS: Final = 10
@@ -197,9 +196,9 @@ class Delivery(ArrowSink):
         lines = [line for part in answers for line in self._network_lines(part, names)]
         if sink.text is not None:
             sink.text.write_text(lines, batch)
-        elif isinstance(sink, KafkaSink):
+        elif sink.keyed is not None:
             if lines:
-                _write_messages(sink, self._spark, lines, batch)
+                _write_messages(sink.keyed, self._spark, lines, batch)
         elif lines or sink.needs.wants_empty:
             sink.write(self._spark.createDataFrame(_line_table(lines)), batch)
 
@@ -259,8 +258,8 @@ class Delivery(ArrowSink):
             )
             return
         lines = [line for each in found for line in network_lines(each, {query.number: query.id})]
-        if isinstance(sink, KafkaSink):
-            _write_messages(sink, self._spark, lines, batch)
+        if sink.keyed is not None:
+            _write_messages(sink.keyed, self._spark, lines, batch)
         else:
             sink.write(self._spark.createDataFrame(_line_table(lines)), batch)
 
@@ -295,7 +294,7 @@ def _line_table(lines: Sequence[str]) -> pa.Table:
 
 
 def _write_messages(
-    sink: KafkaSink, spark: SparkSession, lines: Sequence[str], batch: Batch
+    sink: KeyedSink, spark: SparkSession, lines: Sequence[str], batch: Batch
 ) -> None:
     """Write lines with keys by which a reader can drop repeated ones (P2)."""
     seen: Counter[str] = Counter()
