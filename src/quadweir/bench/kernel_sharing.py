@@ -18,8 +18,9 @@ from quadweir.bench import workloads
 from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.kernel.arrays import ALWAYS, Ints
 from quadweir.kernel.events import Events, MatchColumns
+from quadweir.kernel.heads import HeadSpec
 from quadweir.kernel.shard import Shard
-from quadweir.kernel.sharedshard import HeadSpec, SharedShard
+from quadweir.kernel.sharedshard import SharedShard
 from quadweir.optimize import optimize
 from quadweir.plan.nodes import Match
 from quadweir.plan.program import program_of

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.render import render
 from quadweir.kernel.answers import AnswerMaker
 from quadweir.kernel.build import Builder
@@ -20,11 +21,32 @@ from quadweir.kernel.relation import Operator
 from quadweir.kernel.reporting import Reporter
 from quadweir.kernel.routing import Router
 from quadweir.kernel.stateless import Rename
+from quadweir.kernel.staticrelations import StaticSource
 from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.kernel.window import Leaf
 from quadweir.plan.program import Program
+from quadweir.plan.template import TemplateMember
+from quadweir.terms import Variable
 
 Votes: TypeAlias = dict[Leaf, dict[str, int]]
+
+
+class HeadSpec(NamedTuple):
+    """A template of a shared shard.
+
+    Attributes:
+        name: names it in answers and in the state.
+        program: what it runs; see `can_share`.
+        members: its members.
+        static: the static data that the engine holds, or where the relations made of it come from.
+        key: the variable by which its rows are sharded.
+    """
+
+    name: str
+    program: Program
+    members: Sequence[TemplateMember] = ()
+    static: Dataset | StaticSource | None = None
+    key: Variable | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +99,11 @@ class Head:
         self.router = Router(program, len(self.variables), whole, lengths, builder.routes)
         self.own: list[Operator] = []
         self.is_new = True
+
+    @property
+    def longest_ms(self) -> int:
+        """The length of its longest window, in milliseconds."""
+        return max(self.router.longest().values(), default=1)
 
     @property
     def digest(self) -> bytes:

@@ -11,7 +11,7 @@ A head that fails goes alone: the step goes on without its operators.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from quadweir.kernel.dataflow import part
 from quadweir.kernel.dictionary import Dictionary, DictionaryScope
 from quadweir.kernel.events import Events
 from quadweir.kernel.fan import Fan
-from quadweir.kernel.heads import Head, Votes
+from quadweir.kernel.heads import Head, HeadSpec, Votes
 from quadweir.kernel.layout import NO_LAYOUT
 from quadweir.kernel.places import Places
 from quadweir.kernel.relation import Delta, Operator, no_change
@@ -41,29 +41,9 @@ from quadweir.kernel.stepanswers import CutAnswers, put_together, spelled
 from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.plan.common import can_share
 from quadweir.plan.nodes import Match, Source
-from quadweir.plan.program import Program
 from quadweir.plan.template import TemplateMember
-from quadweir.terms import Variable
 
 _FINGERPRINT: Final = fingerprint("shared shard", str(FORMAT_VERSION))
-
-
-class HeadSpec(NamedTuple):
-    """A template of a shared shard.
-
-    Attributes:
-        name: names it in answers and in the state.
-        program: what it runs; see `can_share`.
-        members: its members.
-        static: the static data that the engine holds, or where the relations made of it come from.
-        key: the variable by which its rows are sharded.
-    """
-
-    name: str
-    program: Program
-    members: Sequence[TemplateMember] = ()
-    static: Dataset | StaticSource | None = None
-    key: Variable | None = None
 
 
 @final
@@ -150,7 +130,7 @@ class SharedShard:
     def remove(self, name: str) -> None:
         """Take a template out, and all operators that it was the last to use."""
         head = self._heads.pop(name)
-        length = _longest(head)
+        length = head.longest_ms
         until = min(self._through, FOREVER - length) + length
         self._left = np.concatenate((self._left, [[until, length]]))
         head.router.change((), head.router.numbers())
@@ -301,7 +281,7 @@ class SharedShard:
         What an operator holds is as long as the longest window. So no template pays for more than it
         would hold alone.
         """
-        return {name: float(_longest(head)) for name, head in self._heads.items()}
+        return {name: float(head.longest_ms) for name, head in self._heads.items()}
 
     def held(self) -> dict[str, int]:
         """Return how many mappings are remembered for each template: its share of what is common."""
@@ -408,8 +388,3 @@ class SharedShard:
             operator.restore(own)
         for head in self._heads.values():
             head.router.lengthen()
-
-
-def _longest(head: Head) -> int:
-    """Return the length of the longest window of a template, in milliseconds."""
-    return max(head.router.longest().values(), default=1)

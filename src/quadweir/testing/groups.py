@@ -17,8 +17,9 @@ from quadweir.algebra.query import ContinuousQuery
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER
 from quadweir.kernel.events import Events
+from quadweir.kernel.heads import HeadSpec
 from quadweir.kernel.shard import Shard
-from quadweir.kernel.sharedshard import HeadSpec, SharedShard
+from quadweir.kernel.sharedshard import SharedShard
 from quadweir.plan.common import can_share
 from quadweir.plan.program import Program, program_of
 from quadweir.sharing import QueryShape, Shapes, TemplateMember, template_of

@@ -14,9 +14,10 @@ from quadweir.kernel.aggregate import Aggregate
 from quadweir.kernel.arrays import ALWAYS
 from quadweir.kernel.build import Builder
 from quadweir.kernel.events import Events, MatchColumns
+from quadweir.kernel.heads import HeadSpec
 from quadweir.kernel.multijoin import Join
 from quadweir.kernel.relation import Delta
-from quadweir.kernel.sharedshard import HeadSpec, SharedShard
+from quadweir.kernel.sharedshard import SharedShard
 from quadweir.optimize import optimize
 from quadweir.plan.common import can_share
 from quadweir.plan.program import program_of

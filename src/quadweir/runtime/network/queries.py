@@ -10,6 +10,7 @@ from quadweir.runtime.network.changes import Joining
 
 if TYPE_CHECKING:
     from quadweir.algebra.query import ConstructForm
+    from quadweir.errors import QuadweirError
     from quadweir.runtime.network.querytext import QueryText
 
 
@@ -82,3 +83,13 @@ class VersionChange:
                 tuple(each.constants for each in queries),
                 tuple(each.ranges for each in queries),
             )
+
+
+def of_query(name: str, error: QuadweirError) -> QuadweirError:
+    """Return an error that says which query it is about."""
+    return type(error)(
+        f"the query {name!r}: {error.message}",
+        detail=error.detail,
+        hint=error.hint,
+        span=error.span,
+    )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from quadweir.algebra.query import ConstructForm
 from quadweir.errors import InternalError, QuadweirError, UsageError
 from quadweir.plan.shapes import answer_variables
-from quadweir.runtime.network.queries import NetworkQuery, VersionChange
+from quadweir.runtime.network.queries import NetworkQuery, VersionChange, of_query
 from quadweir.runtime.network.querytext import QueryText
 from quadweir.runtime.network.templates import Templates
 
@@ -392,13 +392,3 @@ class QueryRegistry:
             for each in [version for version in self.pending if version <= through]:
                 del self.pending[each]
             return VersionChange.of(found) if found else None
-
-
-def of_query(name: str, error: QuadweirError) -> QuadweirError:
-    """Return an error that says which query it is about."""
-    return type(error)(
-        f"the query {name!r}: {error.message}",
-        detail=error.detail,
-        hint=error.hint,
-        span=error.span,
-    )

@@ -17,7 +17,8 @@ from quadweir.runtime.network.asked import AskedTerms
 from quadweir.runtime.network.control import NetworkControl
 from quadweir.runtime.network.controllog import FOLDER, ControlLog
 from quadweir.runtime.network.delivery import Delivery, Target
-from quadweir.runtime.network.registry import QueryRegistry, of_query
+from quadweir.runtime.network.queries import of_query
+from quadweir.runtime.network.registry import QueryRegistry
 from quadweir.runtime.network.spec import NETWORK_METRICS, NetworkSpec
 from quadweir.runtime.network.templates import NetworkInputs, Templates
 from quadweir.runtime.shard.base import Job

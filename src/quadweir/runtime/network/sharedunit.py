@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from quadweir.kernel.arrays import ALWAYS
-from quadweir.kernel.sharedshard import HeadSpec, SharedShard
+from quadweir.kernel.heads import HeadSpec
+from quadweir.kernel.sharedshard import SharedShard
 from quadweir.runtime.match.bits import word_of
 from quadweir.runtime.network.unit import (
     Part,
