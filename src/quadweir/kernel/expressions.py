@@ -44,6 +44,7 @@ from quadweir.kernel import typed
 from quadweir.kernel.arrays import Ints, ints
 from quadweir.kernel.dictionary import Dictionary, distinct_of
 from quadweir.kernel.distinctcalls import DistinctCalls
+from quadweir.kernel.estimates import UNSURE, estimate, may_estimate
 from quadweir.kernel.spellings import INLINE_LIMIT, IS_BLANK, IS_IRI, IS_TRIPLE
 from quadweir.kernel.typed import ASK, ASK_TRUTH, FALSE, NEITHER, TRUE
 from quadweir.terms import IRI, Term, Variable
@@ -149,6 +150,8 @@ class Vectorized:
             case Not(operand=operand):
                 found = self._truth(operand, batch)
                 return np.where(found == NEITHER, NEITHER, 1 - found)
+            case Compare() if batch.count and may_estimate(node):
+                return self._estimate(node, batch)
             case Compare(operator=operator, left=left, right=right):
                 return self._compare(
                     operator, self._values(left, batch), self._values(right, batch)
@@ -185,6 +188,16 @@ class Vectorized:
                 before = found[places]
                 keep_error = (before == NEITHER) & (more != decisive)
                 found[places] = np.where(keep_error, NEITHER, more)
+        return found
+
+    def _estimate(self, node: Compare, batch: _Batch) -> Ints:
+        """Compare with floats, and exactly where they cannot decide."""
+        found = estimate(node, lambda each: self._values(each, batch), self._dictionary)
+        unsure = np.flatnonzero(found == UNSURE)
+        if len(unsure):
+            some = batch.pick(unsure)
+            left, right = self._values(node.left, some), self._values(node.right, some)
+            found[unsure] = self._compare(node.operator, left, right)
         return found
 
     def _compare(self, operator: str, left: Ints, right: Ints) -> Ints:
