@@ -6,8 +6,8 @@ import re
 
 from quadweir.algebra.patterns import Distinct, Pattern, Project, Reduced, Slice
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.algebra.readtree import read_pattern
 from quadweir.syntax import parse
+from rendered_trees import read_pattern
 
 PREFIX = "PREFIX : <http://example.org/> "
 _SHORT = re.compile(r"(?<=[\s(]):(\w+)")

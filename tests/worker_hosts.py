@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from quadweir import rows
 from quadweir.algebra.query import ContinuousQuery
+from quadweir.plan.inherit import Inheritance, inherit
 from quadweir.runtime.host.answerfiles import AnswerFiles, answer_file
 from quadweir.runtime.host.messages import (
     Arrived,
@@ -26,6 +27,7 @@ from quadweir.runtime.match.bits import MatchBits, word_of
 from quadweir.runtime.match.matched import MOMENT, MOST_BITS, NarrowPacker
 from quadweir.runtime.match.rowform import END
 from quadweir.runtime.portable.dividing import divided
+from quadweir.runtime.portable.upgrading import inherited_shards
 from quadweir.runtime.shard.clock import StreamTiming
 from quadweir.runtime.shard.folderjournal import read_kept, write_kept
 from quadweir.runtime.wire.pack import Packer
@@ -111,6 +113,21 @@ class WorkerHost:
         for spec, stage in zip(self._stages, found, strict=True):
             for key, each in zip(spec.shards, stage, strict=True):
                 write_kept(self.folder / f"{spec.stage}-{key}", each)
+
+    def upgrade(self, asked: ContinuousQuery) -> Inheritance:
+        """Stop, take another query over the same state, and go on; say what is kept."""
+        self.lose()
+        kept = [read_kept(self.folder / f"0-{key}", self.batch) for key in self._stages[0].shards]
+        before, self._asked = self.spec.plan, asked
+        self._plan(self._most, like=before.layout)
+        after = self.spec.plan
+        self.folder = self.folder / "upgraded"
+        inherited = inherit(before, after)
+        found = inherited_shards(before, after, inherited, kept, after.shards(self._most))
+        for spec, stage in zip(self._stages, found, strict=True):
+            for key, each in zip(spec.shards, stage, strict=True):
+                write_kept(self.folder / f"{spec.stage}-{key}", each)
+        return inherited
 
     def _work(self, number: int) -> WorkerTask:
         places = [

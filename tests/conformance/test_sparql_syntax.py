@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode, RdfFormat, Store
 
-from quadweir.algebra.readtree import read_query
 from quadweir.algebra.render import render
 from quadweir.errors import QuerySyntaxError
 from quadweir.syntax import DIALECTS, parse
+from rendered_trees import read_query
 
 REPO = Path(__file__).resolve().parents[2]
 SUITE = Path(os.environ.get("QUADWEIR_SUITES", REPO.parent / "shared" / "conformance")) / "sparql11"

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.algebra.readtree import read_query
 from quadweir.algebra.render import render
 from quadweir.entailment.draw import epsilon_text
 from quadweir.entailment.epsilon import EpsilonNetwork
@@ -27,6 +26,7 @@ from quadweir.sources.schemafiles import read_schema
 from quadweir.spans import excerpt
 from quadweir.syntax import parse
 from query_sections import SECTIONS
+from rendered_trees import read_query
 
 FOLDER = Path(__file__).parent
 CASES = sorted(FOLDER.glob("*.case"))

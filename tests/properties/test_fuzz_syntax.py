@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from properties.strategies import queries
-from quadweir.algebra.readtree import read_query
 from quadweir.algebra.render import render
 from quadweir.errors import QuadweirError
 from quadweir.syntax import DIALECTS, parse
+from rendered_trees import read_query
 
 TOKEN = re.compile(r"<[^<>\s]*>|\"[^\"]*\"|[?$:@]?\w+|\s+|.", re.DOTALL)
 POOL = [

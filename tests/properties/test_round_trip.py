@@ -12,13 +12,13 @@ from properties.strategies import ALLOW, Question, queries, questions
 from quadweir.algebra.node import Node
 from quadweir.algebra.patterns import WindowPattern
 from quadweir.algebra.query import ContinuousQuery
-from quadweir.algebra.readtree import read_pattern, read_query
 from quadweir.algebra.render import render
 from quadweir.algebra.streams import EVERY_INSTANT, ON_CLOSE, OutputOperator
 from quadweir.algebra.traverse import rewrite, walk
 from quadweir.algebra.windows import Content
 from quadweir.syntax import detect, parse
 from quadweir.terms import IRI
+from rendered_trees import read_pattern, read_query
 
 
 @pytest.mark.parametrize("dialect", ["sparql", "rspql", "csparql", "cqels", "sparqlstream"])

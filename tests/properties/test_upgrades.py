@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
 
 import pytest
 from hypothesis import assume, event, given, note
@@ -14,8 +17,7 @@ from properties.strategies import ALLOW, EVERYTHING, SUBJECTS
 from quadweir.algebra.dataset import Dataset
 from quadweir.algebra.expressions import AggregateCall, Compare, Constant, VariableExpression
 from quadweir.algebra.patterns import Aggregation, Distinct, Filter, Group, Project
-from quadweir.algebra.query import ContinuousQuery, SelectForm
-from quadweir.algebra.readtree import read_query
+from quadweir.algebra.query import ContinuousQuery, DescribeForm, SelectForm
 from quadweir.algebra.render import render
 from quadweir.algebra.streams import OutputOperator
 from quadweir.algebra.windows import TimeScope
@@ -25,15 +27,17 @@ from quadweir.kernel.shard import Shard
 from quadweir.kernel.staticrelations import Loaded
 from quadweir.kernel.takeover import take_over, upgraded
 from quadweir.optimize import optimize
-from quadweir.plan.carry import carry
 from quadweir.plan.facts import NOTHING_KNOWN
+from quadweir.plan.inherit import inherit
 from quadweir.plan.program import program_of
 from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.plan.shardkey import IN_ONE_SHARD
+from quadweir.runtime.shard import journal
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Quad, Variable
 from quadweir.testing import Answer, diff_answers
 from quadweir.testing.shards import ShardFeed, as_answers, scoped_static
+from worker_hosts import WorkerHost
 
 
 @st.composite
@@ -113,15 +117,14 @@ def test_what_is_not_lost_is_answered_as_if_the_query_had_always_run(
     other = data.draw(edited(one))
     old, new = data.draw(st.permutations([one, other]))
     old, new = optimize(old).query, optimize(new).query
-    assert read_query(render(old)) == old, "a checkpoint names its query by this text"
     feed = sorted(feed, key=lambda element: element.event_time)
     streams = sorted({element.stream for element in feed})
     dataset = Dataset.of(scoped_static(static))
     then, now = (planned(each, dataset, streams) for each in (old, new))
     note(f"{render(old)}\n{render(new)}")
-    carried = carry(then, now)
-    event(f"lost: {bool(carried.losses)}")
-    assume(then.sources and now.sources and not carried.losses)
+    inherited = inherit(then, now)
+    event(f"lost: {bool(inherited.losses)}")
+    assume(then.sources and now.sources and not inherited.losses)
     assume({each.stream for each in then.sources} == {each.stream for each in now.sources})
     delay = data.draw(st.sampled_from([0, 3]))
     cut = data.draw(st.integers(0, len(feed)))
@@ -134,7 +137,7 @@ def test_what_is_not_lost_is_answered_as_if_the_query_had_always_run(
     continued.push(feed[:cut])
     early = as_answers(always.push(feed[:cut]), new)
     through = continued.shard.through
-    state = upgraded(continued.shard, shard_of(now).shard, carried)
+    state = upgraded(continued.shard, shard_of(now).shard, inherited)
     continued.shard = shard_of(now).shard
     take_over(continued.shard, write_frame(StateKind.SNAPSHOT, bytes(32), state))
 
@@ -150,3 +153,52 @@ def test_what_is_not_lost_is_answered_as_if_the_query_had_always_run(
     event(f"answers: {bool(expected)}")
     assert diff_answers(expected, found) == "", Counter(each.t for each in found)
     assert continued.shard.dataflow.held() == always.shard.dataflow.held()
+
+
+@pytest.mark.parametrize("dialect", ["rspql", "csparql", "cqels"])
+@given(data=st.data(), feed=feeds(), static=static_data())
+def test_shards_go_on_with_another_query(
+    dialect: str, data: st.DataObject, feed: Feed, static: list[Quad]
+) -> None:
+    """The same for shards with journals, whose rows may have to lie in other shards."""
+    question = data.draw(dense_questions(dialect, kinds=EVERYTHING - {"path"}, slices=True))
+    one = parse(question.text(dialect), dialect=dialect, allow=ALLOW)
+    assume(one.windows and not isinstance(one.form, DescribeForm))
+    one = replace(one, output=data.draw(st.sampled_from(list(OutputOperator))))
+    old, new = data.draw(st.permutations([one, data.draw(edited(one))]))
+    feed = sorted(feed, key=lambda element: element.event_time)
+    cut = data.draw(st.integers(1, len(feed) - 1))
+    options = {
+        "static": static,
+        "streams": sorted({each.stream for each in feed}),
+        "shards": data.draw(st.sampled_from([1, 2, 3])),
+        "processes": 1,
+    }
+    note(f"{render(old)}\n{render(new)}")
+    with (
+        TemporaryDirectory() as folder,
+        mock.patch.object(journal, "LONGEST_LOG", data.draw(st.sampled_from([1, 2, 50]))),
+        WorkerHost(old, Path(folder, "continued"), **options) as continued,
+        WorkerHost(new, Path(folder, "always"), **options) as always,
+    ):
+        # Nothing is kept of windows in which nothing is matched.
+        plans = [host.spec.plan for host in (continued, always)]
+        assume(all(len(plan.trackers) < len(plan.matches) for plan in plans))
+        for host in (continued, always):
+            for start in range(0, cut, 2):
+                host.push(feed[start : min(start + 2, cut)])
+        through = continued.reports[0].facts["through"]
+        then = continued.spec.plan
+        inherited = continued.upgrade(new)
+        event(f"lost: {bool(inherited.losses)}")
+        now = continued.spec.plan
+        assume(not inherited.losses)
+        assume({each.stream for each in then.sources} == {each.stream for each in now.sources})
+        found, expected = len(continued.answers), len(always.answers)
+        for host in (continued, always):
+            host.push(feed[cut:])
+            host.finish()
+        late = [each for each in always.answers[:expected] if each.t > through]
+        wanted = always.answers[expected:] + ([] if then.eager else late)
+        event(f"answers: {bool(wanted)}")
+        assert diff_answers(wanted, continued.answers[found:]) == ""

@@ -107,6 +107,21 @@ def query(
             help="Accept a checkpoint made with other static data; continue with the current data.",
         ),
     ] = False,
+    upgrade: Annotated[
+        bool,
+        typer.Option(
+            "--upgrade",
+            help="Accept a checkpoint made for another text of the query; continue with the state "
+            "that both have in common.",
+        ),
+    ] = False,
+    allow_loss: Annotated[
+        bool,
+        typer.Option(
+            "--allow-loss",
+            help="With --upgrade: start even if windows begin without some of their content.",
+        ),
+    ] = False,
     live: Annotated[
         bool, typer.Option("--live", help="Continue as elements arrive, until Ctrl-C.")
     ] = False,
@@ -243,6 +258,14 @@ def query(
             raise UsageError(
                 "a live run needs Spark", hint="Leave --engine out, or --live to read files."
             )
+        if allow_loss and not upgrade:
+            raise UsageError("--allow-loss needs --upgrade", hint="Add --upgrade, or leave it out.")
+        if upgrade and (verify or why):
+            raise UsageError(
+                "a checkpoint is not upgraded while answers are explained or checked",
+                detail="The elements of its windows were not recorded for the new query.",
+                hint="Leave --upgrade out, or --verify and --why.",
+            )
         if oracle:
             raise UsageError(
                 "the oracle needs streams that have an end",
@@ -283,6 +306,8 @@ def query(
                 oracle=oracle_of(asked, tell=False) if verify else None,
                 reasons=reasons_of(asked, ()) if why else None,
                 reload_static=reload_static,
+                upgrade=upgrade,
+                allow_loss=allow_loss,
             )
         )
         return
@@ -295,6 +320,7 @@ def query(
         (ahead, "--ahead"),
         (metrics_port, "--metrics-port"),
         (reload_static or None, "--reload-static"),
+        (upgrade or None, "--upgrade"),
     ):
         if given is not None:
             raise UsageError(f"{name} needs --live", hint="Add --live.")

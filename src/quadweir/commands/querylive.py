@@ -58,6 +58,8 @@ class LiveQueryOptions:
     oracle: Oracle | None = None
     reasons: Reasons | None = None
     reload_static: bool = False
+    upgrade: bool = False
+    allow_loss: bool = False
     shards_in: str | None = None
 
 
@@ -122,6 +124,8 @@ def run(asked: LiveQueryOptions) -> None:
             record=record,
             dead_letters=letter_sink(asked.dead_letters, name="query"),
             reload_static=asked.reload_static,
+            upgrade=asked.upgrade,
+            allow_loss=asked.allow_loss,
             shards_in=asked.shards_in,
         )
         stack.callback(registered.stop)
@@ -157,7 +161,8 @@ def _check(asked: LiveQueryOptions, checkpoint: Path) -> None:
     """Make all checks that are possible before Spark starts."""
     if not asked.query.windows:
         raise UsageError("the query reads no stream", hint="Run it without --live.")
-    check_checkpoint(checkpoint, asked.query)
+    if not asked.upgrade:
+        check_checkpoint(checkpoint, asked.query)
     check_query_inputs(
         asked.query,
         declared=asked.declarations,

@@ -40,16 +40,22 @@ class DividedState:
         states: the state of each shard, in the order of shards; the arrays are used up.
         keys: for each leaf the place of the shard key among its variables, or None if every shard holds
             all of its rows.
+        were: the same for the shards of these states; default: as `keys`.
 
     Raises:
         StateError: the shards have come to different instants.
     """
 
     def __init__(
-        self, shard: Shard, states: Sequence[dict[str, NDArray[Any]]], keys: Sequence[int | None]
+        self,
+        shard: Shard,
+        states: Sequence[dict[str, NDArray[Any]]],
+        keys: Sequence[int | None],
+        were: Sequence[int | None] | None = None,
     ) -> None:
         self._leaves = [leaf for _, leaf in shard.dataflow.leaves]
         self._keys = keys
+        were = keys if were is None else were
         self._terms = Dictionary()
         self._shared = _shared(states)
         self._rows: list[dict[str, NDArray[Any]]] = []
@@ -58,14 +64,14 @@ class DividedState:
             terms = Dictionary()
             terms.restore(part(_DICTIONARY, state))
             for place, leaf in enumerate(self._leaves):
-                if keys[place] is None and number:
+                if were[place] is None and number:
                     continue  # all have the same
                 rows = part(_prefix(states[0], place), state)
                 for numbers in leaf.terms(rows):
                     self._terms.renumber(numbers, terms)
                 if len(states) > 1:
                     # A shard may hold rows of others, which it does not use.
-                    rows = self._picked(place, rows, len(states), number)
+                    rows = self._picked(place, rows, were[place], len(states), number)
                 found[place].append(rows)
         self._places = [_prefix(states[0], place) for place in range(len(self._leaves))]
         for leaf, parts in zip(self._leaves, found, strict=True):
@@ -86,7 +92,7 @@ class DividedState:
         terms = Dictionary()
         held = [ints(0)]
         for place, leaf in enumerate(self._leaves):
-            rows = self._picked(place, self._rows[place], count, number)
+            rows = self._picked(place, self._rows[place], self._keys[place], count, number)
             for numbers in leaf.terms(rows):
                 terms.renumber(numbers, self._terms)
                 held.append(numbers.ravel())
@@ -95,11 +101,15 @@ class DividedState:
         return state | {f"{_DICTIONARY}{name}": each for name, each in terms.arrays().items()}
 
     def _picked(
-        self, place: int, rows: Mapping[str, NDArray[Any]], count: int, number: int
+        self,
+        place: int,
+        rows: Mapping[str, NDArray[Any]],
+        key: int | None,
+        count: int,
+        number: int,
     ) -> dict[str, NDArray[Any]]:
         """Return copies of the rows of a leaf that belong to a shard."""
         found = {name: np.array(each) for name, each in rows.items()}
-        key = self._keys[place]
         if key is None or count == 1:
             return found
         for names, first in self._leaves[place].row_arrays():
@@ -143,7 +153,7 @@ def _shared(states: Sequence[State]) -> dict[str, NDArray[Any]]:
     found = {
         name: each
         for name, each in first.items()
-        if name.startswith("network.clock.") or name in ("windows", "leaves")
+        if name.startswith("network.clock.") or name in ("windows", "leaves", ADMITTED)
     }
     # What was tracked is the same in all shards where it is not counted again.
     found["shard"] = np.array([times[0, 0], times[0, 1], times[:, 2].max(), times[:, 3].max()])

@@ -19,7 +19,7 @@ from quadweir.kernel.dataflow import part
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.shard import Shard
 from quadweir.kernel.tables import ENTER, LEAVE
-from quadweir.plan.carry import Carried
+from quadweir.plan.inherit import Inheritance
 
 ADMITTED: Final = "admitted"
 """In state of another plan: matches up to this instant are answered."""
@@ -52,7 +52,7 @@ def take_over(shard: Shard, snapshot: bytes) -> Answers:
     return shard.come_again(shard.held_by_leaves(arrays), before, admitted)
 
 
-def upgraded(old: Shard, new: Shard, carried: Carried) -> dict[str, NDArray[Any]]:
+def upgraded(old: Shard, new: Shard, inherited: Inheritance) -> dict[str, NDArray[Any]]:
     """Return the state of a shard as that of a shard of another plan, as far as it goes.
 
     A snapshot of it is read by `take_over`. Answers later than `old.through` that the old shard could
@@ -61,11 +61,11 @@ def upgraded(old: Shard, new: Shard, carried: Carried) -> dict[str, NDArray[Any]
     Args:
         old: The shard.
         new: A new shard of the other plan; it is used up.
-        carried: What the other plan continues with.
+        inherited: What the other plan continues with.
     """
-    new.begin_after(old, carried.sources)
+    new.begin_after(old, inherited.sources)
     found = new.arrays()
-    for (_, leaf), taken in zip(new.dataflow.leaves, carried.leaves, strict=True):
+    for (_, leaf), taken in zip(new.dataflow.leaves, inherited.leaves, strict=True):
         if taken is None:
             continue
         held = old.dataflow.leaves[taken.place][1].arrays()

@@ -120,6 +120,8 @@ class RegisteredQuery(AnswerFrames, RunHandle):
         options: Mapping[str, str] | None = None,
         dead_letters: Sink | PathLike | None = None,
         reload_static: bool = False,
+        upgrade: bool = False,
+        allow_loss: bool = False,
         shards_in: str | None = None,
     ) -> RegisteredQuery:
         """Start writing answers while streams go on, with the columns of `to_dataframe`.
@@ -141,6 +143,8 @@ class RegisteredQuery(AnswerFrames, RunHandle):
             options: options of Kafka's client, or of the table's data source.
             dead_letters: where rows of `DEAD_LETTER_SCHEMA` go: a sink, or a folder for JSON Lines.
             reload_static: accept a checkpoint that was made with other static data, as in `start`.
+            upgrade: accept a checkpoint that was made for another text of the query, as in `start`.
+            allow_loss: with `upgrade`, start even if state is lost, as in `start`.
             shards_in: `driver` or `executors`, as in `start`.
 
         Returns:
@@ -174,6 +178,8 @@ class RegisteredQuery(AnswerFrames, RunHandle):
                 name=name,
                 dead_letters=letters_to(dead_letters),
                 reload_static=reload_static,
+                upgrade=upgrade,
+                allow_loss=allow_loss,
                 shards_in=shards_in,
                 columns=columns,
             )
@@ -193,6 +199,8 @@ class RegisteredQuery(AnswerFrames, RunHandle):
         record: PathLike | None = None,
         dead_letters: Sink | None = None,
         reload_static: bool = False,
+        upgrade: bool = False,
+        allow_loss: bool = False,
         shards_in: str | None = None,
     ) -> RegisteredQuery:
         """Start writing answers to a sink while streams go on.
@@ -214,6 +222,10 @@ class RegisteredQuery(AnswerFrames, RunHandle):
                 statements that match but are late.
             reload_static: continue with static data as it is now, as `reload_static()` does, if the
                 checkpoint was made with other data.
+            upgrade: continue with what the query has in common with the one that the checkpoint was made
+                for: the content of its windows. The old checkpoint is kept under another name.
+            allow_loss: with `upgrade`, start even if windows begin without all that they would have.
+                Without it, the error says what is lost.
             shards_in: `driver` for shards in local worker processes (lowest latency); `executors` for
                 shards in Spark's executors, with state in Spark's state store, as a cluster needs it.
                 Default: what the checkpoint says. For a new one: local worker processes, if Spark
@@ -239,6 +251,8 @@ class RegisteredQuery(AnswerFrames, RunHandle):
             record=None if record is None else as_path(record),
             dead_letters=dead_letters,
             reload_static=reload_static,
+            upgrade=upgrade,
+            allow_loss=allow_loss,
             shards_in=shards_in,
         )
         self._begin_new(options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -20,7 +21,8 @@ from quadweir.runtime.match.feeds import open_feeds
 from quadweir.runtime.match.recording import Recorder
 from quadweir.runtime.match.rowtimes import event_times
 from quadweir.runtime.planned import Planned, PlannedQuery
-from quadweir.runtime.silence import SilenceWatch
+from quadweir.runtime.portable.upgrading import upgrade
+from quadweir.runtime.silence import SilenceWatch, warn
 from quadweir.runtime.wire.deadletters import dead_letters as letters_of
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class StartOptions:
     record: Path | None = None
     dead_letters: Sink | None = None
     reload_static: bool = False
+    upgrade: bool = False
+    allow_loss: bool = False
     shards_in: str | None = None
     columns: AnswerColumns | None = None
     """The columns that answers have in the sink; without them they are as spelled."""
@@ -76,6 +80,8 @@ class Started:
     def of(query: PlannedQuery, options: StartOptions) -> Started:
         """Start a run over a checkpoint that this process has claimed."""
         checkpoint = options.checkpoint
+        if options.upgrade:
+            _upgrade(query, options)
         left = Fingerprint.left_in(checkpoint)
         host = choose_host(query.spark, options.shards_in, left)
         query.settle(left)
@@ -103,6 +109,15 @@ class Started:
         )
         over = {each: each.now for each in query.with_feeding()}
         return Started(run, host, options, fingerprint.digest, over, watch)
+
+
+def _upgrade(query: PlannedQuery, options: StartOptions) -> None:
+    if Fingerprint.left_in(options.checkpoint) is None:
+        return
+    old = upgrade(options.checkpoint, query, allow_loss=options.allow_loss, warn=warn)
+    if old is not None:
+        note = f"quadweir: the checkpoint is now one of this query; what it was before is in {old}"
+        print(note, file=sys.stderr, flush=True)
 
 
 def _outputs(query: PlannedQuery, options: StartOptions) -> list[AnswerOutput]:

@@ -8,7 +8,6 @@ import pytest
 
 from quadweir.algebra.patterns import BasicPattern
 from quadweir.algebra.query import AskForm, ContinuousQuery
-from quadweir.algebra.readtree import read_expression, read_pattern, read_query
 from quadweir.algebra.render import render, render_expression, term
 from quadweir.algebra.streams import OutputOperator, Report, ReportPolicy, Tick
 from quadweir.algebra.windows import (
@@ -25,6 +24,7 @@ from quadweir.algebra.windows import (
 from quadweir.errors import LimitError, QuerySyntaxError
 from quadweir.terms import IRI, BlankNode, Literal, Variable
 from quadweir.vocab import XSD
+from rendered_trees import read_expression, read_pattern, read_query
 from trees import asked
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from quadweir.algebra.readtree import read_query
 from quadweir.algebra.render import render
 from quadweir.algebra.streams import ReportPolicy
 from quadweir.algebra.windowing import ReportOn, Windowing, with_windowing
 from quadweir.algebra.windows import TimeScope
 from quadweir.errors import UsageError
 from quadweir.syntax import parse
+from rendered_trees import read_query
 
 STEPPED = "SELECT ?s { STREAM <urn:s> [RANGE 10s SLIDE 5s] { ?s ?p ?o } }"
 SLIDING = "SELECT ?s { STREAM <urn:s> [RANGE 10s] { ?s ?p ?o } }"

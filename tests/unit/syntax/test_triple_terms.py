@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from quadweir.algebra.query import ConstructForm, TripleTemplate
-from quadweir.algebra.readtree import read_query
 from quadweir.algebra.render import render
 from quadweir.errors import LimitError, QuerySyntaxError
 from quadweir.syntax import parse
 from quadweir.syntax.write import write
 from quadweir.terms import IRI, BlankNode, Variable
 from quadweir.vocab import RDF
+from rendered_trees import read_query
 from same_names import same_names
 from trees import PREFIX, asked, body, tree
 

@@ -60,9 +60,8 @@ def divided(
 def _windows_divided(
     before: QueryPlan, after: QueryPlan, kept: Sequence[KeptShard], count: int
 ) -> list[KeptShard]:
-    batch, noted = kept[0].batch, kept[0].note
-    if noted is None:
-        return [KeptShard(batch, None, None, ())] * count
+    if kept[0].note is None:
+        return [KeptShard(kept[0].batch, None, None, ())] * count
     if after.matches != before.matches:
         raise StateError(
             "with another number of shards, the windows of the query would hold something else",
@@ -70,23 +69,48 @@ def _windows_divided(
         )
     spec = offline_spec(before, len(kept))
     shards = [read_shard(spec, number, each).kernel for number, each in enumerate(kept)]
-    key, leaves = after.first.key, shards[0].dataflow.leaves
-    places = [
-        leaf.variables.index(key)
-        if key is not None and key in match.variables and place not in after.trackers
-        else None
-        for place, (match, leaf) in enumerate(leaves)
-    ]
-    state = DividedState(shards[0], [each.arrays() for each in shards], places)
-    note = replace(StreamClock.of(noted), static=MOVED).as_text()
+    state = DividedState(shards[0], [each.arrays() for each in shards], places_of_key(after))
+    return shares(state, kept[0], shards[0].through, count)
+
+
+def shares(state: DividedState, last: KeptShard, through: int, count: int) -> list[KeptShard]:
+    """Return what so many shards of the first stage keep.
+
+    Args:
+        state: their windows.
+        last: one of the shards before.
+        through: the instant through which these had come.
+        count: the number of shards.
+    """
+    note = moved_note(last)
     frames = (
         write_frame(StateKind.SNAPSHOT, _NO_QUERY, state.share(number, count))
         for number in range(count)
     )
     return [
-        KeptShard(batch, note, snapshot_over(MOVED, shards[0].through, frame), ())
-        for frame in frames
+        KeptShard(last.batch, note, snapshot_over(MOVED, through, frame), ()) for frame in frames
     ]
+
+
+def places_of_key(plan: QueryPlan) -> list[int | None]:
+    """Return for each leaf of the first stage the place of the shard key among its variables.
+
+    None stands for a leaf whose rows are in every shard.
+    """
+    key = plan.first.key
+    return [
+        match.variables.index(key)
+        if key is not None and key in match.variables and place not in plan.trackers
+        else None
+        for place, match in enumerate(plan.matches)
+    ]
+
+
+def moved_note(kept: KeptShard) -> str | None:
+    """Return the note of a shard for one that makes everything of its windows again."""
+    if kept.note is None:
+        return None
+    return replace(StreamClock.of(kept.note), static=MOVED).as_text()
 
 
 def read_shard(spec: ShardSpec, number: int, kept: KeptShard) -> HostedShard:
@@ -101,7 +125,8 @@ def read_shard(spec: ShardSpec, number: int, kept: KeptShard) -> HostedShard:
 def offline_spec(plan: QueryPlan, shards: int) -> ShardSpec:
     """Return what makes first-stage shards that keep the windows of a query, and nothing else."""
     windows = windows_of(plan.first.program)
-    if windows.matches != plan.matches or windows.trackers != plan.trackers:
+    is_unused = len(plan.trackers) == len(plan.matches)
+    if is_unused or windows.matches != plan.matches or windows.trackers != plan.trackers:
         raise StateError(
             "the windows of the query cannot be kept without the rest of its plan",
             hint="Run it with the number of shards that it has.",
@@ -125,5 +150,9 @@ def _void(kept: KeptShard) -> KeptShard:
     else:
         assert kept.snapshot is not None, "a shard with a note has a snapshot or a log"
         through = snapshot_through(kept.snapshot)
-    note = replace(StreamClock.of(kept.note), static=MOVED).as_text()
-    return KeptShard(kept.batch, note, snapshot_over(MOVED, through, b""), ())
+    return void(kept, through)
+
+
+def void(kept: KeptShard, through: int) -> KeptShard:
+    """Return a shard of a later stage that has come to an instant and holds nothing."""
+    return KeptShard(kept.batch, moved_note(kept), snapshot_over(MOVED, through, b""), ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quadweir.optimize import optimize
-from quadweir.plan.carry import Carried, carry
+from quadweir.plan.inherit import Inheritance, inherit
 from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.syntax import parse
 
@@ -18,8 +18,8 @@ def window(inside: str, scope: str = "RANGE 10s", select: str = "?s", after: str
     return f"SELECT {select} {{ STREAM <urn:s> [{scope}] {{ {inside} }} }} {after}"
 
 
-def compared(then: str, now: str) -> Carried:
-    return carry(planned(then), planned(now))
+def compared(then: str, now: str) -> Inheritance:
+    return inherit(planned(then), planned(now))
 
 
 JOINED = "?s <urn:room> ?r . ?s <urn:temp> ?v"

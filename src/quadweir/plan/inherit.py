@@ -28,7 +28,7 @@ from quadweir.terms import Literal, Variable
 from quadweir.vocab import XSD
 
 
-class CarriedLeaf(NamedTuple):
+class InheritedLeaf(NamedTuple):
     """Where the matches of a leaf come from.
 
     Attributes:
@@ -42,7 +42,7 @@ class CarriedLeaf(NamedTuple):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Carried:
+class Inheritance:
     """What a plan continues with of the state of another.
 
     Attributes:
@@ -51,12 +51,12 @@ class Carried:
         losses: what is not there that would be there if the query had always run, in words.
     """
 
-    leaves: tuple[CarriedLeaf | None, ...]
+    leaves: tuple[InheritedLeaf | None, ...]
     sources: Mapping[Source, Source]
     losses: tuple[str, ...]
 
 
-def carry(then: QueryPlan, now: QueryPlan) -> Carried:
+def inherit(then: QueryPlan, now: QueryPlan) -> Inheritance:
     """Compare the first stages of two plans; later stages are made from the first once more.
 
     Args:
@@ -89,7 +89,7 @@ def carry(then: QueryPlan, now: QueryPlan) -> Carried:
     if _compares(new) and not _reports_alike(old, new):
         output = new.query.output.name
         losses.append(f"the report before is not known: the first {output} compares with none")
-    return Carried(tuple(leaves), sources, tuple(dict.fromkeys(losses)))
+    return Inheritance(tuple(leaves), sources, tuple(dict.fromkeys(losses)))
 
 
 def _whole(plan: QueryPlan) -> Program:
@@ -188,12 +188,12 @@ def _number(literal: Literal) -> Decimal | None:
         return None
 
 
-def _taken(leaf: _Leaf, found: _Leaf) -> CarriedLeaf:
+def _taken(leaf: _Leaf, found: _Leaf) -> InheritedLeaf:
     scope = leaf.window.scope
     if scope == found.window.scope:
-        return CarriedLeaf(found.place)
+        return InheritedLeaf(found.place)
     assert isinstance(scope, TimeScope)
-    return CarriedLeaf(found.place, scope.range_ms)
+    return InheritedLeaf(found.place, scope.range_ms)
 
 
 def _lost(leaf: _Leaf, found: _Leaf | None, query: ContinuousQuery) -> str:
