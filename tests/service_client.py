@@ -97,7 +97,7 @@ def served(
     **options: Any,
 ) -> Iterator[Served]:
     """Run a service over a folder until the block ends."""
-    settings = ServiceSettings(data=data, port=0, **options)
+    settings = ServiceSettings(data=data, **{"port": 0, **options})
     service = LiveService(spark, app or ServedApplication(shards=2), settings)
     try:
         with ServiceServer(service, Access(tokens)) as server:

@@ -22,7 +22,7 @@ _KEYS = {
     "Space": (32, " "), "a": (65, "a"),
 }  # fmt: skip
 _CONTROL, _SHIFT = 2, 8
-_PATIENCE_S = 90
+_PATIENCE_S = 40
 # Headless Chromium asks at each look whether something has changed, so a look may be soon again.
 _LOOK_MS = 100
 
@@ -53,6 +53,14 @@ _NAMED = """
 """
 
 
+def editor(name: str) -> str:
+    """Return an expression for an editor, which is in a shadow tree."""
+    return (
+        "[...document.querySelectorAll('.editor')].map(each => each.shadowRoot?.querySelector("
+        f"`[aria-label={json.dumps(name)}]`)).find(Boolean)"
+    )
+
+
 @dataclass
 class Tab:
     """One tab.
@@ -61,6 +69,7 @@ class Tab:
         browser: the browser.
         target: its target.
         session: its session.
+        context: its browser context, which shares nothing with others.
         host: the only host that it may ask, with the port.
         events: what the tab reported, the console and requests among it.
     """
@@ -68,6 +77,7 @@ class Tab:
     browser: Browser
     target: str
     session: str
+    context: str
     host: str = ""
     events: list[dict[str, Any]] = field(default_factory=list)
 
@@ -88,6 +98,11 @@ class Tab:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
+    def view(self, url: str, view: str) -> None:
+        """Open a view of the service's page."""
+        self.open(f"{url}/#/{view}")
+        self.until("document.querySelector('main h1')")
+
     # --- looking ---
 
     def js(self, expression: str) -> Any:
@@ -103,7 +118,8 @@ class Tab:
         pause = f"new Promise(done => setTimeout(done, {_LOOK_MS}))"
         while time.monotonic() < deadline:
             if found := self.js(
-                f"(() => {{ try {{ return {condition} }} catch {{ return 0 }} }})()"
+                f"(() => {{ try {{ const found = {condition};"
+                " return found instanceof Element || found; } catch { return 0 } })()"
             ):
                 return found
             self.js(pause)
@@ -177,6 +193,17 @@ class Tab:
         self.press("Backspace")
         self.insert(text)
 
+    def focus_editor(self, name: str) -> None:
+        self.until(editor(name))
+        self.js(f"{editor(name)}.focus()")
+
+    def write(self, name: str, text: str) -> None:
+        """Replace the text of an editor, as somebody who selects all and pastes."""
+        self.focus_editor(name)
+        self.press("a", control=True)
+        self.press("Backspace")
+        self.insert(text)
+
     # --- what the page should never do ---
 
     def complaints(self) -> list[str]:
@@ -230,7 +257,7 @@ def opened_tab(browser: Browser, *, width: int = 1280, dark: bool = False) -> It
         "targetId"
     ]
     session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-    tab = Tab(browser, target, session)
+    tab = Tab(browser, target, session, context)
     for domain in ("Page", "Runtime", "Log", "Network"):
         tab.call(f"{domain}.enable")
     tab.size(width)

@@ -55,6 +55,56 @@ export function useAsked<T>(
   return { ...state, again };
 }
 
+/** Ask again whenever something changes, but never twice at once: what is asked is costly. */
+export function useAskedInTurn<T>(
+  ask: (() => Promise<T>) | null,
+  inputs: readonly unknown[],
+  delayMs: number,
+): Omit<Asked<T>, "again"> {
+  const [state, setState] = useState<{ value: T | null; problem: Problem | null; busy: boolean }>({
+    value: null,
+    problem: null,
+    busy: false,
+  });
+  const turns = useRef({ wanted: 0, running: false, ended: false });
+  const latest = useRef(ask);
+  latest.current = ask;
+
+  useEffect(() => {
+    turns.current.ended = false;
+    return () => {
+      turns.current.ended = true;
+    };
+  }, []);
+
+  useEffect(() => {
+    const own = turns.current;
+    own.wanted += 1;
+    const run = async (): Promise<void> => {
+      const turn = own.wanted;
+      const now = latest.current;
+      if (own.running || own.ended) return;
+      if (!now) {
+        setState({ value: null, problem: null, busy: false });
+        return;
+      }
+      own.running = true;
+      setState((before) => ({ ...before, busy: true }));
+      try {
+        const value = await now();
+        if (!own.ended) setState({ value, problem: null, busy: false });
+      } catch (error) {
+        if (!own.ended) setState((before) => ({ ...before, problem: asProblem(error), busy: false }));
+      }
+      own.running = false;
+      if (own.wanted !== turn) await run();
+    };
+    const timer = setTimeout(() => void run(), delayMs);
+    return () => clearTimeout(timer);
+  }, inputs);
+  return state;
+}
+
 /** Run an action of the user; `problem` is what went wrong with the last one. */
 export function useAction(): {
   busy: boolean;

@@ -38,21 +38,22 @@ function drawn(document: OverviewDocument, onChoose: (node: GraphNode) => void):
     const template = `template:${node.network}:${node.template}`;
     queriesOf.set(template, [...(queriesOf.get(template) ?? []), node]);
   }
-  const hidden = new Set<string>();
+  // A mapping may make a stream of the same IRI as its records: they are drawn apart.
+  const made = new Set(document.edges.filter((each) => each.from.startsWith("mapping:")).map((each) => each.to));
+  const read = new Set(document.edges.filter((each) => each.to.startsWith("mapping:")).map((each) => each.from));
   for (const node of document.nodes) {
-    if (node.kind === "template" && !queriesOf.has(node.id) && !document.more_queries) {
-      // Only the page looks through it.
-      hidden.add(node.id);
-    } else if (node.kind !== "query") {
-      boxes.push(box(node, onChoose));
-    }
+    if (node.kind === "query") continue;
+    const isBoth = made.has(node.id) && read.has(node.id);
+    if (isBoth) boxes.push(box({ ...node, id: recordsOf(node.id) }, onChoose, "records"));
+    boxes.push(box(isBoth ? { ...node, source: "mapping" } : node, onChoose));
   }
   const rates = document.edges.map((each) => each.rate ?? 0);
   const most = Math.max(1, ...rates);
   const rateTo = new Map(document.edges.map((each) => [each.to, each.rate]));
   for (const edge of document.edges) {
-    if (hidden.has(edge.to) || edge.to.startsWith("query:")) continue;
-    arrows.push(arrow(edge.from, edge.to, edge.rate, most, edge.shared));
+    if (edge.to.startsWith("query:")) continue;
+    const from = edge.to.startsWith("mapping:") && made.has(edge.from) ? recordsOf(edge.from) : edge.from;
+    arrows.push(arrow(from, edge.to, edge.rate, most, edge.shared));
   }
   for (const [template, queries] of queriesOf) {
     const order = [...queries].sort(
@@ -84,6 +85,11 @@ function drawn(document: OverviewDocument, onChoose: (node: GraphNode) => void):
   return { boxes, arrows };
 }
 
+/** The records that become the statements of a stream of the same IRI. */
+export function recordsOf(stream: string): string {
+  return `records:${stream}`;
+}
+
 function arrow(from: string, to: string, rate: number | null, most: number, shared = false): Arrow {
   const value = rate ?? 0;
   return {
@@ -97,8 +103,9 @@ function arrow(from: string, to: string, rate: number | null, most: number, shar
   };
 }
 
-function box(node: GraphNode, onChoose: (node: GraphNode) => void): Box {
-  const [title, second] = wordsOf(node);
+function box(node: GraphNode, onChoose: (node: GraphNode) => void, what = ""): Box {
+  const [title, words] = wordsOf(node);
+  const second = what ? `${what}, ${words}` : words;
   const stopped = node.kind === "query" && node.state !== "running" ? ` ${node.state}` : "";
   return {
     id: node.id,

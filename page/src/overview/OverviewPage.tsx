@@ -6,7 +6,7 @@ import { useStore } from "../app/store";
 import { Badge, Empty, Figure, Panel, ProblemBox } from "../ui/basics";
 import * as format from "../ui/format";
 import { NetworkCharts } from "./NetworkCharts";
-import { NetworkDiagram } from "./NetworkDiagram";
+import { NetworkDiagram, recordsOf } from "./NetworkDiagram";
 import { NodeDetails } from "./NodeDetails";
 import { overview } from "./store";
 
@@ -17,7 +17,7 @@ export function OverviewPage(): JSX.Element {
   const [chosen, setChosen] = useState<string | null>(null);
   const [picked, setPicked] = useState<string | null>(null);
   if (!document) return problem ? <ProblemBox problem={problem} /> : <Empty>Asking the service…</Empty>;
-  const node = document.nodes.find((each) => each.id === chosen);
+  const node = document.nodes.find((each) => each.id === chosen || recordsOf(each.id) === chosen);
   const more: GraphNode | undefined = chosen?.startsWith("more:")
     ? { id: chosen, kind: "query", label: "more queries" }
     : undefined;

@@ -10,7 +10,7 @@ import { type Arrow, type Box, Diagram, fitted } from "../ui/Diagram";
 import { algebraOf, type AlgebraOfQuery, type Operator } from "./sexpr";
 
 type Look = "drawing" | "words" | "sharing";
-const WIDTH = 240;
+const WIDTH = 280;
 const MOST_LINES = 6;
 
 export function Plan({ check, name }: { check: CheckResult | null; name: string | null }): JSX.Element {
@@ -95,7 +95,11 @@ function Drawing({ algebra }: { algebra: AlgebraOfQuery }): JSX.Element {
 
   const streams = new Map<string, string>();
   const walk = (operator: Operator): string => {
-    const own = add(operator.window ? "template" : operator.name === "bgp" ? "mapping" : "query", titleOf(operator), linesOf(operator, algebra));
+    const kind = operator.window ? "template" : operator.name === "bgp" ? "mapping" : "query";
+    // Most windows match one pattern; then one box says both.
+    const only = operator.window && operator.inputs.length === 1 && operator.inputs[0]?.name === "bgp" ? operator.inputs[0] : null;
+    const lines = [...linesOf(operator, algebra), ...(only ? only.triples.map(readable) : [])];
+    const own = add(kind, titleOf(operator), lines);
     if (operator.window) {
       const window = algebra.windows.find((each) => each.name === operator.window);
       if (window) {
@@ -104,17 +108,21 @@ function Drawing({ algebra }: { algebra: AlgebraOfQuery }): JSX.Element {
         arrows.push({ from: stream, to: own });
       }
     }
-    for (const each of operator.inputs) {
-      const id = walk(each);
-      // Patterns of a window are matched in it; everything else flows up.
-      arrows.push({ from: id, to: own });
-    }
+    for (const each of only ? [] : operator.inputs) arrows.push({ from: walk(each), to: own });
     return own;
   };
 
   const out = add("stream", "answers", [algebra.output, algebra.report].filter(Boolean));
   if (algebra.pattern) arrows.push({ from: walk(algebra.pattern), to: out });
-  return <Diagram label="The operators of the query, from streams to answers" boxes={boxes} arrows={arrows} maxHeight={620} />;
+  return (
+    <Diagram
+      label="The operators of the query, from streams to answers"
+      boxes={boxes}
+      arrows={arrows}
+      direction="TB"
+      maxHeight={720}
+    />
+  );
 }
 
 const TITLES: Record<string, string> = {

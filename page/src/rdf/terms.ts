@@ -55,8 +55,17 @@ function decode(text: string): string {
   }
 }
 
+/** A term of JSON results whose value is a triple, as text. */
+function quoted(term: Term, spell: (part: Term) => string): string {
+  const value: unknown = term.value;
+  if (typeof value === "string") return value;
+  const parts = value as { subject: Term; predicate: Term; object: Term };
+  return `<<( ${spell(parts.subject)} ${spell(parts.predicate)} ${spell(parts.object)} )>>`;
+}
+
 /** A term as one short text. */
 export function shortTerm(term: Term): string {
+  if (term.type === "triple") return quoted(term, shortTerm);
   if (term.type === "uri") return shortIri(term.value);
   if (term.type === "bnode") return `_:${term.value}`;
   const number = numberOf(term);
@@ -72,6 +81,7 @@ function shortNumber(number: number, text: string): string {
 
 /** A term as N-Triples writes it; it identifies the term. */
 export function fullTerm(term: Term): string {
+  if (term.type === "triple") return quoted(term, fullTerm);
   if (term.type === "uri") return `<${term.value}>`;
   if (term.type === "bnode") return `_:${term.value}`;
   const text = JSON.stringify(term.value);

@@ -58,7 +58,7 @@ function place(boxes: Box[], arrows: Arrow[], direction: "LR" | "TB", labelled: 
   graph.setGraph({
     rankdir: direction,
     nodesep: 18,
-    ranksep: labelled ? 84 : 56,
+    ranksep: labelled ? 84 : direction === "TB" ? 26 : 56,
     edgesep: 10,
     marginx: MARGIN,
     marginy: MARGIN,

@@ -14,7 +14,7 @@ import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { bracketMatching, indentUnit } from "@codemirror/language";
 import { type Diagnostic, lintGutter, lintKeymap, setDiagnostics } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { Compartment, EditorState, type Text } from "@codemirror/state";
+import { Annotation, Compartment, EditorState, type Text } from "@codemirror/state";
 import {
   drawSelection,
   EditorView,
@@ -52,6 +52,9 @@ interface Props {
   complete?: () => Completion[];
   handle?: (handle: EditorHandle | null) => void;
 }
+
+/** Marks changes that nobody typed; reporting them would call for others, without end. */
+const FROM_OUTSIDE = Annotation.define<boolean>();
 
 const look = EditorView.theme({
   "&": { color: "var(--ink)", backgroundColor: "var(--code)", fontSize: "13.5px" },
@@ -112,6 +115,7 @@ export function Editor(props: Props): JSX.Element {
   const view = useRef<EditorView | null>(null);
   const now = useRef(props);
   now.current = props;
+  const emitted = useRef<string[]>([]);
   const language = useRef(new Compartment());
   const readOnly = useRef(new Compartment());
 
@@ -154,7 +158,10 @@ export function Editor(props: Props): JSX.Element {
           EditorView.lineWrapping,
           EditorView.contentAttributes.of({ "aria-label": now.current.label, spellcheck: "false" }),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged) now.current.onChange(update.state.doc.toString());
+            if (!update.docChanged || update.transactions.some((each) => each.annotation(FROM_OUTSIDE))) return;
+            const text = update.state.doc.toString();
+            emitted.current.push(text);
+            now.current.onChange(text);
           }),
           language.current.of(languageOf(now.current.language)),
           readOnly.current.of(readOnlyOf(now.current.readOnly)),
@@ -184,8 +191,16 @@ export function Editor(props: Props): JSX.Element {
 
   useEffect(() => {
     const made = view.current;
-    if (!made || made.state.doc.toString() === props.text) return;
-    made.dispatch({ changes: { from: 0, to: made.state.doc.length, insert: props.text } });
+    if (!made) return;
+    const known = emitted.current.indexOf(props.text);
+    emitted.current = emitted.current.slice(known + 1);
+    // What was typed comes back later, when more may have been typed.
+    if (known >= 0 || made.state.doc.toString() === props.text) return;
+    emitted.current = [];
+    made.dispatch({
+      changes: { from: 0, to: made.state.doc.length, insert: props.text },
+      annotations: FROM_OUTSIDE.of(true),
+    });
   }, [props.text]);
 
   useEffect(() => {

@@ -1,7 +1,6 @@
 /** Highlighting: queries in all dialects, Turtle, YAML and JSON. */
 import { HighlightStyle, StreamLanguage, type StreamParser, syntaxHighlighting } from "@codemirror/language";
 import { json } from "@codemirror/legacy-modes/mode/javascript";
-import { turtle } from "@codemirror/legacy-modes/mode/turtle";
 import { xml } from "@codemirror/legacy-modes/mode/xml";
 import { yaml } from "@codemirror/legacy-modes/mode/yaml";
 import type { Extension } from "@codemirror/state";
@@ -32,7 +31,7 @@ interface QueryState {
   long: string;
 }
 
-/** A tokenizer is enough to colour; the service says what is wrong. */
+/** For queries and for Turtle. A tokenizer is enough to colour; the service says what is wrong. */
 const query: StreamParser<QueryState> = {
   name: "rsp",
   startState: () => ({ long: "" }),
@@ -57,6 +56,7 @@ const query: StreamParser<QueryState> = {
     if (stream.match(/^<[^<>"{}|^`\\\s]*>/)) return "link";
     if (stream.match(/^[?$][\p{L}_][\p{L}\p{N}_]*/u)) return "variableName";
     if (stream.match(/^_:[\p{L}\p{N}_.-]+/u)) return "atom";
+    if (stream.match(/^@(?:prefix|base)\b/)) return "keyword";
     if (stream.match(/^@[a-zA-Z-]+/)) return "modifier";
     if (stream.match(/^PT?[0-9][0-9.A-Z]*\b/)) return "unit";
     if (stream.match(/^[0-9]+(?:\.[0-9]+)?(?:ms|s|sec|min|m|h|d|w|ns|us)\b/i)) return "unit";
@@ -91,12 +91,17 @@ const query: StreamParser<QueryState> = {
   },
 };
 
+function defined<T>(parser: StreamParser<T>): StreamLanguage<unknown> {
+  const tokenTable = { property: tags.propertyName, ...parser.tokenTable };
+  return StreamLanguage.define({ ...parser, tokenTable }) as StreamLanguage<unknown>;
+}
+
 const LANGUAGES: Record<Exclude<Language, "text">, StreamLanguage<unknown>> = {
-  query: StreamLanguage.define(query) as StreamLanguage<unknown>,
-  turtle: StreamLanguage.define(turtle) as StreamLanguage<unknown>,
-  yaml: StreamLanguage.define(yaml) as StreamLanguage<unknown>,
-  json: StreamLanguage.define(json) as StreamLanguage<unknown>,
-  xml: StreamLanguage.define(xml) as StreamLanguage<unknown>,
+  query: defined(query),
+  turtle: defined(query),
+  yaml: defined(yaml),
+  json: defined(json),
+  xml: defined(xml),
 };
 
 export function languageOf(name: Language): Extension {

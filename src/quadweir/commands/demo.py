@@ -37,6 +37,7 @@ _CHECKPOINT: Final = "checkpoint"
 _ANSWERS: Final = "answers"
 _QUERY_STATE: Final = "query-checkpoint"
 _WARM_UP: Final = "warm-up"
+_PAGE: Final = "page"
 _SOSA: Final = "http://www.w3.org/ns/sosa/"
 _PREFIXES: Final = {
     "sosa": _SOSA,
@@ -85,6 +86,15 @@ def demo(
     output: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the RDF goes; replaces an earlier run.")
     ] = Path("out/demo"),
+    page: Annotated[
+        bool,
+        typer.Option(
+            "--page", help="Serve the motorway, and open the page that shows it, until Ctrl-C."
+        ),
+    ] = False,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port of the page; 0 for a free one.")
+    ] = 7474,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
 ) -> None:
     """Watch motorway sensors become an RDF stream, live.
@@ -92,12 +102,18 @@ def demo(
     Sensors along a made-up motorway measure flow and speed on each lane. The demo plays their
     readings as two live streams, many times faster than real time. An RML mapping turns each reading
     into an RDF observation, and files hold every observation exactly once. A continuous query
-    reports where cars crawl. The demo needs no network.
+    reports where cars crawl. The demo needs no network. With --page, the motorway is played two
+    minutes a second and without end, and a page in the browser shows streams, queries and answers.
     """
     from quadweir.bench.motorway import write_recording
     from quadweir.runtime.spark.session import build
 
     _clear(output)
+    if page:
+        from quadweir.commands.demopage import serve_motorway
+
+        serve_motorway(output / _PAGE, port)
+        return
     console = stderr_console()
     console.print("generating sensor readings", style="dim")
     recording = write_recording(output / _RECORDING, round(seconds * rate))
@@ -341,7 +357,7 @@ def _clear(output: Path) -> None:
             f"{output} is not empty, and no earlier run of the demo made it",
             hint="Name another folder with --output.",
         )
-    for part in (_RECORDING, _RDF, _CHECKPOINT, _WARM_UP, _ANSWERS, _QUERY_STATE):
+    for part in (_RECORDING, _RDF, _CHECKPOINT, _WARM_UP, _ANSWERS, _QUERY_STATE, _PAGE):
         shutil.rmtree(output / part, ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
     (output / _MARKER).touch()
@@ -374,6 +390,12 @@ def _summarise(
     )
 
 
+def _page_command() -> str:
+    """Return what opens the page, as whoever called the demo can type it."""
+    own = Path(sys.argv[0])
+    return f"{own if own.parent.name == 'bin' and '.venv' in own.parts else 'quadweir'} demo --page"
+
+
 def _print_summary(summary: Summary) -> None:
     counts = " and ".join(f"{count:,} of {name}" for name, count in summary.records.items())
     print(
@@ -392,5 +414,7 @@ Where did cars crawl? {summary.answers:,} answers; the last:
 {summary.latest_answers or "none"}
 
 The RDF stream is in {summary.output}, with the answers.
-Next: quadweir replay {summary.output}/speed --check"""
+Next: quadweir replay {summary.output}/speed --check
+
+To see it live on a page in the browser: {_page_command()}"""
     )

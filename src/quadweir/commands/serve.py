@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -17,6 +18,7 @@ from quadweir.errors import EnvironmentProblem, UsageError
 if TYPE_CHECKING:
     from quadweir.commands.application import Application, NamedQuery
     from quadweir.engine import Engine
+    from quadweir.service.access import TokenRecord
     from quadweir.service.settings import AppMapping, ServedApplication
     from quadweir.sinks.base import TextSink
 
@@ -86,12 +88,8 @@ def serve(
     """
     check_packages()
     from quadweir.commands.application import load
-    from quadweir.commands.livesession import claimed_checkpoint, live_session
     from quadweir.commands.run import check
-    from quadweir.service.access import Access
-    from quadweir.service.server import ServiceServer
-    from quadweir.service.service import LiveService
-    from quadweir.service.settings import ServiceLimits, ServiceSettings
+    from quadweir.service.settings import ServiceLimits
     from quadweir.service.tokens import read_tokens
 
     if new_token is not None:
@@ -104,30 +102,58 @@ def serve(
     if application is not None:
         app = load(application, allow_dirs=allow_dir or (), allow_hosts=allow_net or ())
         check(app, None)
-    checkpoint = data or (app.checkpoint if app is not None else None)
+    serve_application(
+        app,
+        data or (app.checkpoint if app is not None else None),
+        tokens=known,
+        host=host,
+        port=port,
+        hosts=(*(host_name or ()), *((host,) if host not in _ANY else ())),
+        limits=ServiceLimits(networks=most_networks),
+        options=options,
+        allow_dirs=tuple(allow_dir or ()),
+        allow_hosts=tuple(allow_net or ()),
+    )
+
+
+def serve_application(
+    app: Application | None,
+    data: Path | None,
+    *,
+    tokens: Iterable[TokenRecord] = (),
+    when_served: Callable[[str], None] = lambda _url: None,
+    **settings: Any,
+) -> None:
+    """Serve an application until Ctrl-C.
+
+    Args:
+        app: what its file says; None for nothing.
+        data: the folder of everything that survives a restart; None for a temporary one.
+        tokens: who may do what.
+        when_served: called with the address once the queries run.
+        settings: the other settings of `ServiceSettings`.
+    """
+    from quadweir.commands.livesession import claimed_checkpoint, live_session
+    from quadweir.service.access import Access
+    from quadweir.service.server import ServiceServer
+    from quadweir.service.service import LiveService
+    from quadweir.service.settings import ServiceSettings
+
     with ExitStack() as stack:
-        place = stack.enter_context(claimed_checkpoint(checkpoint, "serve", None))
+        place = stack.enter_context(claimed_checkpoint(data, "serve", None))
         live = stack.enter_context(
             live_session("serve", "starting the service", shards=app.shards if app else None)
         )
         board = live.board
-        settings = ServiceSettings(
-            data=place,
-            host=host,
-            port=port,
-            hosts=(*(host_name or ()), *((host,) if host not in _ANY else ())),
-            limits=ServiceLimits(networks=most_networks),
-            options=options,
-            allow_dirs=tuple(allow_dir or ()),
-            allow_hosts=tuple(allow_net or ()),
-        )
-        service = LiveService(live.spark, served(app), settings, report=board.say)
+        served_with = ServiceSettings(data=place, **settings)
+        service = LiveService(live.spark, served(app), served_with, report=board.say)
         stack.callback(service.stop)
-        access = Access(known, settings.hosts)
+        access = Access(tokens, served_with.hosts)
         server = stack.enter_context(ServiceServer(service, access))
         board.start("starting the queries")
         service.start()
         board.say(f"quadweir: serving at {server.url}")
+        when_served(server.url)
         board.start(f"serving at {server.url}; Ctrl-C ends")
         live.watch(lambda poll: server.wait(poll.total_seconds()), lambda: None)
 

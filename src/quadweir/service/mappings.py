@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir import rows
@@ -262,6 +263,8 @@ class MappingDesk:
         try:
             mapping = parsed(text, language)
             check_mapping(mapping)
+            if table.get("source") is not None:
+                mapping = _of_source(mapping, table["source"])
             if not records:
                 return {"problem": None, "triples": [], "records": []}
             return {"problem": None, **self._mapped(mapping, records)}
@@ -269,7 +272,8 @@ class MappingDesk:
             return {"problem": problem_of(error), "triples": [], "records": []}
 
     def _mapped(self, mapping: RmlMapping, records: list[str]) -> dict[str, Any]:
-        given = [("sample", f"record {at}", 0, text, at, 0) for at, text in enumerate(records)]
+        # Positions are hashed where records become several elements; event times are as they came.
+        given = [("sample", f"record {at}", 0, text, at, at) for at, text in enumerate(records)]
         frame = self._spark.createDataFrame(
             given,
             f"{rows.SOURCE} string, {rows.PLACE} string, {rows.ARRIVAL} bigint, "
@@ -286,9 +290,8 @@ class MappingDesk:
                 errors[at] = problem_of(MappingError(f"the record cannot be mapped: {reason}"))
                 continue
             terms = [row[each] for each in rows.TERMS]
-            at = int(row[rows.POSITION]) if row[rows.POSITION] is not None else 0
             line = " ".join(each for each in terms if each is not None) + " ."
-            triples[at if at < len(records) else 0].append(line)
+            triples[int(row[rows.EVENT_TIME])].append(line)
         return {
             "triples": [*Counter(line for own in triples for line in own)],
             "records": [
@@ -296,6 +299,22 @@ class MappingDesk:
                 for at, (own, error) in enumerate(zip(triples, errors, strict=True))
             ],
         }
+
+
+def _of_source(mapping: RmlMapping, source: Any) -> RmlMapping:
+    """Return the part of a mapping that reads one of its streams.
+
+    Raises:
+        UsageError: it does not read the stream.
+    """
+    maps = tuple(
+        each
+        for each in mapping.triples_maps
+        if isinstance(each.source.source, DeclaredStream) and each.source.source.iri == source
+    )
+    if not maps:
+        raise UsageError(f"the mapping reads no stream {str(source)[:200]!r}")
+    return replace(mapping, triples_maps=maps)
 
 
 def sources_of(mapping: RmlMapping) -> tuple[str, ...]:

@@ -6,9 +6,9 @@ A thread of its own asks the networks every two seconds. Requests get what it fo
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.service.sinks import TAP
@@ -290,11 +290,19 @@ def _sampled(network: ServedNetwork) -> NetworkSample:
     status = {each.id: each for each in network.status() if not each.id.startswith(TAP)}
     metrics = network.metrics()
     metrics["queries"] = sum(each.state != "stopped" for each in status.values())
+    # Queries that only look into streams are nobody's.
+    members = Counter(each.template for each in status.values())
+    templates = [
+        replace(each, members=members[each.number])
+        for each in network.templates()
+        if members[each.number]
+    ]
+    metrics["templates"] = len(templates)
     return NetworkSample(
         network,
         metrics,
         status,
-        network.templates(),
+        templates,
         network.template_ms(),
         network.stream_rates(),
     )

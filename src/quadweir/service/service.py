@@ -26,6 +26,7 @@ from quadweir.service.streams import StreamDesk
 from quadweir.service.subscriptions import Event, EventBundle, EventHub
 from quadweir.service.taps import StreamTaps
 from quadweir.service.tokens import Ownership, Quotas
+from quadweir.service.trying import TrialDesk
 from quadweir.service.webhooks import Webhooks
 from quadweir.sources.schemafiles import read_schema
 from quadweir.times import format_duration
@@ -66,6 +67,7 @@ class LiveService:
         static: the static data of all queries.
         schema: the schema of all queries.
         taps: looks into streams and windows.
+        trials: tries queries on what streams brought lately.
         webhooks: sends answers to others.
         quotas: what tokens have used.
         owned_queries: the queries of tokens that may not have many.
@@ -125,6 +127,7 @@ class LiveService:
             self._axioms,
             lambda name: self.hub.has(topic_of(name)),
         )
+        self.trials = TrialDesk(self.queries, self.taps.elements, self.static.files, self._axioms)
         self.webhooks = Webhooks(
             self.declarations, self.answers.after, self.answers.latest, settings.allow_hosts
         )

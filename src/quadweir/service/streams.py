@@ -21,6 +21,7 @@ from quadweir.service.problems import (
 )
 from quadweir.service.pushing import read_push
 from quadweir.service.pushlog import PushLog
+from quadweir.service.samples import sample_records
 from quadweir.sources.declare import (
     KafkaSource,
     MqttSource,
@@ -115,6 +116,17 @@ class StreamDesk:
         if log is None:
             return None
         return {"records": log.records, "bytes": log.end, "unread": log.unread}
+
+    def records(self, iri: str) -> list[str]:
+        """Return some records of a stream, as samples for a mapping.
+
+        Raises:
+            NotFoundError: there is no such stream.
+        """
+        declared, log = self.declared().get(iri), self._logs.get(iri)
+        if declared is None:
+            raise NotFoundError(f"there is no stream <{iri}> that is declared")
+        return sample_records(declared, log.folder if log is not None else None)
 
     def pages(self, iri: str, place: str) -> EventPages:
         """Return a pushed stream of RDF as a Linked Data Event Stream.

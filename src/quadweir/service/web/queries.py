@@ -88,6 +88,15 @@ async def check(
     return await run_in_threadpool(service.queries.check, text)
 
 
+@router.post("/try")
+async def try_query(
+    request: Request, service: Served, _caller: AdminCaller, body: Body
+) -> dict[str, Any]:
+    """Answer a query over what its streams brought lately, without registering it."""
+    text = _text_of(request, body)
+    return await run_in_threadpool(service.trials.run, text)
+
+
 @router.post("/translate")
 async def translate(
     request: Request, service: Served, _caller: ReadCaller, body: Body

@@ -113,6 +113,12 @@ async def stream_events(
     return event_stream(request, service, caller, name)
 
 
+@router.get("/streams/{iri}/records")
+def sample_records(service: Served, _caller: ReadCaller, iri: str) -> dict[str, Any]:
+    """Return some records of a stream, as samples for a mapping."""
+    return {"records": service.streams.records(decoded(iri))}
+
+
 @router.get("/streams/{iri}/ldes")
 def event_stream_view(request: Request, service: Served, _caller: ReadCaller, iri: str) -> Response:
     """Return a pushed stream as a Linked Data Event Stream: its pages."""
