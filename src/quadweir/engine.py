@@ -405,6 +405,7 @@ class Engine:
         from quadweir.algebra.windowing import AS_WRITTEN, with_windowing
         from quadweir.algebra.windows import Content
         from quadweir.entailment.schema import Schema
+        from quadweir.runtime.planned import PlannedQuery
         from quadweir.runtime.query import RegisteredQuery
         from quadweir.runtime.static.data import StaticData
         from quadweir.syntax.read import parse
@@ -414,7 +415,7 @@ class Engine:
             text = parse(text, dialect=dialect, base=base, content=kind, allow=("FROM",))
         for window in text.windows:
             self._check_stream(window.stream)
-        registered = RegisteredQuery(
+        planned = PlannedQuery(
             self.spark,
             with_windowing(text, windowing or AS_WRITTEN),
             self._feeds(),
@@ -423,6 +424,7 @@ class Engine:
             allow_unbounded=allow_unbounded,
             schema=Schema.of(self._axioms) if self._axioms else None,
         )
+        registered = RegisteredQuery(planned)
         self._queries.append(registered)
         return registered
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -26,6 +26,27 @@ app.command()(benchcloud.cloud)
 app.command()(benchserve.serve)
 
 
+SectionsOption: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--section", help="Measure only this; may be repeated.")
+]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+def _chosen(sections: list[str] | None, known: Iterable[str]) -> tuple[str, ...]:
+    """Return the sections to measure; all if none is named."""
+    for section in sections or ():
+        if section not in known:
+            raise typer.BadParameter(f"{section}; there are {', '.join(known)}")
+    return tuple(sections or known)
+
+
+def _show(result: dict[str, Any], text: Callable[[dict[str, Any]], str], as_json: bool) -> None:
+    if as_json:
+        print_json(result)
+    else:
+        print(text(result))
+
+
 @app.callback()
 def _root() -> None:
     """Measure performance, next to a baseline in the same run."""
@@ -35,7 +56,7 @@ def _root() -> None:
 def ntriples(
     lines: Annotated[int, typer.Option(min=1000, help="How many lines to parse.")] = 2_000_000,
     rounds: Annotated[int, typer.Option(min=1, help="How many measured rounds.")] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """N-Triples to quad rows, next to a plain scan and pyoxigraph."""
     from quadweir.bench.ntriples import run
@@ -60,21 +81,17 @@ def ntriples(
 def mapping(
     records: Annotated[int, typer.Option(min=1000, help="How many records to map.")] = 2_000_000,
     rounds: Annotated[int, typer.Option(min=1, help="How many measured rounds.")] = 3,
-    sections: Annotated[
-        list[str] | None, typer.Option("--section", help="Measure only this; may be repeated.")
-    ] = None,
+    sections: SectionsOption = None,
     install_morph: Annotated[
         bool, typer.Option(help="Fetch Morph-KGC from PyPI into ~/.cache/quadweir.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Records to triples by RML, next to hand-written Spark jobs and Morph-KGC."""
     from quadweir.bench.mapping import SECTIONS, report, run
     from quadweir.runtime.spark.session import build
 
-    for section in sections or ():
-        if section not in SECTIONS:
-            raise typer.BadParameter(f"{section}; there are {', '.join(SECTIONS)}")
+    chosen = _chosen(sections, SECTIONS)
     console = stderr_console()
     with console.status("starting Spark") as status:
         spark = build(app_name="quadweir-bench")
@@ -83,7 +100,7 @@ def mapping(
                 spark,
                 records=records,
                 rounds=rounds,
-                sections=sections or tuple(SECTIONS),
+                sections=chosen,
                 install_morph=install_morph,
                 on_step=lambda name: status.update(name),
             )
@@ -100,7 +117,7 @@ def mapping_latency(
     kafka: Annotated[str, typer.Option(metavar="HOST:PORT", help="A broker; see `make kafka`.")],
     rate: Annotated[int, typer.Option(min=1, help="Records per second.")] = 1000,
     seconds: Annotated[int, typer.Option(min=1, help="How long to measure.")] = 20,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """From Kafka to Kafka through a mapping: real-time mode and micro-batches."""
     from quadweir.bench.latency import SLOTS, run
@@ -130,22 +147,18 @@ def mapping_latency(
 
 @app.command()
 def kernel(
-    sections: Annotated[
-        list[str] | None, typer.Option("--section", help="Measure only this; may be repeated.")
-    ] = None,
+    sections: SectionsOption = None,
     quick: Annotated[bool, typer.Option(help="Small sizes: seconds instead of minutes.")] = False,
     soak: Annotated[
         int | None,
         typer.Option(min=1000, metavar="N", help="Instead, run N elements and watch memory."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """The incremental kernel on one core, in the set-ups of the paper it follows."""
     from quadweir.bench.kernel import SECTIONS, as_text, run, run_soak
 
-    for section in sections or ():
-        if section not in SECTIONS:
-            raise typer.BadParameter(f"{section}; there are {', '.join(SECTIONS)}")
+    chosen = _chosen(sections, SECTIONS)
     console = stderr_console()
     with console.status("compiling") as status:
 
@@ -155,18 +168,13 @@ def kernel(
         if soak is not None:
             result = run_soak(soak, on_step=tell)
         else:
-            result = run(sections or tuple(SECTIONS), quick=quick, on_step=tell)
-    if as_json:
-        print_json(result)
-    else:
-        print(as_text(result))
+            result = run(chosen, quick=quick, on_step=tell)
+    _show(result, as_text, as_json)
 
 
 @app.command()
 def queries(
-    sections: Annotated[
-        list[str] | None, typer.Option("--section", help="Measure only this; may be repeated.")
-    ] = None,
+    sections: SectionsOption = None,
     quick: Annotated[bool, typer.Option(help="Small sizes, which show fixed costs only.")] = False,
     triples: Annotated[
         int | None, typer.Option(min=10_000, help="Triples in a batch; default 1,000,000.")
@@ -174,33 +182,26 @@ def queries(
     batches: Annotated[
         int | None, typer.Option(min=1, help="Batches that count, after two that do not.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Continuous queries on Spark: throughput, latency, cores, static data."""
     from quadweir.bench.continuous import SECTIONS, run, sized
     from quadweir.bench.kernel import as_text
 
-    for section in sections or ():
-        if section not in SECTIONS:
-            raise typer.BadParameter(f"{section}; there are {', '.join(SECTIONS)}")
+    chosen = _chosen(sections, SECTIONS)
     console = stderr_console()
     with console.status("starting") as status:
         result = run(
-            sections or tuple(SECTIONS),
+            chosen,
             size=sized(quick=quick, triples=triples, batches=batches),
             on_step=lambda name: status.update(name),
         )
-    if as_json:
-        print_json(result)
-    else:
-        print(as_text(result))
+    _show(result, as_text, as_json)
 
 
 @app.command()
 def sparkwave(
-    sections: Annotated[
-        list[str] | None, typer.Option("--section", help="Measure only this; may be repeated.")
-    ] = None,
+    sections: SectionsOption = None,
     quick: Annotated[bool, typer.Option(help="Small sizes, which show fixed costs only.")] = False,
     offers: Annotated[
         int | None, typer.Option(min=1_000, help="Offers in a batch; default 50,000.")
@@ -231,7 +232,7 @@ def sparkwave(
             metavar="DIR", help="Measure nothing; write schema, static data, offers and queries."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Entailment inside matching, next to a stream that contains the consequences."""
     from quadweir.bench import sparkwave as bench
@@ -246,16 +247,14 @@ def sparkwave(
         for file in bench.generate(generate, offers=offers or 10_000):
             print(file)
         return
-    for section in sections or ():
-        if section not in bench.SECTIONS:
-            raise typer.BadParameter(f"{section}; there are {', '.join(bench.SECTIONS)}")
+    chosen = _chosen(sections, bench.SECTIONS)
     if earlier:
         results = [read_result(each, "sparkwave") for each in earlier]
     else:
         console = stderr_console()
         with console.status("starting") as status:
             measured = bench.run(
-                sections or tuple(bench.SECTIONS),
+                chosen,
                 size=bench.sized(quick=quick, offers=offers, rounds=rounds, windows=windows or ()),
                 on_step=lambda name: status.update(name),
             )
@@ -273,17 +272,12 @@ def sparkwave(
     result = bench.merged(results)
     if report is not None:
         write(page(result), result, report, "sparkwave")
-    if as_json:
-        print_json(result)
-    else:
-        print(as_text(result))
+    _show(result, as_text, as_json)
 
 
 @app.command()
 def ndw(
-    sections: Annotated[
-        list[str] | None, typer.Option("--section", help="Measure only this; may be repeated.")
-    ] = None,
+    sections: SectionsOption = None,
     out: Annotated[
         Path, typer.Option("--out", help="The folder for ndw.html and ndw.json.")
     ] = Path("out"),
@@ -309,7 +303,7 @@ def ndw(
         int | None, typer.Option(min=1, help="How often live runs take a batch.")
     ] = None,
     quick: Annotated[bool, typer.Option(help="Small sizes, which show fixed costs only.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Joins of two streams in windows of every kind, as paper 000 evaluated them; writes a page."""
     import sys
@@ -322,9 +316,7 @@ def ndw(
     from quadweir.kafkaclient import check_broker
     from quadweir.runtime.spark.session import build
 
-    for section in sections or ():
-        if section not in SECTIONS:
-            raise typer.BadParameter(f"{section}; there are {', '.join(SECTIONS)}")
+    chosen = _chosen(sections, SECTIONS)
     if kafka is not None:
         check_broker(kafka)
     given = {"seconds": seconds, "live_seconds": live_seconds, "every_ms": trigger_ms}
@@ -338,7 +330,7 @@ def ndw(
         try:
             result = run(
                 spark,
-                sections or tuple(SECTIONS),
+                chosen,
                 size=size,
                 kafka=kafka,
                 data=data,
@@ -348,10 +340,7 @@ def ndw(
             spark.stop()
     report = build_report(result, ["quadweir", *sys.argv[1:]])
     page, _ = write(report, result, out, "ndw")
-    if as_json:
-        print_json(result)
-    else:
-        print(as_text(result))
+    _show(result, as_text, as_json)
     console.print(f"written: {page}")
 
 

@@ -135,6 +135,7 @@ def _spark_plan(query: ContinuousQuery, shards: int | None, schema: Schema | Non
     """Spark's own plan over empty streams: it depends on the query alone."""
     from quadweir import rows
     from quadweir.runtime.match.feeds import Feed
+    from quadweir.runtime.planned import PlannedQuery
     from quadweir.runtime.query import RegisteredQuery
     from quadweir.runtime.spark.session import build
     from quadweir.terms import IRI
@@ -145,10 +146,10 @@ def _spark_plan(query: ContinuousQuery, shards: int | None, schema: Schema | Non
         streams = [each.stream.value for each in query.windows if isinstance(each.stream, IRI)]
         feeds = {iri: Feed(iri, lambda _time, _spool: empty) for iri in streams}
         every = [window.name.value for window in query.windows]
-        registered = RegisteredQuery(
+        planned = PlannedQuery(
             session, query, feeds, shards=shards, allow_unbounded=every, schema=schema
         )
-        return registered.spark_plan()
+        return RegisteredQuery(planned).spark_plan()
     finally:
         session.stop()
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from quadweir.algebra.query import ContinuousQuery
 from quadweir.paths import PathLike, as_path
 from quadweir.plan.describe import describe
 from quadweir.runtime.answercolumns import AnswerColumns, ColumnType
@@ -17,7 +16,6 @@ from quadweir.runtime.frames import AnswerFrames
 from quadweir.runtime.handle import RunHandle
 from quadweir.runtime.host.base import Host, Run
 from quadweir.runtime.host.choice import usual_host
-from quadweir.runtime.match.feeds import Feed
 from quadweir.runtime.metrics import QueryMeter
 from quadweir.runtime.pictures import handle_html, plan_svg
 from quadweir.runtime.planned import PlannedQuery
@@ -26,12 +24,10 @@ from quadweir.runtime.writing import WriteRequest, letters_to, trigger_of
 from quadweir.times import DurationLike, as_duration
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-    from quadweir.entailment.schema import Schema
     from quadweir.plan.query import QueryPlan
     from quadweir.runtime.shard.spec import ShardSpec
-    from quadweir.runtime.static.data import StaticData
     from quadweir.sinks.base import Sink
 
 
@@ -39,49 +35,20 @@ if TYPE_CHECKING:
 class RegisteredQuery(AnswerFrames, RunHandle):
     """A continuous query with its streams and static data; nothing runs before it is asked to.
 
+    `Engine.query` makes it.
+
     Args:
-        spark: the session.
-        query: the query as it was parsed.
-        feeds: the streams that exist, by IRI.
-        static: the static data.
-        shards: how many shards to use, at most.
-        allow_unbounded: windows and streams that may be kept whole.
-        schema: what else follows from the triples of streams and static data (N1).
+        planned: the query with its streams and static data.
 
     Attributes:
         query: the query as it was parsed.
         warnings: what in the query is legal but probably not meant, such as unknown functions.
-
-    Raises:
-        UnboundedStateError: the query would have to keep a stream whole.
-        UnsupportedError: a window would need the closure of a transitive property.
-        PlanError: it cannot be planned.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        query: ContinuousQuery,
-        feeds: Mapping[str, Feed],
-        *,
-        static: StaticData | None = None,
-        shards: int | None = None,
-        allow_unbounded: Iterable[str] = (),
-        schema: Schema | None = None,
-    ) -> None:
-        super().__init__(
-            PlannedQuery(
-                spark,
-                query,
-                feeds,
-                static=static,
-                shards=shards,
-                allow_unbounded=allow_unbounded,
-                schema=schema,
-            )
-        )
-        self._spark = spark
-        self._host: Host = usual_host(spark)
+    def __init__(self, planned: PlannedQuery) -> None:
+        super().__init__(planned)
+        self._spark = planned.spark
+        self._host: Host = usual_host(planned.spark)
         self._started: Started | None = None
         self._meter = QueryMeter()
         self._claim: Claim | None = None
