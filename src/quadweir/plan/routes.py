@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class CannotRouteError(Exception):
-    """Why rows of a query cannot be told apart by their class."""
+    """Why rows of a query cannot be distinguished by their class."""
 
 
 @final

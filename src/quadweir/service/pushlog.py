@@ -1,4 +1,4 @@
-"""Keeps what clients push: it is on disk before they are told that it was accepted."""
+"""Keeps what clients push: it is on disk before they get the answer that it was accepted."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class PushLog:
             ) from None
 
     def _open(self) -> None:
-        """Read what is there; what a crash cut short is dropped: nobody was told of it."""
+        """Read what is there; what a crash cut short is dropped: no push of it was accepted."""
         self._segments = PushLogReader(self.folder).segments()
         for begin, path in self._segments:
             data = path.read_bytes()

@@ -74,9 +74,9 @@ def timed_by(table: pa.Table, predicate: str) -> pa.Table:
         if named == wanted:
             found.add(value)
     read = {element: _time_of(found, predicate) for element, found in values.items()}
-    told = [read[element] for element in zip(times, positions, strict=True)]
-    why = [given or found for given, (_, found) in zip(reasons, told, strict=True)]
-    return _with(table, {rows.EVENT_TIME: [time for time, _ in told], rows.REASON: why})
+    stated = [read[element] for element in zip(times, positions, strict=True)]
+    why = [given or found for given, (_, found) in zip(reasons, stated, strict=True)]
+    return _with(table, {rows.EVENT_TIME: [time for time, _ in stated], rows.REASON: why})
 
 
 def _time_of(values: set[str], predicate: str) -> tuple[int | None, str | None]:
