@@ -55,17 +55,20 @@ WINDOWS = {
 
 def in_each_dialect(text: str, own: str) -> str:
     """The plan of a query in its own dialect, and as it is translated to the others."""
-    query = parse(text, dialect=own, allow=("FROM",))
-    prefixes = declared_prefixes(text)
-    parts = [f"--- {own}\n{planned(query)}"]
-    for target in (each for each in TARGETS if each != own):
-        try:
-            written = write(query, target, prefixes=prefixes).text
-            found = planned(parse(written, dialect=target, allow=("FROM",)))
-        except QuadweirError as problem:
-            found = f"{problem.code} {problem.message}\n"
-        parts.append(f"--- {target}\n{found}")
+    parts = [f"--- {own}\n{planned(parse(text, dialect=own, allow=('FROM',)))}"]
+    parts += [translated(text, own, target) for target in TARGETS if target != own]
     return "\n".join(parts)
+
+
+def translated(text: str, own: str, target: str) -> str:
+    """The plan of a query in another dialect, or why it cannot be written there."""
+    query = parse(text, dialect=own, allow=("FROM",))
+    try:
+        written = write(query, target, prefixes=declared_prefixes(text)).text
+        found = planned(parse(written, dialect=target, allow=("FROM",)))
+    except QuadweirError as problem:
+        found = f"{problem.code} {problem.message}\n"
+    return f"--- {target}\n{found}"
 
 
 def compare(name: str, made: str, request: pytest.FixtureRequest) -> None:
@@ -82,6 +85,8 @@ def test_lsbench(name: str, request: pytest.FixtureRequest) -> None:
     for folder in ("cqels", "csparql", "rspql"):
         text = (QUERIES / "lsbench" / folder / name).read_text("utf-8")
         parts.append(f"--- {folder}\n{planned(parse(text, dialect=folder, allow=('FROM',)))}")
+    text = (QUERIES / "lsbench" / "cqels" / name).read_text("utf-8")
+    parts.append(translated(text, "cqels", "sparqlstream"))
     compare(f"lsbench-{name.removesuffix('.rq')}", "\n".join(parts), request)
 
 
