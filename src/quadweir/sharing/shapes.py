@@ -35,6 +35,7 @@ from quadweir.plan.facts import NOTHING_KNOWN, StaticFacts
 from quadweir.plan.program import Program, program_of
 from quadweir.plan.template import QueryTemplate, TemplateMember
 from quadweir.sharing.parameters import Parametrizer
+from quadweir.sharing.renaming import with_plain_variables
 from quadweir.terms import IRI, Ground, Variable
 
 OPEN_MS: Final = 1
@@ -119,7 +120,8 @@ class Shapes:
 
     def of(self, query: ContinuousQuery) -> Shaped:
         """The shape of an optimised query. Its name does not matter."""
-        plain = replace(_with_plain_names(query), form=_columns(query))
+        plain = replace(_with_plain_names(query), form=columns_of(query))
+        plain = with_plain_variables(plain)
         open_windows = _open_windows(plain)
         closed = _with_ranges(plain, dict.fromkeys(open_windows, OPEN_MS))
         ranges = tuple(_range(plain.windows[place].scope) for place in open_windows)
@@ -232,7 +234,7 @@ def template_of(shape: QueryShape, members: Iterable[TemplateMember] = ()) -> Qu
     )
 
 
-def _columns(query: ContinuousQuery) -> QueryForm:
+def columns_of(query: ContinuousQuery) -> QueryForm:
     """A CONSTRUCT needs the variables of its template; the triples are its own matter."""
     if not isinstance(query.form, ConstructForm):
         return query.form
@@ -270,12 +272,15 @@ def _open_windows(query: ContinuousQuery) -> tuple[int, ...]:
     The length of a window with `full` decides when it closes, and that of one that is looked at
     while it is open when it reports.
     """
-    return tuple(
-        place
-        for place, each in enumerate(query.windows)
-        if isinstance(each.scope, TimeScope)
-        and not (each.scope.full or each.scope.while_open)
-        and each.scope.range_ms < _LONGEST_MS
+    return tuple(place for place, each in enumerate(query.windows) if is_open(each.scope))
+
+
+def is_open(scope: Scope) -> bool:
+    """Whether the length of a window may differ between members."""
+    return (
+        isinstance(scope, TimeScope)
+        and not (scope.full or scope.while_open)
+        and scope.range_ms < _LONGEST_MS
     )
 
 

@@ -126,7 +126,7 @@ def test_what_is_constructed_is_each_querys_own() -> None:
     text = "CONSTRUCT { $ :knows ?x } WHERE { STREAM :s [RANGE 1s] { $ :p ?x } }"
     one, other = shaped(text, ":a", ":b")
     assert one.shape == other.shape
-    assert one.shape.query.form == SelectForm(variables=(Variable("x"),))
+    assert one.shape.query.form == SelectForm(variables=(Variable("v0"),))
 
 
 def test_eager_windows_are_open() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from quadweir.plan.describe import describe
+from quadweir.plan.shapes import answer_variables
 
 if TYPE_CHECKING:
     from quadweir.plan.matchtests import MatchTest
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from quadweir.runtime.network.spec import TemplateSpec
 
 _MOST_NAMED: Final = 12
+
+SharedJoin: TypeAlias = tuple[str, int | None]
+"""The name of a join, and the group of templates for which it runs once."""
 
 # The drawing: columns of boxes, and the space between them.
 _WIDTH: Final = 260
@@ -38,9 +42,9 @@ def network_text(
         f"  streams    {', '.join(f'<{iri}>' for iri in streams)}",
         f"  shards     {shards}",
     ]
-    users = _users_of_tests(specs, grouped)
+    users, joined = _users_of_tests(specs, grouped), users_of_joins(specs, grouped)
     for number, members in grouped.items():
-        lines += ["", *_template_lines(specs[number], members, users)]
+        lines += ["", *_template_lines(specs[number], members, users, joined)]
     return "\n".join(lines) + "\n"
 
 
@@ -51,10 +55,13 @@ def query_text(
     spec, grouped = specs[query.template], _grouped(queries)
     own = zip(spec.template.parameters, query.constants, strict=True)
     lines = [f"query {query.id}"]
+    columns = zip(answer_variables(spec.template.query), query.variables, strict=True)
+    lines += [f"  column     ?{own}  ({theirs})" for theirs, own in columns]
     lines += [f"  constant   {constant}  ({parameter.name})" for parameter, constant in own]
     for place, length in zip(spec.template.windows, query.ranges, strict=True):
         lines.append(f"  window {place + 1}   {length:,} ms")
-    lines += ["", *_template_lines(spec, grouped[query.template], _users_of_tests(specs, grouped))]
+    users, joined = _users_of_tests(specs, grouped), users_of_joins(specs, grouped)
+    lines += ["", *_template_lines(spec, grouped[query.template], users, joined)]
     return (
         "\n".join(lines) + "\n\n" + describe(spec.shards.plan, shards=len(spec.shards.shards) or 1)
     )
@@ -64,6 +71,7 @@ def _template_lines(
     spec: TemplateSpec,
     members: Sequence[NetworkQuery],
     users: Mapping[Hashable, Sequence[int]],
+    joined: Mapping[SharedJoin, Sequence[int]],
 ) -> Iterator[str]:
     plan, template = spec.shards.plan, spec.template
     yield f"template {spec.number}: {_named(members)}"
@@ -79,6 +87,12 @@ def _template_lines(
         yield "  joins      apart from those that joined before, until they leave"
     if spec.reason:
         yield f"  because    {spec.reason}"
+    for name, text in spec.joins.items():
+        others = [each for each in joined[name, spec.group] if each != spec.number]
+        if others:
+            yield f"  runs once  {text}, with templates {', '.join(map(str, others[:_MOST_NAMED]))}"
+    if spec.apart:
+        yield f"  apart      {spec.apart}"
     key = plan.first.key
     yield f"  shards     {f'by {key}' if key is not None else f'shard {spec.home}'}"
     yield f"  answers    {'as their parts arrive' if plan.eager else 'when the watermark passes'}"
@@ -107,6 +121,17 @@ def _users_of_tests(
     return found
 
 
+def users_of_joins(
+    specs: Mapping[int, TemplateSpec], templates: Iterable[int]
+) -> dict[SharedJoin, list[int]]:
+    """Return which templates read each join that may be shared."""
+    found: dict[SharedJoin, list[int]] = {}
+    for number in templates:
+        for name in specs[number].joins:
+            found.setdefault((name, specs[number].group), []).append(number)
+    return found
+
+
 def _bare(test: MatchTest) -> Hashable:
     return (test.stream, test.constants, test.equal, test.view, test.way)
 
@@ -129,23 +154,39 @@ def _named(members: Sequence[NetworkQuery]) -> str:
 def network_svg(
     specs: Mapping[int, TemplateSpec], queries: Sequence[NetworkQuery], streams: Iterable[str]
 ) -> str:
-    """Draw streams, templates and queries, and which reads which, as SVG."""
+    """Draw streams, the joins that run once, templates and queries, and which reads which, as SVG."""
     grouped = _grouped(queries)
     known = list(streams)
-    rows = max(len(known), len(grouped), 1)
+    joined = {
+        join: users for join, users in users_of_joins(specs, grouped).items() if len(users) > 1
+    }
+    rows = max(len(known), len(grouped), len(joined), 1)
     height = 2 * _MARGIN + rows * (_HEIGHT + _SPACE)
-    width = 2 * _MARGIN + 3 * _WIDTH + 2 * _GAP
+    # There is a column of joins only if templates share some.
+    column = 2 if joined else 1
+    width = 2 * _MARGIN + (column + 2) * _WIDTH + (column + 1) * _GAP
     at = {iri: _top(place, len(known), rows) for place, iri in enumerate(known)}
     parts = []
+    tops = {join: _top(place, len(joined), rows) for place, join in enumerate(joined)}
+    for join, users in joined.items():
+        spec, count = specs[users[0]], len(users)
+        text = spec.joins[join[0]]
+        for stream in spec.streams:
+            if f"<{stream}>" in text:
+                parts.append(_line(0, at[stream], 1, tops[join]))
+        parts.append(_box(1, tops[join], _short(text, 38), f"once for {count}", "#fce8e6"))
     for place, (number, members) in enumerate(grouped.items()):
         spec, top = specs[number], _top(place, len(grouped), rows)
-        for stream in spec.streams:
-            parts.append(_line(0, at[stream], 1, top))
-        parts.append(_line(1, top, 2, top))
+        own = [each for name in spec.joins if (each := (name, spec.group)) in joined]
+        parts += [_line(1, tops[join], column, top) for join in own]
+        for stream in _read_apart(spec, [spec.joins[name] for name, _ in own]):
+            parts.append(_line(0, at[stream], column, top))
+        parts.append(_line(column, top, column + 1, top))
         shared = "constants, windows" if spec.is_open else "constants"
         what = f"shares all but {shared}" if len(members) > 1 else "one query"
-        parts.append(_box(1, top, f"template {number}", what, "#e8f0fe"))
-        parts.append(_box(2, top, _short(_named(members), 40), _answers(spec), "#e6f4ea"))
+        parts.append(_box(column, top, f"template {number}", what, "#e8f0fe"))
+        named = _short(_named(members), 40)
+        parts.append(_box(column + 1, top, named, _answers(spec), "#e6f4ea"))
     for iri in known:
         parts.append(_box(0, at[iri], _short(iri, 38), "stream", "#fef7e0"))
     # Lines first, so that boxes lie on them.
@@ -155,6 +196,14 @@ def network_svg(
         f"viewBox='0 0 {width} {height}'>"
         f"<rect width='{width}' height='{height}' fill='#ffffff'/>{''.join(parts)}</svg>\n"
     )
+
+
+def _read_apart(spec: TemplateSpec, joins: Sequence[str]) -> Iterator[str]:
+    """Yield the streams of which a template has windows that are in none of some joins."""
+    for stream in spec.streams:
+        windows = sum(each.source.stream == stream for each in spec.shards.plan.matches)
+        if windows > sum(each.count(f"<{stream}>") for each in joins):
+            yield stream
 
 
 def _answers(spec: TemplateSpec) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
+from quadweir.runtime.network.explain import users_of_joins
+
 if TYPE_CHECKING:
     from quadweir.plan.matchtests import MatchTest
     from quadweir.runtime.network.network import Network
@@ -26,6 +28,7 @@ class TemplateFacts:
         reason: why its queries share no more than they do; empty if they share all.
         patterns: the statements that it takes.
         shares: the streams in which another template takes some of the same statements.
+        joins_with: the templates for which some of its joins run, too.
     """
 
     number: int
@@ -35,6 +38,7 @@ class TemplateFacts:
     reason: str
     patterns: tuple[str, ...]
     shares: frozenset[str]
+    joins_with: tuple[int, ...] = ()
 
 
 def template_facts(network: Network) -> list[TemplateFacts]:
@@ -50,6 +54,7 @@ def template_facts(network: Network) -> list[TemplateFacts]:
     for number in members:
         if number in specs:
             users.update({_bare(test) for test in specs[number].shards.plan.matching.wanted})
+    joined = users_of_joins(specs, [number for number in members if number in specs])
     found = []
     for number, count in sorted(members.items()):
         if number not in specs:
@@ -67,6 +72,12 @@ def template_facts(network: Network) -> list[TemplateFacts]:
                 spec.reason,
                 tuple(dict.fromkeys(_pattern(test) for test in wanted)),
                 frozenset(test.stream for test in wanted if users[_bare(test)] > 1),
+                tuple(
+                    sorted(
+                        {each for name in spec.joins for each in joined[name, spec.group]}
+                        - {number}
+                    )
+                ),
             )
         )
     return found

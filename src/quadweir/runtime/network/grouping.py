@@ -122,4 +122,4 @@ def _text(join: Join) -> str:
         pattern = each.match.pattern
         named = "" if pattern is None else f"{pattern.subject} {pattern.predicate} {pattern.object}"
         parts.append(f"{named} in <{each.match.source.stream}>")
-    return " joined with ".join(parts)
+    return " and ".join(parts)

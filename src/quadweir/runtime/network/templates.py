@@ -19,6 +19,7 @@ from quadweir.runtime.network.spec import TemplateSpec
 from quadweir.runtime.planned import PlannedQuery
 from quadweir.runtime.static.shared import SharedSolutions
 from quadweir.sharing.shapes import Shapes, template_of
+from quadweir.sharing.skeletons import KnownShapes
 from quadweir.sources.declare import undeclared
 from quadweir.terms import Variable
 
@@ -73,6 +74,7 @@ class Templates:
         self._groups = Groups()
         self._shared = SharedSolutions()
         self._shapes = Shapes(tuple(sorted(inputs.feeds)))
+        self._known = KnownShapes()
         schema = inputs.schema
         # All consequences: a template that looks them up may need any of them.
         self._table = Table.of(schema) if schema is not None else None
@@ -86,7 +88,10 @@ class Templates:
             query: the query.
             allow_unbounded: its windows, or streams, that may be kept whole.
         """
-        optimized = optimize(replace(query, name=None)).query
+        if not allow_unbounded:
+            shaped = self._known.of(query, lambda: self._shapes.of(_optimized(query)))
+            return TemplateKey(shaped.shape, ()), shaped
+        optimized = _optimized(query)
         shaped = self._shapes.of(optimized)
         # Windows of a shape have other names, in the same order.
         windows = zip(optimized.windows, shaped.shape.query.windows, strict=True)
@@ -197,6 +202,10 @@ class Templates:
         looks_up = any(each.follows for each in merged)
         table = self._table if looks_up else None
         return Matching(streams, tuple(merged), exact, table), bits
+
+
+def _optimized(query: ContinuousQuery) -> ContinuousQuery:
+    return optimize(replace(query, name=None)).query
 
 
 def _alone(test: MatchTest, template: int) -> MatchTest:

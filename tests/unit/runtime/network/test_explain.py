@@ -124,3 +124,36 @@ def test_a_query_that_gives_too_many_answers_is_stopped_alone() -> None:
     now[0] = 10.0
     deliver(2, 20)
     assert delivery.take_failures() == {}, "answers of ten seconds ago no longer count"
+
+
+# --- joins that run once ---
+
+JOINED = (
+    "{ STREAM <urn:s> [RANGE 9s] { ?a <urn:p> ?b } STREAM <urn:t> [RANGE 9s] { ?b <urn:q> ?c } }"
+)
+
+
+def test_joins_that_run_once_are_named_and_drawn(tmp_path: Path) -> None:
+    with NetworkHost(tmp_path / "network") as host:
+        host.register(
+            pairs=f"SELECT ?a ?c {JOINED}",
+            middles=f"SELECT ?b {JOINED}",
+            short=f"SELECT ?c {JOINED}".replace("9s", "90ms"),
+            more=f"SELECT ?a {JOINED[:-1]} STREAM <urn:s> [RANGE 9s] {{ ?b <urn:r> ?d }} }}",
+        )
+        specs, queries = host.registry.specs, host.registry.queries()
+        text = network_text(specs, queries, STREAMS, 2)
+        drawn = network_svg(specs, queries, STREAMS)
+        alone = query_text(queries[0], specs, queries)
+    first, second, third, fourth = text.split("\ntemplate ")[1:]
+    assert "runs once  ?v0 <urn:p> ?v2 in <urn:s> and ?v2 <urn:q> ?v1 in <urn:t>" in first
+    assert "with templates 1\n" in first
+    assert "with templates 0\n" in second
+    assert "apart      the windows of template 0 are 100 times longer" in third
+    assert "runs once" not in third + fourth
+    assert "column     ?c  (?v1)" in alone
+    root = ElementTree.fromstring(drawn)
+    assert len(root.findall(f"{SVG}g")) == 2 + 1 + 4 + 4
+    # Two streams to the join, the join to two templates, streams to the others, templates to queries.
+    assert len(root.findall(f"{SVG}line")) == 2 + 2 + 2 * 2 + 4
+    assert "once for 2" in [each.text for each in root.iter(f"{SVG}text")]
