@@ -29,12 +29,22 @@ SIMILAR = [
     "SELECT ?b (COUNT(*) AS ?n) { STREAM :stream0 [RANGE $Rms SLIDE $Sms] { $A ?v ?b } } GROUP BY ?b",
     "CONSTRUCT { _:x :of ?a } { STREAM :stream1 [RANGE $Rms] { ?a :p0 $A } }",
 ]
+# Templates of a group: different shapes, variables and orders, over one join.
+JOINED = [
+    "SELECT ?x ?z { STREAM :stream0 [RANGE $Rms] { ?x :p0 ?y } STREAM :stream1 [RANGE $Sms] { ?z ?v ?y } }",
+    "SELECT ?b { STREAM :stream1 [RANGE $Sms] { ?c ?d ?b } STREAM :stream0 [RANGE $Rms] { ?a :p0 ?b } FILTER(?a != ?c) }",
+    "SELECT ?y (COUNT(*) AS ?n) { STREAM :stream0 [RANGE $Rms] { ?x :p0 ?y } STREAM :stream1 [RANGE $Sms] { ?z ?v ?y } } GROUP BY ?y",
+    "SELECT ?b (MAX(?c) AS ?n) { STREAM :stream1 [RANGE $Sms] { ?c ?v ?b } STREAM :stream0 [RANGE $Rms] { ?a :p0 ?b } } GROUP BY ?b",
+    "SELECT DISTINCT ?y { STREAM :stream0 [RANGE $Rms] { ?x :p0 ?y } STREAM :stream1 [RANGE $Sms] { ?z ?v ?y } ?y :p1 ?w }",
+    "SELECT ?z { STREAM :stream0 [RANGE $Rms] { $A :p0 ?y } STREAM :stream1 [RANGE $Sms] { ?z ?v ?y } }",
+]
 
 
 @st.composite
 def texts(draw: st.DrawFn) -> QueryText:
-    if draw(st.booleans()):
-        text = f"PREFIX : <http://example.org/> {draw(st.sampled_from(SIMILAR))}"
+    alike = draw(st.sampled_from([SIMILAR, JOINED, None]))
+    if alike is not None:
+        text = f"PREFIX : <http://example.org/> {draw(st.sampled_from(alike))}"
         for name, values in (("$A", ":s0 :s1 :s2"), ("$R", "3 8 15"), ("$S", "2 5")):
             text = text.replace(name, draw(st.sampled_from(values.split())))
         return QueryText(text, dialect="cqels")

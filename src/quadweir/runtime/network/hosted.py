@@ -256,6 +256,11 @@ class HostedNetwork:
             first, *_ = [each for each, _ in described.get("templates", [[template, []]])]
             unit = self._unit(self._template(first), since)
             if isinstance(unit, SharedUnit):
+                if "templates" not in described:
+                    raise StateError(
+                        f"the state of shard {self._key} was written by another release",
+                        hint="Start with a new checkpoint.",
+                    )
                 unit.restore(described, self._spec.templates, data[at : at + size])
             else:
                 unit.restore(described, data[at : at + size])
