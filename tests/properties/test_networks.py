@@ -30,13 +30,22 @@ SIMILAR = [
     "CONSTRUCT { _:x :of ?a } { STREAM :stream1 [RANGE $Rms] { ?a :p0 $A } }",
 ]
 # Templates of a group: different shapes, variables and orders, over one join.
+_BODY = (
+    "{ STREAM :stream0 [RANGE $Rms] { ?x :p0 ?y } STREAM :stream1 [RANGE $Sms] { ?z ?v ?y } $F }"
+)
+_OTHER = (
+    "{ STREAM :stream1 [RANGE $Sms] { ?c ?d ?b } STREAM :stream0 [RANGE $Rms] { ?a :p0 ?b } $F }"
+)
 JOINED = [
-    "SELECT ?x ?z { STREAM :stream0 [RANGE $Rms] { ?x :p0 ?y } STREAM :stream1 [RANGE $Sms] { ?z ?v ?y } }",
-    "SELECT ?b { STREAM :stream1 [RANGE $Sms] { ?c ?d ?b } STREAM :stream0 [RANGE $Rms] { ?a :p0 ?b } FILTER(?a != ?c) }",
-    "SELECT ?y (COUNT(*) AS ?n) { STREAM :stream0 [RANGE $Rms] { ?x :p0 ?y } STREAM :stream1 [RANGE $Sms] { ?z ?v ?y } } GROUP BY ?y",
-    "SELECT ?b (MAX(?c) AS ?n) { STREAM :stream1 [RANGE $Sms] { ?c ?v ?b } STREAM :stream0 [RANGE $Rms] { ?a :p0 ?b } } GROUP BY ?b",
-    "SELECT DISTINCT ?y { STREAM :stream0 [RANGE $Rms] { ?x :p0 ?y } STREAM :stream1 [RANGE $Sms] { ?z ?v ?y } ?y :p1 ?w }",
-    "SELECT ?z { STREAM :stream0 [RANGE $Rms] { $A :p0 ?y } STREAM :stream1 [RANGE $Sms] { ?z ?v ?y } }",
+    each.replace("$F", "")
+    for each in (
+        f"SELECT ?x ?z {_BODY}",
+        f"SELECT ?b {_OTHER.replace('$F', 'FILTER(?a != ?c)')}",
+        f"SELECT ?y (COUNT(*) AS ?n) {_BODY} GROUP BY ?y",
+        f"SELECT ?b (MAX(?c) AS ?n) {_OTHER} GROUP BY ?b",
+        f"SELECT DISTINCT ?y {_BODY.replace('$F', '?y :p1 ?w')}",
+        f"SELECT ?z {_BODY.replace('?x', '$A')}",
+    )
 ]
 
 
