@@ -22,6 +22,7 @@ from quadweir.kernel.shard import Shard
 from quadweir.kernel.sharedshard import SharedShard
 from quadweir.plan.common import can_share
 from quadweir.plan.program import Program, program_of
+from quadweir.plan.shapes import answer_variables
 from quadweir.sharing import QueryShape, Shapes, TemplateMember, template_of
 from quadweir.sources.streamfiles import Element
 from quadweir.testing.answers import Answer
@@ -158,8 +159,11 @@ class QueryGroup:
             own = answers.query == number
             mask = pa.array(own)
             values = tuple(column.filter(mask) for column in answers.values)
-            mine = Answers(answers.variables, answers.t[own], answers.sign[own], values)
-            self.answers[number] += as_answers(mine, self._queries[number])
+            query = self._queries[number]
+            # A template has other names for the variables, in the same order.
+            variables = answer_variables(query)
+            mine = Answers(variables, answers.t[own], answers.sign[own], values)
+            self.answers[number] += as_answers(mine, query)
 
     # --- state ---
 
