@@ -18,7 +18,7 @@ from quadweir import kernel
 from quadweir.algebra.dataset import Dataset
 from quadweir.kernel.arrays import FOREVER
 from quadweir.kernel.clocks import Elements
-from quadweir.kernel.dictionary import Dictionary
+from quadweir.kernel.dictionary import Dictionary, DictionaryScope
 from quadweir.kernel.events import Events, MatchColumns
 from quadweir.kernel.oneway import OneWay
 from quadweir.kernel.probing import advance
@@ -131,7 +131,8 @@ def _touch_the_rest() -> None:
     index.remove(rows)
     OneWay(1).find(cells)
     shard_numbers(pa.array(_TERMS), 2)
-    Dictionary().numbers([f"<urn:quadweir:{number}>" for number in range(100)])
+    terms = Dictionary()
+    DictionaryScope(terms).hold(terms.numbers([f"<urn:quadweir:{n}>" for n in range(100)]))
     for window in (Tumbling(), Dynamic(), Dynamic(_AskedPolicy())):
         _join(window)
 
