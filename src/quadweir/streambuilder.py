@@ -35,6 +35,7 @@ from quadweir.sources.declare import (
     TcpSource,
     TimeSource,
 )
+from quadweir.terms import IRI
 from quadweir.times import DurationLike, as_duration, as_instant
 
 if TYPE_CHECKING:
@@ -86,9 +87,17 @@ class StreamBuilder:
 
     Args:
         iri: the name of the stream.
+
+    Raises:
+        DeclarationError: it is not an absolute IRI.
     """
 
     def __init__(self, iri: str) -> None:
+        if not IRI(iri).is_valid():
+            raise DeclarationError(
+                f"the name of a stream must be an absolute IRI, not {iri[:80]!r}",
+                hint='Write it as the query does, such as "urn:doors" or "http://example.org/doors".',
+            )
         self.iri = iri
         self._source: DeclaredSource | None = None
         self._frame: DataFrame | None = None

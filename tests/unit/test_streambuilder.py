@@ -162,6 +162,13 @@ def test_errors_say_what_to_write(chain, kind, message: str) -> None:
     assert caught.value.hint or "nothing around" in message
 
 
+@pytest.mark.parametrize("name", ["doors", "", "urn:my doors", "<urn:doors>"])
+def test_the_name_of_a_stream_is_an_absolute_iri(name: str) -> None:
+    with pytest.raises(DeclarationError, match="must be an absolute IRI") as caught:
+        StreamBuilder(name)
+    assert "urn:doors" in str(caught.value.hint)
+
+
 def test_a_mapping_is_read_where_it_is_named(tmp_path: Path) -> None:
     (tmp_path / "m.ttl").write_text("@prefix rml: <http://w3id.org/rml/> . <#m> a rml:Nonsense .")
     with pytest.raises(MappingError):
