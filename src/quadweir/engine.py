@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Frames
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, final
 
-from quadweir.errors import QuadweirError, UsageError
+from quadweir.errors import UsageError
 from quadweir.paths import PathLike, as_path
 from quadweir.times import DurationLike, as_duration
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from quadweir.entailment.schema import Axiom, Schema, SchemaWarning
     from quadweir.mapping.model import Mapping
     from quadweir.runtime.claims import Claim
-    from quadweir.runtime.match.feeds import Feed
     from quadweir.runtime.match.mapped import MappedQuads
     from quadweir.runtime.network.network import Network
     from quadweir.runtime.query import RegisteredQuery
@@ -55,6 +53,7 @@ class Engine:
     ) -> None:
         from quadweir.runtime.spark.session import adopt, build
         from quadweir.sources.sparkformat import register_formats
+        from quadweir.streamregistry import StreamRegistry
         from quadweir.syntax.parser import build_ahead
 
         if spark is not None and (master is not None or shards is not None):
@@ -67,22 +66,22 @@ class Engine:
         self.changes: SessionReport | None = adopt(spark) if spark is not None else None
         self.spark: SparkSession = spark or build(master=master, shards=shards)
         register_formats(self.spark)
-        self.streams: dict[str, StreamDeclaration] = {}
+        self._streams = StreamRegistry(self.spark)
         self._queries: list[StreamingQuery | RegisteredQuery | Network] = []
         self._claims: list[Claim] = []
-        self._provided: dict[str, Feed] = {}
-        self._building: dict[str, StreamBuilder] = {}
-        self._settled: dict[str, StreamDeclaration] = {}
         self._axioms: list[Axiom] = []
         self._static: list[StaticInput] = []
         self.schema_warnings: list[SchemaWarning] = []
 
+    @property
+    def streams(self) -> dict[str, StreamDeclaration]:
+        """The declared streams, by their IRIs."""
+        return self._streams.declared
+
     def declare(self, *declarations: StreamDeclaration) -> None:
         """Declare streams by their IRIs; a later declaration replaces one of the same IRI."""
         for one in declarations:
-            self._building.pop(one.iri, None)
-            self._provided.pop(one.iri, None)
-            self.streams[one.iri] = one
+            self._streams.declare(one)
 
     def stream(self, iri: str) -> StreamBuilder:
         """Declare a stream in one chain of calls; it replaces one of the same IRI.
@@ -94,14 +93,7 @@ class Engine:
         Args:
             iri: the name of the stream.
         """
-        from quadweir.streambuilder import StreamBuilder
-
-        builder = StreamBuilder(iri)
-        self.streams.pop(iri, None)
-        self._provided.pop(iri, None)
-        self._settled.pop(iri, None)
-        self._building[iri] = builder
-        return builder
+        return self._streams.begin(iri)
 
     def load_streams(self, path: PathLike) -> Sequence[str]:
         """Declare the streams of a TOML file (`docs/reference/streams.md`) and return their IRIs.
@@ -290,11 +282,10 @@ class Engine:
         from quadweir.runtime.match.provided import provided_feed
         from quadweir.runtime.query import RegisteredQuery
 
-        self._building.pop(iri, None)
         if isinstance(statements, RegisteredQuery):
-            self._provided[iri] = statements.as_feed(iri)
+            self._streams.provide(iri, statements.as_feed(iri))
             return
-        self._provided[iri] = provided_feed(
+        feed = provided_feed(
             iri,
             statements,
             delay=as_duration(delay),
@@ -302,6 +293,7 @@ class Engine:
             ahead=None if ahead is None else as_duration(ahead),
             canonical=canonical,
         )
+        self._streams.provide(iri, feed)
 
     def map(
         self,
@@ -348,7 +340,7 @@ class Engine:
         """
         from quadweir.runtime.match.mapped import MappedQuads, mapped
 
-        self._settle()
+        self._streams.settle()
         made = mapped(
             self.spark,
             mapping,
@@ -365,7 +357,7 @@ class Engine:
             allow_hosts=allow_hosts,
         )
         feeds = made.feeds() if made.names_streams else {}
-        self._provided.update(feeds)
+        self._streams.take_mapped(feeds)
         return MappedQuads(made, tuple(feeds))
 
     def query(
@@ -414,11 +406,11 @@ class Engine:
             kind = Content(content) if content is not None else None
             text = parse(text, dialect=dialect, base=base, content=kind, allow=("FROM",))
         for window in text.windows:
-            self._check_stream(window.stream)
+            self._streams.check(window.stream)
         planned = PlannedQuery(
             self.spark,
             with_windowing(text, windowing or AS_WRITTEN),
-            self._feeds(),
+            self._streams.feeds(),
             static=StaticData.of([*self._static, *static]),
             shards=shards,
             allow_unbounded=allow_unbounded,
@@ -458,9 +450,9 @@ class Engine:
         from quadweir.runtime.static.data import StaticData
         from quadweir.sources.declare import undeclared
 
-        feeds = self._feeds()
+        feeds = self._streams.feeds()
         for iri in streams or ():
-            self._check_stream(iri)
+            self._streams.check(iri)
             if iri not in feeds:
                 raise undeclared(iri, feeds)
         chosen = feeds if streams is None else {iri: feeds[iri] for iri in streams}
@@ -504,44 +496,12 @@ class Engine:
         """
         from quadweir.sources.opening import find_stream
 
-        feed = find_stream(iri, self._feeds())
+        feed = find_stream(iri, self._streams.feeds())
         return feed.open(predicate if predicate != feed.timed_by else None, None)
-
-    def _feeds(self) -> dict[str, Feed]:
-        from quadweir.runtime.match.declared import declared_feed
-
-        self._settle()
-        declared = {iri: declared_feed(self.spark, one) for iri, one in self.streams.items()}
-        return declared | self._provided
 
     def _open(self, iri: str, spool: Path | None) -> DataFrame:
         from quadweir.sources.opening import find_stream, open_rdf
 
-        self._check_stream(iri)
-        self._settle()
+        self._streams.check(iri)
+        self._streams.settle()
         return open_rdf(self.spark, find_stream(iri, self.streams), spool=spool)
-
-    def _check_stream(self, iri: object) -> None:
-        """Raise what is wrong with a stream that is declared in a chain of calls."""
-        building = self._building.get(str(getattr(iri, "value", iri)))
-        if building is not None:
-            self._take_over(building)
-
-    def _settle(self) -> None:
-        """Take over the streams that chains of calls have declared, as far as they are valid."""
-        for building in self._building.values():
-            # Whoever reads the stream learns what is wrong with it.
-            with suppress(QuadweirError):
-                self._take_over(building)
-
-    def _take_over(self, building: StreamBuilder) -> None:
-        from quadweir.streambuilder import built_feed
-
-        iri, declared = building.iri, building.declaration
-        if self._settled.get(iri) is declared:
-            return
-        feed = built_feed(self.spark, building, {**self.streams, iri: declared})
-        self.streams[iri] = self._settled[iri] = declared
-        self._provided.pop(iri, None)
-        if feed is not None:
-            self._provided[iri] = feed

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Mapping as Options
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, final
@@ -39,10 +39,9 @@ from quadweir.terms import IRI
 from quadweir.times import DurationLike, as_duration, as_instant
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from quadweir.mapping.model import Mapping
-    from quadweir.runtime.match.feeds import Feed
 
 _SOURCES: Final = "kafka, mqtt, tcp, file, folder, replay or dataframe"
 
@@ -461,85 +460,3 @@ def _pace(
             "a replay has one pace", hint="Choose one of speed, rate, and burst with every."
         )
     return given[0] if given else Speed()
-
-
-def built_feed(
-    spark: SparkSession, built: StreamBuilder, declarations: Options[str, StreamDeclaration]
-) -> Feed | None:
-    """Return a stream that is a DataFrame or mapped as a feed; None if its declaration says it all.
-
-    Raises:
-        DeclarationError: it is not clear which source of its mapping it takes the place of.
-        MappingError: its mapping is not valid.
-        UsageError: its DataFrame does not have the columns of a statement.
-    """
-    from quadweir.runtime.match.mapped import mapped
-    from quadweir.runtime.match.provided import provided_feed
-
-    declared, frame, by = built.declaration, built.records, built.mapped_by
-    if by is not None:
-        name, mapping = _source_of(by, declared.iri)
-        frames = {name: frame} if frame is not None else None
-        if frames is None:
-            mapping = _reading_stream(mapping, name, declared.iri)
-        time = declared.time.column if isinstance(declared.time, FromColumn) else None
-        return mapped(
-            spark,
-            mapping,
-            frames,
-            declarations,
-            stream=declared.iri,
-            time=None if frames is None or time is None else {name: time},
-            base=by.base,
-            delay=declared.delay,
-            idle=declared.idle,
-            ahead=declared.ahead,
-            allow_dirs=by.allow_dirs,
-            allow_hosts=by.allow_hosts,
-        ).feeds()[declared.iri]
-    if frame is None:
-        return None
-    return provided_feed(
-        declared.iri,
-        frame,
-        delay=declared.delay,
-        idle=declared.idle,
-        ahead=declared.ahead,
-        canonical=False,
-    )
-
-
-def _source_of(by: StreamMapping, iri: str) -> tuple[str, Mapping]:
-    """Return the name of the source that a stream takes the place of, and the mapping.
-
-    Raises:
-        DeclarationError: it is not clear which source that is.
-    """
-    from quadweir.mapping.records import describe
-
-    names = {describe(each.source): None for each in by.mapping.triples_maps}
-    wanted = by.source
-    if wanted is None:
-        wanted = iri if iri in names else next(iter(names)) if len(names) == 1 else None
-    if wanted is None or wanted not in names:
-        raise DeclarationError(
-            f"the mapping of <{iri}> has several sources"
-            if wanted is None
-            else f"the mapping of <{iri}> has no source {wanted!r}",
-            hint=f"Name the one to read from the stream, source=...: {', '.join(names)}.",
-        )
-    return wanted, by.mapping
-
-
-def _reading_stream(mapping: Mapping, name: str, iri: str) -> Mapping:
-    """Return a mapping that reads a declared stream instead of a source."""
-    from quadweir.mapping.records import describe
-    from quadweir.mapping.sources import DeclaredStream
-
-    maps = [
-        replace(each, source=replace(each.source, source=DeclaredStream(iri=iri)))
-        if describe(each.source) == name
-        else each
-        for each in mapping.triples_maps
-    ]
-    return replace(mapping, triples_maps=tuple(maps))
