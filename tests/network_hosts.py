@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Any, Self
@@ -157,6 +158,11 @@ class NetworkHost:
         self.log.close()
         self.start()
 
+    def reload(self, static: Sequence[Quad]) -> None:
+        """Stop, and start again over other static data."""
+        self._inputs = replace(self._inputs, static=StaticData.of(static))
+        self.die()
+
     def lose(self) -> None:
         """Lose the workers."""
         for each in self._held:
@@ -301,23 +307,27 @@ def alone(
     streams: Sequence[str],
     static: Sequence[Quad] = (),
     delays: Mapping[str, int] = NO_DELAYS,
+    backfilled: int | None = None,
     on_batch: Callable[[int, list[Answer]], None] = lambda *_: None,
 ) -> list[Answer]:
     """Answer a query over the batches from `first` to before `last`, as if there were no others.
 
-    It sees what is later than its joining instant. No element may be late.
+    It sees what is later than its joining instant, or later than `backfilled` (J5); it reports later
+    than it joined. No element may be late.
     """
     query = optimize(text.parsed()).query
     shard = Shard.of(query, static=Dataset.of(scoped_static(static)), streams=sorted(streams))
 
     read = {source.stream for source in shard.sources}
     before = [element for batch in batches[:first] for element in batch]
-    since = joined_at(text, before)
+    joined = joined_at(text, before)
+    since = joined if backfilled is None else backfilled
     highest: dict[str, int] = {}
-    for element in before:
-        highest[element.stream] = max(element.event_time, highest.get(element.stream, ALWAYS))
+    if backfilled is None:
+        for element in before:
+            highest[element.stream] = max(element.event_time, highest.get(element.stream, ALWAYS))
     through, found = ALWAYS, []
-    for number in range(first, last):
+    for number in range(first if backfilled is None else 0, last):
         taken: dict[int, list[tuple[int, Element]]] = {}
         for element in batches[number]:
             at = element.event_time
@@ -332,6 +342,8 @@ def alone(
             reached = [highest[each] - (delays.get(each, 0) or 1) for each in read]
             through = max(through, min(reached, default=ALWAYS))
         answers = as_answers(shard.step(events_of(shard, taken), through), query)
+        answers = [each for each in answers if each.t > joined]
+        assert number >= first or not answers, "nothing of before is later than the query joined"
         on_batch(number, answers)
         found += answers
     return found

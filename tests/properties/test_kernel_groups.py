@@ -1,7 +1,8 @@
 """Shared equals separate (P4): a query gives the same answers alone and in a group.
 
 Queries come and go while the group runs. Each gives the answers that it gives alone over the
-elements later than the instant at which it joined (J1).
+elements later than the instant at which it joined (J1). With backfill it also sees what windows hold
+already (J5). Static data that is read again and is the same changes no answer.
 """
 
 from __future__ import annotations
@@ -125,6 +126,8 @@ class Turn:
     removed: int
     saved: bool
     restarted: bool
+    backfilled: bool = False
+    reloaded: bool = False
 
 
 TURNS = st.lists(
@@ -135,6 +138,8 @@ TURNS = st.lists(
         removed=st.sampled_from([0, 0, 1]),
         saved=st.booleans(),
         restarted=st.sampled_from([False, False, True]),
+        backfilled=st.booleans(),
+        reloaded=st.sampled_from([False, False, True]),
     ),
     min_size=1,
     max_size=5,
@@ -170,7 +175,13 @@ def check(
         running = [number for number in queries if number not in left]
         removed = running[: now.removed] if turn < 20 else []
         added = {len(queries) + n: draw_query() for n in range(now.added if turn < 6 else 0)}
-        group.change(added, removed)
+        group.change(added, removed, backfilled=added if now.backfilled else ())
+        if now.backfilled:
+            # What they see of before is in the state from now on, and in none of before.
+            snapshots, deltas = group.saved(), []
+        if now.reloaded:
+            group.reload()
+            snapshots, deltas = group.saved(), []
         queries |= added
         left |= {number: len(group.answers[number]) for number in removed}
         if now.restarted:
@@ -183,9 +194,8 @@ def check(
             key=lambda each: (each[0], each[1].stream, each[1].position),
         )
         feed = ShardFeed(alone, delay_ms=0)
-        expected: list[Answer] = as_answers(feed.push_all(elements), query) + as_answers(
-            feed.finish(), query
-        )
+        answers = as_answers(feed.push_all(elements), query) + as_answers(feed.finish(), query)
+        expected: list[Answer] = [each for each in answers if each.t > group.joined[number]]
         found = group.answers[number]
         if number in left:
             # It gave no answer after it had left, and none that it should not have given.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest import mock
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from network_hosts import LAST, POINTS, NetworkHost, alone, joined_at
 from properties.dense import Feed, dense_questions, feeds, static_data
 from properties.strategies import EVERYTHING, STREAMS
+from quadweir.kernel.arrays import ALWAYS
 from quadweir.runtime.network import control
 from quadweir.runtime.network.querytext import QueryText
 from quadweir.runtime.shard import journal
@@ -51,6 +53,11 @@ JOINED = [
 
 @st.composite
 def texts(draw: st.DrawFn) -> QueryText:
+    return replace(draw(questions()), backfill=draw(st.booleans()))
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> QueryText:
     alike = draw(st.sampled_from([SIMILAR, JOINED, None]))
     if alike is not None:
         text = f"PREFIX : <http://example.org/> {draw(st.sampled_from(alike))}"
@@ -86,7 +93,13 @@ def change(draw: st.DrawFn, host: NetworkHost) -> None:
         one = draw(st.sampled_from(NAMES))
         kind = draw(st.sampled_from(["register", "register", "leave", "pause", "resume"]))
         if kind == "register":
-            registry.register({one: draw(texts())}, replacing=True)
+            given = draw(texts())
+            if there and draw(st.booleans()):
+                # The same again: windows hold all that it asks for.
+                again = registry.get(draw(st.sampled_from(there)))
+                assert again is not None
+                given = replace(again.text, backfill=True)
+            registry.register({one: given}, replacing=True)
         elif one not in there:
             continue
         elif kind == "leave":
@@ -152,7 +165,13 @@ def check(
     delays: dict[str, int],
     paused: set[tuple[int, int]],
 ) -> None:
-    text = host.lifetimes[number].text
+    text, backfill = host.lifetimes[number].text, host.lifetimes[number].backfill
+    before = joined_at(text, [each for batch in batches[:first] for each in batch])
+    since: int | None = None
+    assert (backfill is not None) == text.backfill
+    if backfill is not None and backfill.state == "done":
+        since = ALWAYS if backfill.since is None else backfill.since
+        assert since <= before
     expected: list[Answer] = []
 
     def unless_paused(batch: int, found: list[Answer]) -> None:
@@ -167,14 +186,18 @@ def check(
         streams=STREAMS,
         static=static,
         delays=delays,
+        backfilled=since,
         on_batch=unless_paused,
     )
     assert diff_answers(expected, host.answers.get(number, [])) == "", text.text
     if last == len(batches):
         # It saw the end: its answers are all that the query has over what it may see.
-        since = joined_at(text, [each for batch in batches[:first] for each in batch])
-        seen = [each for batch in batches[first:-1] for each in batch if each.event_time > since]
-        assert diff_answers(by_the_oracle(text, seen, static), every) == "", text.text
+        from_batch, since = (first, before) if since is None else (0, since)
+        seen = [
+            each for batch in batches[from_batch:-1] for each in batch if each.event_time > since
+        ]
+        asked = [each for each in by_the_oracle(text, seen, static) if each.t > before]
+        assert diff_answers(asked, every) == "", text.text
 
 
 def by_the_oracle(text: QueryText, seen: Sequence[Element], static: list[Quad]) -> list[Answer]:

@@ -109,6 +109,8 @@ class Application:
         mappings: the mappings, each with its own times.
         queries: the queries, by name.
         folder: the folder of further queries.
+        backfill: whether queries see what windows hold already when they join.
+        reload_static: whether the checkpoint may have been made with other static data.
         output: where all answers go, as JSON lines that name the query; `NONE` for nowhere.
     """
 
@@ -124,6 +126,8 @@ class Application:
     every: timedelta | None = None
     most_held: int | None = None
     most_answers: int | None = None
+    backfill: bool = False
+    reload_static: bool = False
     dead_letters: str | None = None
     output: str = "-"
 
@@ -131,6 +135,14 @@ class Application:
     def target(self) -> OutputTarget | None:
         """Where the answers of all queries go."""
         return None if self.output == NONE else OutputTarget(self.output, "jsonl")
+
+    def with_backfill(self) -> Application:
+        """Return it with backfill for all queries."""
+        queries = {
+            name: replace(each, text=replace(each.text, backfill=True))
+            for name, each in self.queries.items()
+        }
+        return replace(self, queries=queries, backfill=True)
 
     @property
     def mapped(self) -> frozenset[str]:
@@ -234,11 +246,13 @@ class _Reader:
             every=parse_duration(network["every"]) if "every" in network else None,
             most_held=network.get("most_held"),
             most_answers=network.get("most_answers"),
+            backfill=network.get("backfill", False),
             dead_letters=self._output(network, "dead_letters", "network"),
             output=self._output(network, "output", "network") or "-",
         )
         self._check_iris(found)
-        return replace(found, queries={each.name: each for each in self._queries(found.read)})
+        queries = self._queries(found.read, backfill=found.backfill)
+        return replace(found, queries={each.name: each for each in queries})
 
     def _path(self, table: Mapping[str, Any], key: str, *above: str) -> Path | None:
         return self.file.path(table[key], (*above, key)) if key in table else None
@@ -306,7 +320,7 @@ class _Reader:
 
     # --- queries ---
 
-    def _queries(self, streams: tuple[str, ...]) -> Iterator[NamedQuery]:
+    def _queries(self, streams: tuple[str, ...], *, backfill: bool) -> Iterator[NamedQuery]:
         from quadweir.runtime.network.querytext import QueryText
 
         for name, table in self.file.document.get("queries", {}).items():
@@ -318,6 +332,7 @@ class _Reader:
                 table.get("content"),
                 table.get("base"),
                 tuple(table.get("allow_unbounded", ())),
+                backfill=table.get("backfill", backfill),
             )
             found = query_of(name, meant, origin, streams=streams)
             target = self._target(table, above, found.query)

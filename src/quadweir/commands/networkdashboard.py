@@ -21,7 +21,7 @@ _MOST: Final = 10
 
 @final
 class NetworkDashboard:
-    """Shows the metrics of a network on a board, and says which queries were stopped."""
+    """Shows the metrics of a network on a board, and says which queries were stopped, or have no backfill."""
 
     def __init__(self, title: str, board: Board, network: Network) -> None:
         self._title = title
@@ -29,6 +29,7 @@ class NetworkDashboard:
         self._network = network
         self._display = BatchDisplay(board)
         self._stopped: set[tuple[str, str | None]] = set()
+        self._began_empty: set[tuple[str, str]] = set()
 
     def show(self) -> None:
         """Show metrics; nothing changes before there is a new batch."""
@@ -40,6 +41,10 @@ class NetworkDashboard:
             if each.state == "stopped" and (each.id, each.reason) not in self._stopped:
                 self._stopped.add((each.id, each.reason))
                 self._board.say(f"quadweir: the query {each.id} was stopped: {each.reason}")
+            empty = each.backfill.reason if each.backfill is not None else ""
+            if empty and (each.id, empty) not in self._began_empty:
+                self._began_empty.add((each.id, empty))
+                self._board.say(f"quadweir: no backfill for the query {each.id}: {empty}")
         if self._board.is_drawn:
             costs = self._network.most_expensive(_MOST)
             self._board.draw(network_panel(self._title, found, status, costs))

@@ -65,11 +65,13 @@ class QueryFolder:
         folder: the folder; links in it may not lead out of it.
         streams: the streams that queries may read.
         taken: names that files may not have.
+        backfill: whether its queries see what windows hold already when they join.
     """
 
     folder: Path
     streams: Collection[str]
     taken: Collection[str] = ()
+    backfill: bool = False
     _seen: dict[str, _Seen] = field(default_factory=dict)
 
     def names(self) -> list[str]:
@@ -138,7 +140,8 @@ class QueryFolder:
         if new == digest:
             return None
         self._seen[file.stem].digest = new
-        return query_of(file.stem, QueryText(text), QueryOrigin(source), streams=self.streams)
+        meant = QueryText(text, backfill=self.backfill)
+        return query_of(file.stem, meant, QueryOrigin(source), streams=self.streams)
 
     def _check_name(self, file: Path) -> None:
         place = Span(1, 1, source=str(file))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, final
 
 import typer
 
@@ -17,16 +15,16 @@ from quadweir.commands.deadletters import letter_sink
 from quadweir.commands.livesession import claimed_checkpoint, live_session
 from quadweir.commands.preflight import check_checkpoint, check_port, check_query_inputs
 from quadweir.commands.querydashboard import QueryDashboard
+from quadweir.commands.reloads import Reloads, reload_static
 from quadweir.commands.schemas import tell_of
 from quadweir.commands.whylive import WhySink, record_folder
-from quadweir.errors import DataError, PlanError, SourceError, UnsupportedError, UsageError
+from quadweir.errors import UsageError
 
 if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
     from quadweir.commands.board import Board
     from quadweir.commands.querymappings import Mappings
     from quadweir.commands.queryoutput import OutputTarget
-    from quadweir.runtime.query import RegisteredQuery
     from quadweir.sources.declare import StreamDeclaration
     from quadweir.testing import Oracle
     from quadweir.testing.sampling import Sampled
@@ -143,7 +141,7 @@ def run(asked: LiveQueryOptions) -> None:
         def show() -> None:
             if reloads is not None and reloads.taken():
                 if record is None:
-                    _reload(registered, board)
+                    reload_static(registered, board)
                 else:
                     what = "explained" if sampled is None else "checked"
                     board.say(f"quadweir: static data is not reloaded while answers are {what}")
@@ -194,49 +192,3 @@ def _conclude(sampled: Sampled, board: Board) -> None:
         board.say(f"quadweir: the oracle gives different answers in {count} compared reports")
         raise typer.Exit(1)
     board.say(f"quadweir: the oracle gives the same answers in {sampled.reports} reports")
-
-
-def _reload(registered: RegisteredQuery, board: Board) -> None:
-    """Reload static data; if that fails, continue with the current data."""
-    try:
-        changed = registered.reload_static()
-    except (SourceError, DataError, PlanError, UnsupportedError) as error:
-        board.say(f"quadweir: the static data was not reloaded: {error.message}")
-        return
-    board.say(
-        "quadweir: the new static data is used from this batch on"
-        if changed
-        else "quadweir: the static data is the same as before"
-    )
-
-
-@final
-class Reloads:
-    """While open, SIGHUP (`kill -HUP`) requests a reload of static data.
-
-    >>> import os, signal
-    >>> with Reloads() as reloads:
-    ...     signal.raise_signal(signal.SIGHUP)
-    ...     reloads.taken(), reloads.taken()
-    (True, False)
-    """
-
-    def __init__(self) -> None:
-        self._asked = False
-        self._former: Any = None
-
-    def __enter__(self) -> Self:
-        self._former = signal.signal(signal.SIGHUP, self._note)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        signal.signal(signal.SIGHUP, self._former)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
-        self._asked = True
-
-    def taken(self) -> bool:
-        """Whether a reload was requested since the last call."""
-        asked, self._asked = self._asked, False
-        return asked

@@ -40,6 +40,19 @@ def run(
             "kafka:HOST:PORT/TOPIC, or none for only the outputs of single queries.",
         ),
     ] = None,
+    backfill: Annotated[
+        bool,
+        typer.Option(
+            "--backfill", help="Let queries that join see what shared windows hold already."
+        ),
+    ] = False,
+    reload_static: Annotated[
+        bool,
+        typer.Option(
+            "--reload-static",
+            help="Accept a checkpoint made with other static data; continue with the current data.",
+        ),
+    ] = False,
     once: Annotated[
         bool,
         typer.Option("--once", help="Take what the sources have now, answer, and end."),
@@ -75,6 +88,9 @@ def run(
         app = replace(app, checkpoint=checkpoint)
     if output is not None:
         app = replace(app, output=output)
+    app = replace(app, reload_static=reload_static)
+    if backfill:
+        app = app.with_backfill()
     with ExitStack() as stack:
         place = stack.enter_context(claimed_checkpoint(app.checkpoint, "run", app.output))
         Fingerprint.check_network(place, app.read)
@@ -117,7 +133,7 @@ def _first_look(app: Application) -> tuple[QueryFolder | None, FolderChange]:
 
     if app.folder is None:
         return None, FolderChange()
-    folder = QueryFolder(app.folder, app.read, frozenset(app.queries))
+    folder = QueryFolder(app.folder, app.read, frozenset(app.queries), app.backfill)
     change = folder.look()
     for error in change.errors:
         report(error)
@@ -138,6 +154,7 @@ def _run(
     from quadweir.commands.livesession import live_session
     from quadweir.commands.networkdashboard import NetworkDashboard
     from quadweir.commands.queryfolder import FolderWatch
+    from quadweir.commands.reloads import Reloads, reload_static
     from quadweir.sinks.start import wait
 
     live = stack.enter_context(
@@ -168,6 +185,7 @@ def _run(
         refused=refuse,
         # Files that are bad for now keep their queries of before.
         keep=folder.names() if folder is not None else (),
+        reload_static=app.reload_static,
     )
     stack.callback(network.stop)
     if folder is not None:
@@ -181,7 +199,15 @@ def _run(
         stack.callback(server.close)
     board.start("running; the first batch is not done yet")
     dashboard = NetworkDashboard(app.name, board, network)
-    live.watch(lambda poll: wait(network.streaming, poll), dashboard.show)
+    # Without static data, SIGHUP ends the run, as for any program.
+    reloads = stack.enter_context(Reloads()) if app.static else None
+
+    def show() -> None:
+        if reloads is not None and reloads.taken():
+            reload_static(network, board)
+        dashboard.show()
+
+    live.watch(lambda poll: wait(network.streaming, poll), show)
     dashboard.show()
 
 

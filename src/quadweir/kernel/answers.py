@@ -85,6 +85,13 @@ class AnswerMaker(ABC):
     def step(self, delta: Delta, reports: Ints) -> Rows:
         """Take changes in order of time, and the instants at which there is a report."""
 
+    def catch_up(self, delta: Delta) -> None:
+        """Take changes that belong to the last report, and that no report shows.
+
+        Only what is kept from report to report changes; where changes are all that counts, there is
+        nothing to do.
+        """
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {}
 
@@ -275,6 +282,9 @@ class Everything(AnswerMaker):
             return no_rows(len(self._kept.variables))
         t = np.concatenate(times)
         return Rows(t, np.ones_like(t), np.concatenate(values))
+
+    def catch_up(self, delta: Delta) -> None:
+        self._kept.take(delta)
 
     def held(self) -> int:
         return self._kept.index.size

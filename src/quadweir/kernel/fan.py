@@ -52,7 +52,8 @@ class Fan(Operator):
     """One row for each class whose window holds a row of the core, all of whose parts lie in one window.
 
     Linear: yes.
-    State: the rows of the core in order of their oldest part.
+    State: the rows of the core in order of their oldest part. A class that comes has the rows that
+        are there, if they are later than its instant.
     Forgets: a row when it has left the longest window.
 
     What stands above reads its rows in the step in which they come or go, and at no other time.
@@ -88,6 +89,8 @@ class Fan(Operator):
         # Runs of rows of the core, each sorted by the oldest part.
         self._runs: list[Ints] = []
         self._through = ALWAYS
+        # What classes have that came since the last step.
+        self._caught_up: list[Delta] = []
 
     # --- classes ---
 
@@ -99,8 +102,24 @@ class Fan(Operator):
             self._free[:0] = range(2 * size - 1, size - 1, -1)
         places = np.array([self._free.pop() for _ in range(len(classes))], dtype=np.int64)
         self._numbers[places] = classes
-        lengths = ranges[:, self._window]
-        self._classes = self._classes.and_also(_Classes(classes, places, lengths, since))
+        new = _Classes(classes, places, ranges[:, self._window], since)
+        self._classes = self._classes.and_also(new)
+        if len(since):
+            self._catch_up(new)
+
+    def _catch_up(self, new: _Classes) -> None:
+        """Give classes the rows that are there and later than their instants."""
+        earliest = int(new.since.min())
+        for run in self._runs:
+            rows = run[np.searchsorted(run[:, _OLDEST], earliest, side="right") :].copy()
+            if len(rows):
+                rows[:, _CAME] = self._through
+                self._caught_up.append(self._given(rows, new))
+
+    @property
+    def catches_up(self) -> bool:
+        """Whether classes that came have rows that are there already."""
+        return bool(self._caught_up)
 
     def go(self, keys: Ints, classes: Ints) -> None:
         """Take all rows of some classes away in the next step."""
@@ -123,7 +142,7 @@ class Fan(Operator):
     def run(self, inputs: list[Delta], through: int, admitted: int) -> Delta:
         (delta,) = inputs
         through = min(through, FOREVER - 1)
-        parts = []
+        parts, self._caught_up = self._caught_up, []
         if len(self._leaving.place):
             parts.append(self._taken_away())
         came = np.flatnonzero(delta.sign > 0)
@@ -158,9 +177,13 @@ class Fan(Operator):
             together = np.concatenate(self._runs)
             order = np.argsort(together[:, _OLDEST], kind="stable")
             self._runs = [together[order]]
-        count = len(self._classes.place)
+        return self._given(rows, self._classes)
+
+    def _given(self, rows: Ints, classes: _Classes) -> Delta:
+        """Give rows of the core to all classes that admit them."""
+        count = len(classes.place)
         at = np.repeat(np.arange(len(rows)), count)
-        return self._changes(rows[at], np.tile(np.arange(count), len(rows)), self._classes, 1)
+        return self._changes(rows[at], np.tile(np.arange(count), len(rows)), classes, 1)
 
     def _changes(self, rows: Ints, at: Ints, classes: _Classes, sign: int) -> Delta:
         """Give the changes of rows of the core for classes; a row that never came is left out."""

@@ -17,7 +17,7 @@ from quadweir.kernel.codec import fingerprint
 from quadweir.kernel.dataflow import part
 from quadweir.kernel.dictionary import Dictionary, DictionaryScope
 from quadweir.kernel.outputs import output_of
-from quadweir.kernel.relation import Operator
+from quadweir.kernel.relation import Delta, Operator
 from quadweir.kernel.reporting import Reporter
 from quadweir.kernel.routing import Router
 from quadweir.kernel.stateless import Rename
@@ -99,6 +99,11 @@ class Head:
         self.router = Router(program, len(self.variables), whole, lengths, builder.routes)
         self.own: list[Operator] = []
         self.is_new = True
+
+    def catch_up(self, root: Delta, tracked: list[Delta]) -> None:
+        """Take what new members see that is there already; no report shows it."""
+        self.reporter.catch_up([root], tracked)
+        self.output.catch_up(root)
 
     @property
     def longest_ms(self) -> int:

@@ -26,7 +26,7 @@ from quadweir.algebra.solutions import is_time
 from quadweir.algebra.work import most_work, too_much
 from quadweir.errors import LimitError
 from quadweir.kernel import probing
-from quadweir.kernel.arrays import ALWAYS, Ints, ints
+from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints, ints
 from quadweir.kernel.dictionary import Dictionary
 from quadweir.kernel.joinbuffer import Buffer
 from quadweir.kernel.joinplan import plan_probes
@@ -290,9 +290,14 @@ class Join(Operator):
         return self.output.capacity
 
     def present(self) -> Delta:
-        # What begins above a join that runs passes rows on or looks at those that come: an operator
-        # that remembers its input has a join of its own below (`Builder`).
-        return no_change()
+        rows = self.output.rows()
+        parts = self.parts(rows)
+        leave = np.full(len(rows), FOREVER, dtype=np.int64)
+        if self.timed:
+            for k, buffer in enumerate(self._buffers):
+                own = buffer.cells[buffer.places_of(np.ascontiguousarray(parts[:, k])), LEAVE]
+                leave = np.minimum(leave, own)
+        return Delta(np.full(len(rows), ALWAYS, dtype=np.int64), np.ones_like(rows), rows, leave)
 
     def settle(self) -> None:
         for buffer in self._buffers:

@@ -127,6 +127,11 @@ class Reporter:
             reports = reports[counts[np.searchsorted(t, reports, side="right")] > 0]
         return reports
 
+    def catch_up(self, found: list[Delta], tracked: list[Delta]) -> None:
+        """Count changes that no report shows, because they belong to what was reported already."""
+        counted = tracked if self._non_empty else found
+        self.tracked += sum(int(each.sign.sum()) for each in counted)
+
     def _answers_at(self, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Return where every close has answers, given where there are contents or solutions."""
         if self._only_changes:

@@ -126,8 +126,12 @@ class Router:
         """How many classes there are."""
         return len(self._classes)
 
-    def change(self, added: Sequence[TemplateMember], removed: Collection[int]) -> None:
-        """Let members come and go; one that is replaced is in both."""
+    def change(self, added: Sequence[TemplateMember], removed: Collection[int]) -> bool:
+        """Let members come and go; one that is replaced is in both.
+
+        Returns:
+            Whether members that came see rows that are there already.
+        """
         gone = None
         if removed:
             numbers = np.fromiter(removed, dtype=np.int64, count=len(removed)).reshape(-1, 1)
@@ -141,6 +145,7 @@ class Router:
             self._remove(gone, keys)
         self._dictionary.settle()
         self._set_lengths()
+        return any(each.catches_up for each in self._routes)
 
     def _read(self, added: Sequence[TemplateMember]) -> TargetRows:
         template = self._template

@@ -158,15 +158,27 @@ class Shard:
         """Let members of the template come and go; only between two steps.
 
         Args:
-            added: New members. Each sees what comes from now on, as far as it is later than its
-                `since`, which is not before the latest element so far.
+            added: New members. Each sees what is later than its `since`: of what comes from now on,
+                and of what windows hold already. What that is, `plan/backfill.py` says.
             removed: The numbers of members that get no more answers. A number that is in `added`
                 too is replaced.
         """
         if self._router is None:
             raise InternalError("only the shard of a template has members")
-        self._router.change(added, removed)
+        if self._router.change(added, removed):
+            self._catch_up()
         self._reporter.set_lengths(self._router.longest())
+
+    def _catch_up(self) -> None:
+        """Give new members what windows hold, as if they had been there when it came."""
+        deltas = self.dataflow.advance(self._through)
+        place = self.dataflow.place
+        assert self._root is not None, "what is recomputed has no classes"
+        root = deltas[place(self._root)]
+        self._reporter.catch_up([root], [deltas[place(each)] for each in self._trackers])
+        self._output.catch_up(root)
+        self.dataflow.settle()
+        self.dictionary.settle()
 
     @property
     def since(self) -> int:

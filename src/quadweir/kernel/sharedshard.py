@@ -169,7 +169,11 @@ class SharedShard:
     ) -> None:
         """Let members of a template come and go; see `Shard.change_members`."""
         head = self._heads[name]
-        head.router.change(added, removed)
+        if head.router.change(added, removed):
+            deltas, place = self._dataflow.advance(self._through), self._dataflow.place
+            head.catch_up(deltas[place(head.root)], [deltas[place(e)] for e in head.trackers])
+            self._dataflow.settle()
+            self.dictionary.settle()
         head.reporter.set_lengths(head.router.longest())
 
     @property

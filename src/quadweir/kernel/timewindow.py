@@ -234,12 +234,16 @@ class TimedLeaf(Leaf):
         super().restore(arrays)
         waiting = arrays["waiting"]
         self._runs = [waiting] if len(waiting) else []
-        if self.is_open:
-            (self._latest, *_), *lengths = np.asarray(arrays["lengths"]).tolist()
-            self._lengths = [
-                _Length(after, replace(self.clock, until_ms=length), until)
-                for after, length, until in lengths
-            ]
+        self._restore_lengths(arrays)
+
+    def _restore_lengths(self, arrays: Mapping[str, Ints]) -> None:
+        if not self.is_open:
+            return
+        (self._latest, *_), *lengths = np.asarray(arrays["lengths"]).tolist()
+        self._lengths = [
+            _Length(after, replace(self.clock, until_ms=length), until)
+            for after, length, until in lengths
+        ]
 
     def terms(self, arrays: Mapping[str, Ints]) -> list[Ints]:
         return [*self._held_values(arrays), arrays["waiting"][:, FIRST_VALUE:]]
@@ -251,3 +255,4 @@ class TimedLeaf(Leaf):
         run = np.concatenate((arrays["left"], arrays["cells"], arrays["waiting"]))
         self.dictionary.hold(run[:, FIRST_VALUE:].ravel())
         self._runs = [run if self.eager else _by_instants(run)]
+        self._restore_lengths(arrays)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from quadweir.service.settings import ServiceLimits
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
-_FIELDS: Final = ("text", "dialect", "content", "base", "allow_unbounded")
+_FIELDS: Final = ("text", "dialect", "content", "base", "allow_unbounded", "backfill")
 
 
 def check_name(name: str, what: str = "query") -> str:
@@ -76,8 +77,16 @@ def query_text(given: Any) -> QueryText:
             raise UsageError(f"{name!r} must be a text")
     if not isinstance(allowed, list | tuple) or not all(isinstance(one, str) for one in allowed):
         raise UsageError("'allow_unbounded' must be a list of IRIs")
+    backfill = given.get("backfill", False)
+    if not isinstance(backfill, bool):
+        raise UsageError("'backfill' must be true or false")
     return QueryText(
-        given["text"], given.get("dialect"), given.get("content"), given.get("base"), tuple(allowed)
+        given["text"],
+        given.get("dialect"),
+        given.get("content"),
+        given.get("base"),
+        tuple(allowed),
+        backfill=backfill,
     )
 
 
@@ -263,6 +272,7 @@ class QueryDesk:
             "shared_with": status.shared_with if status is not None else 0,
             "answers": status.answers if status is not None else 0,
             "rate": self._overview.rate_of(name),
+            "backfill": asdict(query.backfill) if query.backfill is not None else None,
             **_facts_of(query.text),
         }
         if whole:

@@ -20,10 +20,12 @@ from quadweir.kernel.events import Events
 from quadweir.kernel.heads import HeadSpec
 from quadweir.kernel.shard import Shard
 from quadweir.kernel.sharedshard import SharedShard
+from quadweir.kernel.takeover import take_over
+from quadweir.plan.backfill import Donors, find_needs, why_not_backfilled
 from quadweir.plan.common import can_share
 from quadweir.plan.program import Program, program_of
 from quadweir.plan.shapes import answer_variables
-from quadweir.sharing import QueryShape, Shapes, TemplateMember, template_of
+from quadweir.sharing import QueryShape, Shaped, Shapes, TemplateMember, template_of
 from quadweir.sources.streamfiles import Element
 from quadweir.testing.answers import Answer
 from quadweir.testing.elements import event_time
@@ -43,7 +45,8 @@ class QueryGroup:
         together: Whether templates share a network, if they can.
 
     Attributes:
-        since: The instant after which each query that ever was there sees elements (J1).
+        since: The instant after which each query that ever was there sees elements (J1, J5).
+        joined: The instant after which each query reports; earlier only with backfill.
         taken: The elements that were not late, with their times, in order of arrival.
         shards: The shard of each template, with the instant at which its members joined, if that
         must be one.
@@ -62,6 +65,7 @@ class QueryGroup:
         self.streams = tuple(streams)
         self.delay_ms = delay_ms
         self.since: dict[int, int] = {}
+        self.joined: dict[int, int] = {}
         self.taken: list[tuple[int, Element]] = []
         self.shards: dict[tuple[QueryShape, int | None], Shard] = {}
         self.answers: dict[int, list[Answer]] = defaultdict(list)
@@ -80,22 +84,37 @@ class QueryGroup:
 
     # --- queries ---
 
-    def change(self, added: Mapping[int, ContinuousQuery], removed: Collection[int]) -> None:
-        """Let queries come and go, by their numbers."""
+    def change(
+        self,
+        added: Mapping[int, ContinuousQuery],
+        removed: Collection[int],
+        *,
+        backfilled: Collection[int] = (),
+    ) -> None:
+        """Let queries come and go, by their numbers.
+
+        Args:
+            added: Those that come.
+            removed: Those that go.
+            backfilled: Those that see what windows hold already, where they can (J5).
+        """
         coming: dict[tuple[QueryShape, int | None], list[TemplateMember]] = defaultdict(list)
         leaving: dict[tuple[QueryShape, int | None], list[int]] = defaultdict(list)
+        joined = max(self._highest.values(), default=ALWAYS)
+        for number, query in added.items():
+            shaped = self._shapes.of(query)
+            since = self._backfill(shaped) if number in backfilled else None
+            since = joined if since is None else since
+            key = (shaped.shape, since if shaped.shape.one_since else None)
+            coming[key].append(shaped.member(number, since))
+            self._queries[number] = query
+            self.since[number], self.joined[number] = since, joined
         for key, members in self._members.items():
             for number in [each for each in members if each in removed]:
                 leaving[key].append(number)
                 del members[number]
-        since = max(self._highest.values(), default=ALWAYS)
-        for number, query in added.items():
-            shaped = self._shapes.of(query)
-            key = (shaped.shape, since if shaped.shape.one_since else None)
-            member = shaped.member(number, since)
-            coming[key].append(member)
-            self._members.setdefault(key, {})[number] = member
-            self._queries[number], self.since[number] = query, since
+        for key, new in coming.items():
+            self._members.setdefault(key, {}).update({each.number: each for each in new})
         for key in {**coming, **leaving}:
             program = self._program(key[0])
             if self.shared is not None and can_share(program):
@@ -110,6 +129,21 @@ class QueryGroup:
             if key not in self.shards:
                 self.shards[key] = Shard(program, static=self.static)
             self.shards[key].change_members(coming[key], leaving[key])
+
+    def _backfill(self, shaped: Shaped) -> int | None:
+        """Return since when a query can see what is held."""
+        program = self._program(shaped.shape)
+        is_shared = self.shared is not None and can_share(program)
+        if is_shared or why_not_backfilled(program):
+            return None
+        needs = find_needs(program)
+        found = []
+        for (shape, _), members in self._members.items():
+            if shape == shaped.shape:
+                known = ((each.constants, each.ranges, each.since) for each in members.values())
+                since = Donors(needs, known).find(shaped.constants, shaped.ranges).since
+                found += [] if since is None else [since]
+        return min(found, default=None)
 
     def _program(self, shape: QueryShape, members: Iterable[TemplateMember] = ()) -> Program:
         template = template_of(shape, members)
@@ -156,7 +190,7 @@ class QueryGroup:
     def _give(self, answers: Answers) -> None:
         assert answers.query is not None
         for number in set(answers.query.tolist()):
-            own = answers.query == number
+            own = (answers.query == number) & (answers.t > self.joined[number])
             mask = pa.array(own)
             values = tuple(column.filter(mask) for column in answers.values)
             query = self._queries[number]
@@ -174,6 +208,13 @@ class QueryGroup:
     def deltas(self) -> Saved:
         """What the last step changed, for all shards."""
         return {key: shard.delta() for key, shard in self.shards.items()}
+
+    def reload(self) -> None:
+        """Read static data again: all shards take over what their windows held."""
+        for key, before in self.shards.items():
+            shard = Shard(self._program(key[0], self._members[key].values()), static=self.static)
+            take_over(shard, before.snapshot())
+            self.shards[key] = shard
 
     def restart(self, snapshots: Saved, deltas: Sequence[Saved]) -> None:
         """Make all shards again, with the members of now and the state that was saved."""

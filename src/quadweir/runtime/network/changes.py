@@ -8,8 +8,8 @@ in the same batches as before. Nothing in it is code: it is JSON.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar, final
 
 from quadweir.errors import StateError
@@ -34,12 +34,24 @@ class Joining:
         numbers: the numbers of the queries.
         constants: the spellings of each query's constants, in the order of the parameters.
         ranges: the lengths of each query's windows, where these may differ.
+        backfilled: the numbers of those that see what windows hold already, if they can (J5).
     """
 
     template: int
     numbers: tuple[int, ...]
     constants: tuple[tuple[str, ...], ...]
     ranges: tuple[tuple[int, ...], ...]
+    backfilled: tuple[int, ...] = ()
+
+    def pick(self, numbers: Collection[int]) -> Joining:
+        """Return only the queries with these numbers."""
+        kept = [place for place, number in enumerate(self.numbers) if number in numbers]
+        return replace(
+            self,
+            numbers=tuple(self.numbers[place] for place in kept),
+            constants=tuple(self.constants[place] for place in kept),
+            ranges=tuple(self.ranges[place] for place in kept),
+        )
 
 
 @final
@@ -52,6 +64,7 @@ class NetworkChange:
         bits: for each template, the numbers of its tests in the bits of a row; None if as before.
         joining: the queries that join.
         leaving: the numbers of the queries that leave.
+        stopped: the numbers of those of them that failed; nobody sees what they hold.
         paused: the numbers of the queries that give no answers for now.
         resumed: the numbers of paused queries that give answers again.
     """
@@ -62,6 +75,7 @@ class NetworkChange:
     leaving: tuple[int, ...] = ()
     paused: tuple[int, ...] = ()
     resumed: tuple[int, ...] = ()
+    stopped: tuple[int, ...] = ()
 
     def to_bytes(self) -> bytes:
         """Write it as a blob."""
@@ -72,11 +86,13 @@ class NetworkChange:
             "version": self.version,
             "bits": None if self.bits is None else {str(k): v for k, v in self.bits.items()},
             "joining": [
-                [each.template, each.numbers, each.constants, each.ranges] for each in self.joining
+                [each.template, each.numbers, each.constants, each.ranges, each.backfilled]
+                for each in self.joining
             ],
             "leaving": self.leaving,
             "paused": self.paused,
             "resumed": self.resumed,
+            "stopped": self.stopped,
         }
 
 
@@ -90,12 +106,14 @@ class BatchNote:
         since: for each template that queries join, the instant at which they do (J1).
         through: for each unit, the instant through which it went.
         failed: the units that failed in this batch, and why.
+        held: for each template that queries join, a name of what its shards hold.
     """
 
     change: NetworkChange | None = None
     since: dict[int, int] = field(default_factory=dict)
     through: dict[UnitKey, int] = field(default_factory=dict)
     failed: dict[UnitKey, str] = field(default_factory=dict)
+    held: dict[int, str] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """Write it as a blob."""
@@ -104,6 +122,7 @@ class BatchNote:
             "since": {str(template): at for template, at in self.since.items()},
             "through": [[*key, at] for key, at in self.through.items()],
             "failed": [[*key, why] for key, why in self.failed.items()],
+            "held": {str(template): name for template, name in self.held.items()},
         }
         return _NOTE + json.dumps(table).encode()
 
@@ -141,6 +160,7 @@ def split_note(blobs: Iterable[bytes]) -> tuple[BatchNote, list[bytes]]:
         {int(template): at for template, at in table["since"].items()},
         {(template, since): at for template, since, at in table["through"]},
         {(template, since): why for template, since, why in table["failed"]},
+        {int(template): name for template, name in table.get("held", {}).items()},
     )
     return found, others
 
@@ -151,12 +171,13 @@ def _change(table: dict[str, Any]) -> NetworkChange:
         table["version"],
         None if bits is None else {int(each): tuple(places) for each, places in bits.items()},
         tuple(
-            Joining(template, tuple(numbers), _rows(constants), _rows(ranges))
-            for template, numbers, constants, ranges in table["joining"]
+            Joining(template, tuple(numbers), _rows(constants), _rows(ranges), *map(tuple, rest))
+            for template, numbers, constants, ranges, *rest in table["joining"]
         ),
         tuple(table["leaving"]),
         tuple(table["paused"]),
         tuple(table["resumed"]),
+        tuple(table.get("stopped", [])),
     )
 
 

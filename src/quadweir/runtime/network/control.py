@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.runtime.match.matched import NarrowPacker, matched_rows
+from quadweir.runtime.network.backfill import note_backfilled
 from quadweir.runtime.network.changes import NetworkChange
 from quadweir.runtime.network.queries import VersionChange
 from quadweir.runtime.network.spec import UNITS
@@ -116,6 +117,7 @@ class NetworkControl(JobControl):
                 tuple(each.number for each in change.leaving),
                 tuple(change.paused),
                 tuple(change.resumed),
+                tuple(each.number for each in change.leaving if each.stopped is not None),
             ).to_bytes()
         self._compact(batch)
         assert self._rows is not None, "the first batch has made them"
@@ -127,9 +129,11 @@ class NetworkControl(JobControl):
         reasons = {
             number: why
             for report in reports
-            for members, why in report["failed"]
+            for _, members, why in report["failed"]
             for number in members
         }
+        for report in reports:
+            note_backfilled(self._registry, report["backfilled"])
         reasons |= self._delivery.take_failures()
         if reasons:
             self._registry.stop(reasons)

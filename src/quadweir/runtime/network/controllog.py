@@ -110,6 +110,12 @@ class ControlLog:
             self._begun = max(self._begun, batch)
             return self._version_of(batch)
 
+    @property
+    def running(self) -> int | None:
+        """The version that the last batch runs with, or ran with; None before the first batch."""
+        with self._lock:
+            return self._version_of(self._begun) if self._begun >= 0 else None
+
     def version_of(self, batch: int) -> int:
         """Return the version that a batch runs with, or ran with."""
         with self._lock:

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, final
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from quadweir.errors import LimitError, QuadweirError, StateError
+from quadweir.errors import LimitError, QuadweirError, StateError, UnsupportedError
 from quadweir.kernel.arrays import ALWAYS
+from quadweir.plan.backfill import DONORS_FAILED, NO_DONORS
 from quadweir.runtime.network.changes import (
     BatchNote,
+    Joining,
     NetworkChange,
     UnitKey,
     split_change,
@@ -27,7 +29,7 @@ from quadweir.runtime.network.changes import (
 )
 from quadweir.runtime.network.sharedunit import SharedUnit
 from quadweir.runtime.network.spec import NETWORK_FACTS, OUTPUT, UNITS
-from quadweir.runtime.network.unit import Unit
+from quadweir.runtime.network.unit import Unit, other_rows
 from quadweir.runtime.shard.clock import StreamClock
 from quadweir.runtime.shard.facts import Fold
 from quadweir.runtime.wire.deadletters import LETTER, split_blobs
@@ -58,8 +60,11 @@ class HostedNetwork:
         self._units: dict[UnitKey, Unit | SharedUnit] = {}
         self._bits: Mapping[int, tuple[int, ...]] = {}
         self._paused: set[int] = set()
-        # The queries of units that failed, with the reasons, until these queries leave.
-        self._failed: list[tuple[list[int], str]] = []
+        # Templates and queries that failed, with the reasons, until these queries leave.
+        self._failed: list[tuple[int, list[int], str]] = []
+        # Since when queries see elements that asked for backfill, and why they do not see more.
+        self._backfilled: dict[int, tuple[int, str]] = {}
+        self._unreported: set[int] = set()
         self._version = 0
         self._noted = BatchNote()
 
@@ -69,7 +74,7 @@ class HostedNetwork:
         began = time.monotonic()
         change, blobs = split_change(blobs)
         letters, blobs = split_blobs(blobs)
-        self._noted = note = BatchNote(change, self._since(change))
+        self._noted = note = BatchNote(change, self._since(change), held=self._held(change))
         self._apply(note)
         now = self._clock.note(blobs)
         arrived = ArrivedRows.of(blobs)
@@ -101,7 +106,9 @@ class HostedNetwork:
         letters += late_letters
         if letters:
             yield _letters(letters)
-        units = {"units": facts, "failed": self._failed}
+        backfilled = [[each, *self._backfilled[each]] for each in sorted(self._unreported)]
+        self._unreported.clear()
+        units = {"units": facts, "failed": self._failed, "backfilled": backfilled}
         reached_by_all = min((unit.through for unit in self._units.values()), default=None)
         yield _facts(
             {
@@ -126,6 +133,11 @@ class HostedNetwork:
             for each in (change.joining if change is not None else ())
         }
 
+    def _held(self, change: NetworkChange | None) -> dict[int, str]:
+        """Name what the shards of templates hold that queries join."""
+        joining = change.joining if change is not None else ()
+        return {each.template: self._template(each.template).held for each in joining}
+
     def _apply(self, note: BatchNote) -> None:
         """Let queries join and leave before a batch."""
         change = note.change
@@ -134,34 +146,98 @@ class HostedNetwork:
         self._version = change.version
         if change.bits is not None:
             self._bits = change.bits
-        leaving = frozenset(change.leaving)
-        self._paused = (self._paused | {*change.paused}) - {*change.resumed} - leaving
+        # Those that join may see what those that leave have held, unless these have failed.
+        self._leave(change.stopped)
+        for each in change.joining:
+            if self._template(each.template).home in (None, self._key):
+                self._join(each, note)
+        self._leave(change.leaving)
+        self._paused = (self._paused | {*change.paused}) - {*change.resumed, *change.leaving}
+        for unit in self._units.values():
+            unit.match(self._bits)
+
+    def _leave(self, numbers: Sequence[int]) -> None:
+        leaving = frozenset(numbers)
         self._failed = [
-            (rest, why)
-            for members, why in self._failed
+            (template, rest, why)
+            for template, members, why in self._failed
             if (rest := [each for each in members if each not in leaving])
         ]
+        for number in leaving & self._backfilled.keys():
+            del self._backfilled[number]
+            self._unreported.discard(number)
         for key, unit in list(self._units.items()):
             unit.leave(leaving)
             if not unit.templates:
                 del self._units[key]
-        for each in change.joining:
-            spec = self._template(each.template)
-            if spec.home not in (None, self._key):
+
+    def _join(self, joining: Joining, note: BatchNote) -> None:
+        """Let queries of a template join."""
+        template, joined = joining.template, note.since[joining.template]
+        spec = self._template(template)
+        if note.held.get(template, spec.held) != spec.held:
+            self._failed.append((template, [*joining.numbers], str(other_rows())))
+            return
+        key = _unit_key(spec, joined)
+        since: dict[UnitKey, dict[int, int]] = {key: {}}
+        if joining.backfilled:
+            if any(failed == template for failed, _, _ in self._failed):
+                # Other shards do not know that yet, and what one shard does, all must do.
+                self._failed.append((template, [*joining.backfilled], DONORS_FAILED))
+                joining = joining.pick({*joining.numbers}.difference(joining.backfilled))
+            since |= self._find_backfilled(joining, spec, joined)
+        early = {number for each in since.values() for number in each}
+        since[key] |= {number: joined for number in joining.numbers if number not in early}
+        for own, each in since.items():
+            part = joining.pick(each)
+            if part.numbers:
+                self._join_unit(own, part, each, note)
+
+    def _join_unit(
+        self, key: UnitKey, joining: Joining, since: Mapping[int, int], note: BatchNote
+    ) -> None:
+        template = joining.template
+        spec = self._template(template)
+        try:
+            if key not in self._units:
+                self._units[key] = self._unit(spec, key[1])
+            self._units[key].join(spec, joining, since, note.since[template])
+        except Exception as error:  # one bad query must not stop the others
+            # Those of its template that joined before go, too.
+            members = self._dropped(key, template)
+            gone = [*dict.fromkeys((*members, *joining.numbers))]
+            self._note_failure((template, key[1]), gone, _reason(error), note)
+
+    def _find_backfilled(
+        self, joining: Joining, spec: TemplateSpec, joined: int
+    ) -> dict[UnitKey, dict[int, int]]:
+        """Find the units that have what queries want to see, and since when these then see elements."""
+        template = spec.number
+        donors = {
+            key: unit.donors(template)
+            for key, unit in self._units.items()
+            if template in unit.templates
+        }
+        found: dict[UnitKey, dict[int, int]] = {}
+        asking = frozenset(joining.backfilled)
+        for number, constants, ranges in zip(
+            joining.numbers, joining.constants, joining.ranges, strict=True
+        ):
+            if number not in asking:
                 continue
-            since = note.since[each.template]
-            key = _unit_key(spec, since)
-            try:
-                if key not in self._units:
-                    self._units[key] = self._unit(spec, key[1])
-                self._units[key].join(spec, each, since)
-            except Exception as error:  # one bad query must not stop the others
-                # Those of its template that joined before go, too.
-                members = self._dropped(key, each.template)
-                gone = [*dict.fromkeys((*members, *each.numbers))]
-                self._note_failure((each.template, key[1]), gone, _reason(error), note)
-        for unit in self._units.values():
-            unit.match(self._bits)
+            best, reason = None, spec.not_backfilled or NO_DONORS
+            if joined == ALWAYS:
+                reason = ""  # nothing was there to see
+            elif not spec.not_backfilled:
+                for key, each in donors.items():
+                    since, reason = each.find(constants, ranges)
+                    if since is not None and (best is None or since < best[1]):
+                        best = key, since
+            self._backfilled[number] = (joined, reason) if best is None else (best[1], "")
+            self._unreported.add(number)
+            if best is not None:
+                found.setdefault(best[0], {})[number] = best[1]
+        return found
 
     def _unit(self, spec: TemplateSpec, since: int) -> Unit | SharedUnit:
         key = self._spec.shards.index(self._key) if spec.home is None else None
@@ -201,7 +277,7 @@ class HostedNetwork:
         self, failed: UnitKey, members: list[int], reason: str, note: BatchNote
     ) -> None:
         note.failed[failed] = reason
-        self._failed.append((members, reason))
+        self._failed.append((failed[0], members, reason))
 
     # --- what survives ---
 
@@ -219,7 +295,7 @@ class HostedNetwork:
         for (template, since), why in note.failed.items():
             members = self._dropped(_unit_key(self._template(template), since), template)
             if members:
-                self._failed.append((members, why))
+                self._failed.append((template, members, why))
         for key, through in note.through.items():
             if key in self._units:
                 self._units[key].replay(arrived, through)
@@ -237,6 +313,7 @@ class HostedNetwork:
             "bits": {str(template): bits for template, bits in self._bits.items()},
             "paused": sorted(self._paused),
             "failed": self._failed,
+            "backfilled": [[number, *each] for number, each in self._backfilled.items()],
             "units": [[*key, unit.described()] for key, unit in self._units.items()],
         }
         text = json.dumps(head).encode()
@@ -251,22 +328,32 @@ class HostedNetwork:
         self._version = head["version"]
         self._bits = {int(template): tuple(bits) for template, bits in head["bits"].items()}
         self._paused = {*head["paused"]}
-        self._failed = [(members, why) for members, why in head["failed"]]
+        self._failed = [(template, members, why) for template, members, why in head["failed"]]
+        self._backfilled = {number: (at, why) for number, at, why in head.get("backfilled", [])}
+        # The driver may have forgotten them.
+        self._unreported = {*self._backfilled}
         for (template, since, described), size in zip(head["units"], lengths, strict=True):
-            first, *_ = [each for each, _ in described.get("templates", [[template, []]])]
-            unit = self._unit(self._template(first), since)
-            if isinstance(unit, SharedUnit):
-                if "templates" not in described:
-                    raise StateError(
-                        f"the state of shard {self._key} was written by another release",
-                        hint="Start with a new checkpoint.",
-                    )
-                unit.restore(described, self._spec.templates, data[at : at + size])
-            else:
-                unit.restore(described, data[at : at + size])
+            own, at = data[at : at + size], at + size
+            members = described.get("templates") or [[template, described["members"]]]
+            unit = self._unit(self._template(members[0][0]), since)
+            if isinstance(unit, SharedUnit) and "templates" not in described:
+                raise StateError(
+                    f"the state of shard {self._key} was written by another release",
+                    hint="Start with a new checkpoint.",
+                )
+            try:
+                if isinstance(unit, SharedUnit):
+                    unit.restore(described, self._spec.templates, own)
+                else:
+                    unit.restore(described, own)
+            except UnsupportedError as error:
+                self._failed += [
+                    (each, [member[0] for member in theirs], _reason(error))
+                    for each, theirs in members
+                ]
+                continue
             unit.match(self._bits)
             self._units[template, since] = unit
-            at += size
 
 
 def _unit_key(spec: TemplateSpec, since: int) -> UnitKey:

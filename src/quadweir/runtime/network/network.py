@@ -6,8 +6,10 @@ the moment when the call returns.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, final
 
 from quadweir.errors import QuadweirError, UsageError
@@ -15,6 +17,7 @@ from quadweir.paths import PathLike, as_path
 from quadweir.runtime.handle import RunHandle
 from quadweir.runtime.host.base import Run, Trigger
 from quadweir.runtime.metrics import QueryMeter
+from quadweir.runtime.network.backfill import find_not_backfilled
 from quadweir.runtime.network.delivery import prepare_target
 from quadweir.runtime.network.explain import network_svg, network_text, query_text
 from quadweir.runtime.network.querytext import QueryText
@@ -67,6 +70,8 @@ class Network(RunHandle):
         self._targets: dict[str, Target] = {}
         self._meter = QueryMeter()
         self._running: NetworkRun | None = None
+        # Held by changes of queries: none falls between two runs.
+        self._reloading = threading.RLock()
         # How the queries were when the last run ended.
         self._ended: NetworkRun | None = None
 
@@ -78,7 +83,8 @@ class Network(RunHandle):
         text: str | QueryText,
         *,
         send_to: Sink | Callable[[list[NetworkAnswer]], None] | None = None,
-    ) -> None:
+        backfill: bool = False,
+    ) -> Registration:
         """Register a query; in a running network it joins with the next batch (J1).
 
         Args:
@@ -86,13 +92,16 @@ class Network(RunHandle):
             text: the query, in any dialect.
             send_to: where its answers go, in addition to the sink of the network: a sink, or a
                 function that gets the answers of each batch.
+            backfill: whether it sees what shared windows hold already (J5). Default: its windows
+                start empty.
 
         Raises:
             QuerySyntaxError: the text is not a query.
             UsageError: there is another query of this name.
             PlanError: it cannot be planned.
         """
-        _raise_first(self.register_all({query: text}, send_to={query: send_to} if send_to else {}))
+        targets = {query: send_to} if send_to else {}
+        return _without_errors(self.register_all({query: text}, send_to=targets, backfill=backfill))
 
     def register_all(
         self,
@@ -100,6 +109,7 @@ class Network(RunHandle):
         *,
         send_to: Mapping[str, Sink | Callable[[list[NetworkAnswer]], None]] | None = None,
         replacing: bool = False,
+        backfill: bool = False,
     ) -> Registration:
         """Register many queries at once. After a crash, all of those that are good are there, or none.
 
@@ -107,20 +117,25 @@ class Network(RunHandle):
             queries: the queries, by name. One that is there already with the same text stays.
             send_to: where the answers of some of them go, too.
             replacing: whether queries of the same name with another text are replaced.
+            backfill: whether all of them see what shared windows hold already (J5); a `QueryText`
+                can ask for that alone.
         """
         texts = {
             name: text if isinstance(text, QueryText) else QueryText(text)
             for name, text in queries.items()
         }
+        if backfill:
+            texts = {name: replace(text, backfill=True) for name, text in texts.items()}
         targets = send_to or {}
         for target in targets.values():
             prepare_target(target)
-        if self._running is None:
-            found = self._waiting.register(texts, replacing=replacing)
-        else:
-            found = self._join(self._running, texts, targets, replacing=replacing)
-        here = {name: each for name, each in targets.items() if name not in found.refused}
-        self._targets |= here
+        with self._reloading:
+            if self._running is None:
+                found = self._waiting.register(texts, replacing=replacing)
+            else:
+                found = self._join(self._running, texts, targets, replacing=replacing)
+            here = {name: each for name, each in targets.items() if name not in found.refused}
+            self._targets |= here
         return found
 
     def _join(
@@ -142,7 +157,8 @@ class Network(RunHandle):
                 delivery.expect(name, self._targets.get(name))
             elif name not in new:
                 delivery.send(name, target)
-        return Registration(tuple(each.id for each in made), refused)
+        empty = find_not_backfilled(running.registry, running.log.running, made)
+        return Registration(tuple(each.id for each in made), refused, empty)
 
     def replace(
         self,
@@ -150,14 +166,19 @@ class Network(RunHandle):
         text: str | QueryText,
         *,
         send_to: Sink | Callable[[list[NetworkAnswer]], None] | None = None,
-    ) -> None:
+        backfill: bool = False,
+    ) -> Registration:
         """Register a query in place of one of the same name, in one batch.
+
+        With backfill it can also see what the query of before held.
 
         Raises:
             QuadweirError: as `register`; the query of before then stays.
         """
         targets = {query: send_to} if send_to else {}
-        _raise_first(self.register_all({query: text}, send_to=targets, replacing=True))
+        return _without_errors(
+            self.register_all({query: text}, send_to=targets, replacing=True, backfill=backfill)
+        )
 
     def unregister(self, *queries: str) -> None:
         """Let queries leave; they give no answers from the next batch on (J3).
@@ -165,15 +186,16 @@ class Network(RunHandle):
         Raises:
             UsageError: there is no query of a name; then all stay.
         """
-        if self._running is None:
-            gone = self._waiting.unregister(queries)
-        else:
-            gone = self._running.registry.unregister(queries)
-        for name in gone:
-            self._targets.pop(name, None)
-            if self._running is not None:
-                # The present batch may still have answers for its sink.
-                self._running.delivery.expect(name, None)
+        with self._reloading:
+            if self._running is None:
+                gone = self._waiting.unregister(queries)
+            else:
+                gone = self._running.registry.unregister(queries)
+            for name in gone:
+                self._targets.pop(name, None)
+                if self._running is not None:
+                    # The present batch may still have answers for its sink.
+                    self._running.delivery.expect(name, None)
 
     def pause(self, *queries: str) -> None:
         """Let queries give no answers for now; their windows go on (J4).
@@ -192,8 +214,9 @@ class Network(RunHandle):
         self._pause(queries, is_paused=False)
 
     def _pause(self, queries: tuple[str, ...], *, is_paused: bool) -> None:
-        known = self._waiting if self._running is None else self._running.registry
-        known.pause(queries, is_paused=is_paused)
+        with self._reloading:
+            known = self._waiting if self._running is None else self._running.registry
+            known.pause(queries, is_paused=is_paused)
 
     def send(self, query: str, target: Sink | Callable[[list[NetworkAnswer]], None] | None) -> None:
         """Hand the answers of a query to a sink or a function, too; None for no longer."""
@@ -218,6 +241,7 @@ class Network(RunHandle):
         dead_letters: Sink | None = None,
         refused: Callable[[str, QuadweirError], None] | None = None,
         keep: Collection[str] | None = None,
+        reload_static: bool = False,
     ) -> Network:
         """Start all queries, and continue with those that the checkpoint has.
 
@@ -232,6 +256,8 @@ class Network(RunHandle):
                 Default: such a query is an error, and nothing starts.
             keep: which queries of the checkpoint go on, besides those registered here, which are
                 paused or not as they are here. Default: all go on.
+            reload_static: continue with static data as it is now, if the checkpoint was made with
+                other data. A query whose windows cannot be kept is stopped, with the reason.
 
         Raises:
             StateError: another process runs with the checkpoint; or it was made for other streams,
@@ -248,11 +274,43 @@ class Network(RunHandle):
             keep=keep,
             most_held=self._most_held,
             most_answers=self._most_answers,
+            reload_static=reload_static,
         )
         self._running = NetworkRun.start(
             self._inputs, as_path(checkpoint), self._waiting, self._targets, options
         )
         return self
+
+    def reload_static(self) -> bool:
+        """Read static data again; return whether it is different.
+
+        A running network stops when the present batch is done, and continues from its checkpoint: a
+        batch sees either the old data or the new data. What windows hold is joined with the new
+        data. Answers that appear or disappear only because of the new data are not reported. If the
+        new data cannot be read or used, the network continues with the old data.
+
+        Raises:
+            SourceError: a file no longer exists.
+            DataError: a file is not what its name says.
+            UnsupportedError: with the new data, shards would have to hold other rows.
+        """
+        running = self._running
+        if running is None or not running.run.isActive:
+            return False
+        if self._inputs.static.digest() == running.static:
+            return False
+        with self._reloading:
+            running.refuse_other_rows(self._inputs)
+            running.run.finish_batch()
+            self.metrics()  # what Spark reports about the run that ends
+            if self.exception() is None:
+                self.stop()
+                options = replace(running.options, keep=None, reload_static=True)
+                self._running = NetworkRun.start(
+                    self._inputs, running.checkpoint, self._waiting, self._targets, options
+                )
+                self._running.delivery.counts.update(running.delivery.counts)
+        return True
 
     def _release(self) -> None:
         """Let others have the checkpoint of a run that has ended, and keep its queries."""
@@ -369,6 +427,7 @@ class Network(RunHandle):
         return handle_html("network", state, found, picture, notes)
 
 
-def _raise_first(found: Registration) -> None:
+def _without_errors(found: Registration) -> Registration:
     for error in found.refused.values():
         raise error
+    return found

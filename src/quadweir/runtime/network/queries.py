@@ -15,6 +15,22 @@ if TYPE_CHECKING:
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class Backfilled:
+    """What a query sees that was registered with backfill (J5).
+
+    Attributes:
+        state: `waiting` until its first batch; then `done`, or `none` if its windows began empty.
+        since: it sees elements later than this instant; None if it sees all, or if it waits.
+        reason: why its windows began empty.
+    """
+
+    state: str = "waiting"
+    since: int | None = None
+    reason: str = ""
+
+
+@final
 @dataclass(slots=True)
 class NetworkQuery:
     """A query of a network.
@@ -30,6 +46,7 @@ class NetworkQuery:
         construct: the triples that it makes of a solution; None if its answers are solutions.
         is_paused: whether it gives no answers for now.
         stopped: why it was stopped, if it was; it then gives no more answers.
+        backfill: what became of the wish to see what windows hold already; None if it has none.
     """
 
     number: int
@@ -42,6 +59,7 @@ class NetworkQuery:
     construct: ConstructForm | None = None
     is_paused: bool = False
     stopped: str | None = None
+    backfill: Backfilled | None = None
 
 
 @final
@@ -82,6 +100,7 @@ class VersionChange:
                 tuple(each.number for each in queries),
                 tuple(each.constants for each in queries),
                 tuple(each.ranges for each in queries),
+                tuple(each.number for each in queries if each.text.backfill),
             )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, final
 
 from quadweir.algebra.windowing import Windowing, with_windowing
@@ -26,6 +26,8 @@ class QueryText:
         base: the base of relative IRIs.
         allow_unbounded: IRIs of windows or streams that may be kept as a whole.
         windowing: where windows begin and when they report; None for as in the text.
+        backfill: whether it sees what windows hold already when it joins (J5). It does not tell two
+            texts apart.
     """
 
     text: str
@@ -34,6 +36,7 @@ class QueryText:
     base: str | None = None
     allow_unbounded: tuple[str, ...] = ()
     windowing: Windowing | None = None
+    backfill: bool = field(default=False, compare=False)
 
     def parsed(self) -> ContinuousQuery:
         """Return the query.

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, final
 from quadweir.algebra.query import ConstructForm
 from quadweir.errors import InternalError, QuadweirError, UsageError
 from quadweir.plan.shapes import answer_variables
-from quadweir.runtime.network.queries import NetworkQuery, VersionChange, of_query
+from quadweir.runtime.network.queries import (
+    Backfilled,
+    NetworkQuery,
+    VersionChange,
+    of_query,
+)
 from quadweir.runtime.network.querytext import QueryText
 from quadweir.runtime.network.templates import Templates
 
@@ -271,6 +276,7 @@ class QueryRegistry:
             ranges,
             tuple(each.name for each in answer_variables(query)),
             form if isinstance(form, ConstructForm) else None,
+            backfill=Backfilled() if text.backfill else None,
         )
 
     def forget(self, templates: Iterable[int]) -> list[int]:

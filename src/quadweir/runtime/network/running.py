@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, final
 
-from quadweir.errors import NotImplementedYetError, QuadweirError, UsageError
+from quadweir.errors import (
+    NotImplementedYetError,
+    QuadweirError,
+    UnsupportedError,
+    UsageError,
+)
 from quadweir.runtime.checkpoint import DRIVER, Fingerprint, network_algebra
 from quadweir.runtime.claims import Claim
 from quadweir.runtime.host.base import AnswerOutput, Run, Trigger
@@ -21,6 +26,7 @@ from quadweir.runtime.network.queries import of_query
 from quadweir.runtime.network.registry import QueryRegistry
 from quadweir.runtime.network.spec import NETWORK_METRICS, NetworkSpec
 from quadweir.runtime.network.templates import NetworkInputs, Templates
+from quadweir.runtime.network.unit import other_rows
 from quadweir.runtime.shard.base import Job
 from quadweir.runtime.spark.sharedsets import SharedSet
 from quadweir.runtime.wire.deadletters import dead_letters as letters_of
@@ -47,6 +53,7 @@ class NetworkOptions:
         keep: which queries of the checkpoint go on, besides those that wait; None for all.
         most_held: how many mappings the queries of one template may hold in a shard.
         most_answers: how many answers a query may give in a second.
+        reload_static: whether the checkpoint may have been made with other static data.
     """
 
     sink: Sink | None
@@ -56,6 +63,7 @@ class NetworkOptions:
     keep: Collection[str] | None
     most_held: int | None
     most_answers: int | None
+    reload_static: bool = False
 
 
 @final
@@ -68,13 +76,20 @@ class NetworkRun:
         delivery: hands answers to sinks.
         control: brings changes to matching and to shards.
         run: Spark's part.
+        log: the changes of the registry.
+        checkpoint: the folder of offsets, state and queries.
+        options: how it was started.
+        static: names the static data that it runs with.
     """
 
     registry: QueryRegistry
     delivery: Delivery
     control: NetworkControl
     run: Run
-    _log: ControlLog
+    log: ControlLog
+    checkpoint: Path
+    options: NetworkOptions
+    static: str
     _asked: AskedTerms
     _claim: Claim
 
@@ -96,7 +111,8 @@ class NetworkRun:
         log: ControlLog | None = None
         try:
             opened = _open(inputs, checkpoint)
-            _fingerprint(inputs).guard(checkpoint)
+            fingerprint = _fingerprint(inputs)
+            fingerprint.guard(checkpoint, reload_static=options.reload_static)
             log = ControlLog(checkpoint / FOLDER, _last_batch(checkpoint))
             templates = Templates(inputs)
             registry = QueryRegistry(templates, log)
@@ -123,11 +139,44 @@ class NetworkRun:
                 log.close()
             claim.release()
             raise
-        return NetworkRun(registry, delivery, control, run, log, asked, claim)
+        return NetworkRun(
+            registry,
+            delivery,
+            control,
+            run,
+            log,
+            checkpoint,
+            options,
+            fingerprint.static,
+            asked,
+            claim,
+        )
+
+    def refuse_other_rows(self, inputs: NetworkInputs) -> None:
+        """Plan all templates over static data as it is now; nothing changes.
+
+        Raises:
+            UnsupportedError: the shards of a template would hold other rows.
+            QuadweirError: static data cannot be read or used.
+        """
+        templates = Templates(inputs)
+        now = self.registry.templates()
+        for query in self.registry.queries():
+            spec = now.pop(query.template, None)
+            if spec is None:
+                continue
+            key, _ = templates.shape_of(query.text.parsed(), query.text.allow_unbounded)
+            group = spec.number if spec.group is None else spec.group
+            if templates.plan(key, spec.number, group=group).held != spec.held:
+                error = other_rows()
+                raise UnsupportedError(
+                    f"{error.message}: {query.id}",
+                    hint="The network continues with the old data. Unregister the query first.",
+                )
 
     def release(self) -> None:
         """Let others have the checkpoint; the run has ended."""
-        self._log.close()
+        self.log.close()
         self._asked.close()
         self._claim.release()
 

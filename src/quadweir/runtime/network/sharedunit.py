@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from quadweir.kernel.arrays import ALWAYS
 from quadweir.kernel.heads import HeadSpec
 from quadweir.kernel.sharedshard import SharedShard
+from quadweir.plan.backfill import Donors
 from quadweir.runtime.match.bits import word_of
 from quadweir.runtime.network.unit import (
     Part,
@@ -17,8 +18,11 @@ from quadweir.runtime.network.unit import (
     UnitMember,
     as_members,
     described_members,
+    early_members,
     joining_members,
+    other_rows,
     read_members,
+    reporting_later,
     written,
 )
 from quadweir.runtime.wire.unpack import ArrivedRows, Late, Unpacker
@@ -51,6 +55,8 @@ class SharedUnit:
         self._shard = SharedShard(share=share)
         self._specs: dict[int, TemplateSpec] = {}
         self._members: dict[int, dict[int, UnitMember]] = {}
+        # For a query with backfill, the instant at which it joined: it reports later than that.
+        self._joined: dict[int, int] = {}
         self._bits: dict[int, tuple[int, ...]] = {}
         self._masks: dict[str, int] = {}
         self._reader: Unpacker | None = None
@@ -72,8 +78,10 @@ class SharedUnit:
 
     # --- queries ---
 
-    def join(self, spec: TemplateSpec, joining: Joining, since: int) -> None:
-        """Let queries join at an instant."""
+    def join(
+        self, spec: TemplateSpec, joining: Joining, since: Mapping[int, int], joined: int
+    ) -> None:
+        """Let queries join; see `Unit.join`."""
         number, members = spec.number, joining_members(joining, since)
         if number in self._specs:
             self._shard.change_members(str(number), as_members(members), ())
@@ -81,6 +89,11 @@ class SharedUnit:
             self._shard.add(_head(spec, members))
             self._specs[number], self._reader = spec, None
         self._members[number] = self._members.get(number, {}) | members
+        self._joined |= early_members(since, joined)
+
+    def donors(self, template: int) -> Donors:
+        """Return the queries of a template, for those that want to see what they see."""
+        return Donors(self._specs[template].needs, self._members[template].values())
 
     def leave(self, numbers: Collection[int]) -> None:
         """Let queries leave; numbers of others are ignored."""
@@ -92,6 +105,7 @@ class SharedUnit:
                 self._shard.change_members(str(template), (), gone)
                 for each in gone:
                     del members[each]
+                    self._joined.pop(each, None)
 
     def drop(self, template: int) -> list[int]:
         """Let all queries of a template go at once; return their numbers."""
@@ -99,7 +113,10 @@ class SharedUnit:
             self._shard.remove(str(template))
         self._specs.pop(template, None)
         self._reader = None
-        return list(self._members.pop(template, {}))
+        gone = list(self._members.pop(template, {}))
+        for each in gone:
+            self._joined.pop(each, None)
+        return gone
 
     # --- a batch ---
 
@@ -135,8 +152,10 @@ class SharedUnit:
             int(name): (self.drop(int(name)), error) for name, error in self._shard.failed.items()
         }
         batches = {
-            template: written(found[str(template)], template, paused) for template in self._specs
+            template: written(found[str(template)], template, paused, self._joined)
+            for template in self._specs
         }
+        self._joined = reporting_later(self._joined, through)
         spent, held = self._shard.microseconds(), self._shard.held()
         # Reading rows and writing answers, in equal parts.
         others = (time.perf_counter() - began) * 1e6 - sum(spent.values())
@@ -152,6 +171,7 @@ class SharedUnit:
         self._step(arrived, through)
         for error in self._shard.failed.values():
             raise error
+        self._joined = reporting_later(self._joined, through)
 
     def _step(self, arrived: ArrivedRows, through: int) -> tuple[dict[str, Answers], Late]:
         if self._reader is None:
@@ -169,7 +189,12 @@ class SharedUnit:
     def described(self) -> dict[str, Any]:
         """Return what a snapshot says besides the kernel's state."""
         members = [[template, described_members(own)] for template, own in self._members.items()]
-        return {"templates": members, "through": self.through}
+        return {
+            "templates": members,
+            "through": self.through,
+            "joined": [*self._joined.items()],
+            "static": [[each, spec.shards.static_digest] for each, spec in self._specs.items()],
+        }
 
     def snapshot(self) -> bytes:
         """Return the kernel's state."""
@@ -178,8 +203,17 @@ class SharedUnit:
     def restore(
         self, described: dict[str, Any], specs: Mapping[int, TemplateSpec], data: bytes
     ) -> None:
-        """Take back what `described` and `snapshot` returned; `specs` has the templates."""
+        """Take back what `described` and `snapshot` returned; `specs` has the templates.
+
+        Raises:
+            UnsupportedError: a template has other static data.
+            StateError: the state is damaged.
+        """
+        for template, static in described.get("static", []):
+            if specs[template].shards.static_digest != static:
+                raise other_rows()
         self.through = described["through"]
+        self._joined = dict(described.get("joined", []))
         for template, members in described["templates"]:
             self._specs[template] = specs[template]
             self._members[template] = read_members(members)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, final
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ from quadweir.runtime.shard.facts import Fold
 from quadweir.runtime.wire.deadletters import LETTER
 
 if TYPE_CHECKING:
+    from quadweir.plan.backfill import Need
     from quadweir.plan.template import QueryTemplate
     from quadweir.runtime.network.hosted import HostedNetwork
     from quadweir.runtime.shard.spec import ShardSpec
@@ -72,6 +75,8 @@ class TemplateSpec:
             have the number of their first template.
         joins: the joins that others may share, by their names, as text.
         apart: why it is in no group with others that have the same joins; empty if there are none.
+        needs: what a query needs of those before it to see what windows hold already (J6).
+        not_backfilled: why none of its queries can; empty if they can.
     """
 
     number: int
@@ -82,11 +87,22 @@ class TemplateSpec:
     group: int | None = None
     joins: Mapping[str, str] = field(default_factory=dict)
     apart: str = ""
+    needs: tuple[Need, ...] = ()
+    not_backfilled: str = ""
 
     @property
     def is_open(self) -> bool:
         """Whether queries may join at any time, each with its own `since`."""
         return not self.template.one_since
+
+    @cached_property
+    def held(self) -> str:
+        """A name of what its shards hold; other static data must not change it while queries run."""
+        text = f"{self.home} {self.shards.plan.held}"
+        if self.group is not None:
+            # A group cannot take over what it held over other static data.
+            text += f" {self.shards.static_digest}"
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def streams(self) -> tuple[str, ...]:

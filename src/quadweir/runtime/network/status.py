@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, final
 
 from quadweir.errors import QuadweirError
 
 if TYPE_CHECKING:
-    from quadweir.runtime.network.queries import NetworkQuery
+    from quadweir.runtime.network.queries import Backfilled, NetworkQuery
 
 
 @final
@@ -21,10 +21,13 @@ class Registration:
     Attributes:
         registered: the names of the queries that are new or replaced.
         refused: the errors of the others, by name.
+        not_backfilled: queries that asked for backfill and whose windows begin empty, with the
+            reasons, as far as that is known before they join; `Network.status` knows it then.
     """
 
     registered: tuple[str, ...]
     refused: Mapping[str, QuadweirError]
+    not_backfilled: Mapping[str, str] = field(default_factory=dict)
 
 
 @final
@@ -39,6 +42,7 @@ class QueryStatus:
         template: the number of the template that it shares with others.
         shared_with: how many other queries there are of this template.
         answers: how many answers it gave since the network was started here.
+        backfill: what it sees of what windows held when it joined; None if it did not ask for that.
     """
 
     id: str
@@ -47,6 +51,7 @@ class QueryStatus:
     template: int
     shared_with: int
     answers: int
+    backfill: Backfilled | None = None
 
 
 @final
@@ -89,6 +94,7 @@ def status_of(query: NetworkQuery, members: int, answers: int) -> QueryStatus:
         query.template,
         max(0, members - 1),
         answers,
+        query.backfill,
     )
 
 

@@ -13,6 +13,7 @@ from quadweir.entailment.table import Table
 from quadweir.errors import NotImplementedYetError, UsageError
 from quadweir.kernel.xxhash import shard_numbers
 from quadweir.optimize.pipeline import optimize
+from quadweir.plan.backfill import find_needs, why_not_backfilled
 from quadweir.plan.matchtests import Matching, MatchTest
 from quadweir.runtime.network.grouping import Groups, with_group
 from quadweir.runtime.network.spec import TemplateSpec
@@ -150,7 +151,17 @@ class Templates:
         spec = replace(planned.spec, plan=plan, shards=shards)
         # Static data exists as long as the planned query does.
         self._planned[number] = planned
-        return with_group(TemplateSpec(number, spec, home, template, shape.reason), grouping)
+        (stage,) = plan.stages
+        found = TemplateSpec(
+            number,
+            spec,
+            home,
+            template,
+            shape.reason,
+            needs=find_needs(stage.program),
+            not_backfilled=why_not_backfilled(stage.program),
+        )
+        return with_group(found, grouping)
 
     def drop(self, number: int) -> None:
         """Let the static data of a template go."""

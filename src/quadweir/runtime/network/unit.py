@@ -10,7 +10,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from quadweir.kernel.arrays import ALWAYS
+from quadweir.errors import UnsupportedError
+from quadweir.kernel.arrays import ALWAYS, Ints
+from quadweir.kernel.takeover import take_over
+from quadweir.plan.backfill import Donors
 from quadweir.plan.template import TemplateMember
 from quadweir.runtime.match.bits import word_of
 from quadweir.runtime.network.spec import OUTPUT
@@ -28,7 +31,7 @@ _SCHEMA: Final = to_arrow_schema(OUTPUT)
 _MOST_ROWS: Final = 1 << 19
 
 UnitMember: TypeAlias = tuple[tuple[str, ...], tuple[int, ...], int]
-"""The spellings of a query's constants, its window lengths, and since when it is a member."""
+"""The spellings of a query's constants, its window lengths, and the instant it sees elements after."""
 
 
 class Part(NamedTuple):
@@ -85,6 +88,8 @@ class Unit:
         self._since = since
         self._letters = letters
         self._members: dict[int, UnitMember] = {}
+        # For a query with backfill, the instant at which it joined: it reports later than that.
+        self._joined: dict[int, int] = {}
         self.through = ALWAYS
         self._shard = spec.shards.make(key)
         # A template without tests has no bits either.
@@ -118,9 +123,28 @@ class Unit:
         """The numbers of the queries."""
         return list(self._members)
 
-    def join(self, spec: TemplateSpec, joining: Joining, since: int) -> None:  # noqa: ARG002 - it has one template
-        """Let queries join at an instant."""
+    def join(
+        self,
+        spec: TemplateSpec,  # noqa: ARG002 - it has one template
+        joining: Joining,
+        since: Mapping[int, int],
+        joined: int,
+    ) -> None:
+        """Let queries join.
+
+        Args:
+            spec: their template.
+            joining: the queries.
+            since: for each, the instant after which it sees elements; if that is earlier than it
+                joined, it sees what windows hold (J5).
+            joined: the instant at which they join; they report later than that.
+        """
         self._add(joining_members(joining, since))
+        self._joined |= early_members(since, joined)
+
+    def donors(self, template: int) -> Donors:  # noqa: ARG002 - it has one template
+        """Return the queries of a template, for those that want to see what they see."""
+        return Donors(self.spec.needs, self._members.values())
 
     def _add(self, members: Mapping[int, UnitMember]) -> None:
         self._shard.change_members(as_members(members), ())
@@ -133,6 +157,7 @@ class Unit:
             self._shard.change_members((), gone)
             for each in gone:
                 del self._members[each]
+                self._joined.pop(each, None)
 
     def drop(self, template: int) -> list[int]:
         """Let all queries of a template go at once, since it failed; return their numbers."""
@@ -152,7 +177,8 @@ class Unit:
         number = self.spec.number
         try:
             answers, late = self._step(arrived, through)
-            batches = written(answers, number, paused)
+            batches = written(answers, number, paused, self._joined)
+            self._joined = reporting_later(self._joined, through)
         except Exception as error:  # whatever it is, the other queries go on
             return Stepped({}, Late(), {number: (self.drop(number), error)})
         took = round((time.perf_counter() - began) * 1e6)
@@ -161,6 +187,7 @@ class Unit:
     def replay(self, arrived: ArrivedRows, through: int) -> None:
         """Take a batch again, without answers."""
         self._step(arrived, through)
+        self._joined = reporting_later(self._joined, through)
 
     def _step(self, arrived: ArrivedRows, through: int) -> tuple[Answers, Late]:
         mine = arrived.passing(self._masks)
@@ -175,23 +202,52 @@ class Unit:
 
     def described(self) -> dict[str, Any]:
         """Return what a snapshot says besides the kernel's state."""
-        return {"members": described_members(self._members), "through": self.through}
+        return {
+            "members": described_members(self._members),
+            "through": self.through,
+            "joined": [*self._joined.items()],
+            "static": self.spec.shards.static_digest,
+            "held": self.spec.held,
+        }
 
     def snapshot(self) -> bytes:
         """Return the kernel's state."""
         return self._shard.snapshot()
 
     def restore(self, described: dict[str, Any], data: bytes) -> None:
-        """Take back what `described` and `snapshot` returned."""
+        """Take back what `described` and `snapshot` returned, maybe over other static data.
+
+        Raises:
+            UnsupportedError: with this static data, the shards of the template hold other rows.
+            StateError: the state is damaged.
+        """
+        static = self.spec.shards.static_digest
+        is_other = described.get("static", static) != static
+        if is_other and described["held"] != self.spec.held:
+            raise other_rows()
         self._add(read_members(described["members"]))
         self.through = described["through"]
-        self._shard.restore(data)
+        self._joined = dict(described.get("joined", []))
+        if is_other:
+            take_over(self._shard, data)
+        else:
+            self._shard.restore(data)
 
 
-def joining_members(joining: Joining, since: int) -> dict[int, UnitMember]:
-    """Return the queries that join at an instant."""
+def joining_members(joining: Joining, since: Mapping[int, int]) -> dict[int, UnitMember]:
+    """Return queries that join, each with the instant after which it sees elements."""
     given = zip(joining.numbers, joining.constants, joining.ranges, strict=True)
-    return {number: (constants, ranges, since) for number, constants, ranges in given}
+    return {number: (constants, ranges, since[number]) for number, constants, ranges in given}
+
+
+def early_members(since: Mapping[int, int], joined: int) -> dict[int, int]:
+    """Return the queries that see elements of before they joined, with that instant."""
+    return {number: joined for number, at in since.items() if at < joined}
+
+
+def reporting_later(joined: Mapping[int, int], through: int) -> dict[int, int]:
+    """Return those of these queries that may still have answers of before they joined."""
+    return {number: at for number, at in joined.items() if at > through}
 
 
 def as_members(members: Mapping[int, UnitMember]) -> list[TemplateMember]:
@@ -215,8 +271,17 @@ def read_members(described: Iterable[Sequence[Any]]) -> dict[int, UnitMember]:
     }
 
 
-def written(answers: Answers, template: int, paused: Collection[int]) -> list[pa.RecordBatch]:
-    """Return the answers of a template as rows, without those of paused queries."""
+def written(
+    answers: Answers, template: int, paused: Collection[int], joined: Mapping[int, int]
+) -> list[pa.RecordBatch]:
+    """Return the answers of a template as rows.
+
+    Args:
+        answers: the answers.
+        template: the number of the template.
+        paused: the numbers of queries that give no answers.
+        joined: queries that report only later than some instant.
+    """
     count = len(answers)
     if not count:
         return []
@@ -225,6 +290,9 @@ def written(answers: Answers, template: int, paused: Collection[int]) -> list[pa
     if paused:
         place = np.flatnonzero(~np.isin(query, np.fromiter(paused, dtype=np.int64)))
         query = query[place]
+    if joined:
+        place = place[answers.t[place] > _instants_of(query, joined)]
+        query = answers.query[place]
     found = []
     for at in range(0, len(place), _MOST_ROWS):
         here, whose = pa.array(place[at : at + _MOST_ROWS]), query[at : at + _MOST_ROWS]
@@ -245,6 +313,22 @@ def written(answers: Answers, template: int, paused: Collection[int]) -> list[pa
             )
         )
     return found
+
+
+def _instants_of(query: Ints, joined: Mapping[int, int]) -> Ints:
+    """Return the instant up to which each query does not report."""
+    numbers = np.array(sorted(joined), dtype=np.int64)
+    instants = np.array([joined[each] for each in numbers.tolist()], dtype=np.int64)
+    at = np.minimum(np.searchsorted(numbers, query), len(numbers) - 1)
+    return np.where(numbers[at] == query, instants[at], ALWAYS)
+
+
+def other_rows() -> UnsupportedError:
+    """Return the error of a template whose shards cannot continue over new static data."""
+    return UnsupportedError(
+        "with the new static data, the shards of the query would hold other rows",
+        hint="Register it again: its windows then start empty.",
+    )
 
 
 def _ground(spelling: str) -> Ground:

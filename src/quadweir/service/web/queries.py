@@ -253,6 +253,8 @@ def _text_of(request: Request, body: bytes) -> QueryText:
             for name in ("dialect", "content", "base")
             if name in request.query_params
         }
+        if "backfill" in request.query_params:
+            options["backfill"] = request.query_params["backfill"] in ("", "1", "true")
         return query_text({"text": text, **options})
     if kind != "application/json":
         raise MediaTypeError(

@@ -144,7 +144,7 @@ def test_the_sink_of_a_query_gets_all_of_its_answers_whenever_it_comes_and_goes(
     with NetworkHost(tmp_path) as host:
         network = Network(inputs_of())
         network._running = NetworkRun(  # what `start` makes with Spark
-            host.registry, host.delivery, host.control, *([NO_SESSION] * 4)
+            host.registry, host.delivery, host.control, NO_SESSION, host.log, *([NO_SESSION] * 5)
         )
         network.register("a", PAIRS, send_to=found["old"].extend)
         host.push(stream((1000, "a p b")))

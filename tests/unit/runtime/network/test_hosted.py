@@ -272,7 +272,7 @@ def test_a_reason_is_reported_until_the_query_leaves_also_after_recovery(
         host.die()
         host.push(stream((1002, "a p b")))
         assert [each.id for each in host.registry.stopped()] == ["a"]
-        assert '"failed": [[[0], "ArithmeticError' in host.facts["units"][0]
+        assert '"failed": [[0, [0], "ArithmeticError' in host.facts["units"][0]
         host.push(stream((1003, "a p b")))
         assert '"failed": []' in host.facts["units"][0]
         assert len(host.answers[0]) == 1
