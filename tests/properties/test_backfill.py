@@ -95,4 +95,5 @@ def test_a_query_with_backfill_answers_as_if_it_had_been_there(
         )
         for _ in range(4)
     ]
-    check([query(), query()], query, feed, [], turns, delay_ms=delay)
+    together = data.draw(st.booleans())
+    check([query(), query()], query, feed, [], turns, delay_ms=delay, together=together)

@@ -142,6 +142,20 @@ class Head:
         reporter.restore(part("reporter/", arrays))
         self.output.restore(part("output/", arrays))
 
+    def start_again(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Prepare for a step in which what windows hold comes once more.
+
+        Args:
+            arrays: What `arrays` returned over other static data.
+        """
+        self.router.lengthen()
+        reporter = self.reporter
+        reporter.set_lengths(self.router.longest())
+        reporter.tracked, reporter.last, is_new = (int(each) for each in arrays["numbers"])
+        self.is_new = bool(is_new)
+        reporter.restore(part("reporter/", arrays))
+        reporter.start_again(reports_known=self.program.report.tells_reports)
+
 
 def _leaf(operator: Operator) -> Leaf:
     assert isinstance(operator, Leaf)

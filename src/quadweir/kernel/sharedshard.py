@@ -39,6 +39,7 @@ from quadweir.kernel.stateless import Rename
 from quadweir.kernel.staticrelations import Loaded, ShardShare, StaticSource
 from quadweir.kernel.stepanswers import CutAnswers, put_together, spelled
 from quadweir.kernel.timewindow import TimedLeaf
+from quadweir.kernel.window import Leaf
 from quadweir.plan.common import can_share
 from quadweir.plan.nodes import Match, Source
 from quadweir.plan.template import TemplateMember
@@ -380,6 +381,33 @@ class SharedShard:
         self._restore_operators(arrays)
         self._left = np.asarray(arrays["left"]).reshape(-1, 2)
         self._through, self._steps = (int(each) for each in arrays["shard"])
+
+    def take_over(self, heads: Sequence[HeadSpec], snapshot: bytes) -> None:
+        """Take the state of a shard of the same templates over other static data; see `takeover.py`.
+
+        Raises:
+            StateError: Bytes are damaged, or belong to another release or other templates.
+        """
+        arrays = read_frame(StateKind.SNAPSHOT, _FINGERPRINT, snapshot)
+        for each in heads:
+            self.add(each)
+        self._through, self._steps = (int(each) for each in arrays["shard"])
+        before, names = Dictionary(), self._names()
+        before.restore(part("dictionary/", arrays))
+        for leaf in (each for each, _ in self._dataflow.operators if isinstance(each, Leaf)):
+            own = part(f"operator/{names[leaf]}/", arrays)
+            if not own:
+                raise StateError("a snapshot of other windows")
+            for numbers in leaf.terms(own):
+                self.dictionary.renumber(numbers, before)
+            leaf.hear_again(own)
+        for name, head in self._heads.items():
+            head.start_again(part(f"head/{name}/", arrays))
+        work = Containment(self._dataflow, self._readers)
+        # Nobody gets these answers again.
+        self._advance(self._through, None, {name: [] for name in self._heads}, work)
+        for error in work.failed.values():
+            raise error
 
     def _restore_operators(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         names = self._names()

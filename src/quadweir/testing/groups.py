@@ -133,8 +133,7 @@ class QueryGroup:
     def _backfill(self, shaped: Shaped) -> int | None:
         """Return since when a query can see what is held."""
         program = self._program(shaped.shape)
-        is_shared = self.shared is not None and can_share(program)
-        if is_shared or why_not_backfilled(program):
+        if why_not_backfilled(program):
             return None
         needs = find_needs(program)
         found = []
@@ -215,6 +214,10 @@ class QueryGroup:
             shard = Shard(self._program(key[0], self._members[key].values()), static=self.static)
             take_over(shard, before.snapshot())
             self.shards[key] = shard
+        if self.shared is not None:
+            again = SharedShard()
+            again.take_over(self._heads(self.shared), self.shared.snapshot())
+            self.shared = again
 
     def restart(self, snapshots: Saved, deltas: Sequence[Saved]) -> None:
         """Make all shards again, with the members of now and the state that was saved."""
@@ -224,10 +227,13 @@ class QueryGroup:
             self.shards[key] = shard
         if self.shared is not None:
             again = SharedShard()
-            heads = []
-            for name in reversed(self.shared.heads):  # it makes no difference who comes first
-                (key,) = (each for each in self._members if each[0].name == name)
-                members = tuple(self._members[key].values())
-                heads.append(HeadSpec(name, self._program(key[0]), members, self.static))
-            again.restore(heads, self.shared.snapshot())
+            again.restore(self._heads(self.shared), self.shared.snapshot())
             self.shared = again
+
+    def _heads(self, shared: SharedShard) -> list[HeadSpec]:
+        heads = []
+        for name in reversed(shared.heads):  # it makes no difference who comes first
+            (key,) = (each for each in self._members if each[0].name == name)
+            members = tuple(self._members[key].values())
+            heads.append(HeadSpec(name, self._program(key[0]), members, self.static))
+        return heads

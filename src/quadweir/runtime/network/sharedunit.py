@@ -193,7 +193,9 @@ class SharedUnit:
             "templates": members,
             "through": self.through,
             "joined": [*self._joined.items()],
-            "static": [[each, spec.shards.static_digest] for each, spec in self._specs.items()],
+            "static": [
+                [each, spec.shards.static_digest, spec.held] for each, spec in self._specs.items()
+            ],
         }
 
     def snapshot(self) -> bytes:
@@ -203,22 +205,33 @@ class SharedUnit:
     def restore(
         self, described: dict[str, Any], specs: Mapping[int, TemplateSpec], data: bytes
     ) -> None:
-        """Take back what `described` and `snapshot` returned; `specs` has the templates.
+        """Take back what `described` and `snapshot` returned, maybe over other static data.
+
+        Args:
+            described: what `described` returned.
+            specs: has the templates.
+            data: what `snapshot` returned.
 
         Raises:
-            UnsupportedError: a template has other static data.
+            UnsupportedError: with this static data, the shards of a template hold other rows.
             StateError: the state is damaged.
         """
-        for template, static in described.get("static", []):
+        is_other = False
+        for template, static, held in described.get("static", []):
             if specs[template].shards.static_digest != static:
-                raise other_rows()
+                is_other = True
+                if specs[template].held != held:
+                    raise other_rows()
         self.through = described["through"]
         self._joined = dict(described.get("joined", []))
         for template, members in described["templates"]:
             self._specs[template] = specs[template]
             self._members[template] = read_members(members)
         heads = [_head(spec, self._members[each]) for each, spec in self._specs.items()]
-        self._shard.restore(heads, data)
+        if is_other:
+            self._shard.take_over(heads, data)
+        else:
+            self._shard.restore(heads, data)
 
 
 def _head(spec: TemplateSpec, members: Mapping[int, UnitMember]) -> HeadSpec:

@@ -99,9 +99,6 @@ class TemplateSpec:
     def held(self) -> str:
         """A name of what its shards hold; other static data must not change it while queries run."""
         text = f"{self.home} {self.shards.plan.held}"
-        if self.group is not None:
-            # A group cannot take over what it held over other static data.
-            text += f" {self.shards.static_digest}"
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
