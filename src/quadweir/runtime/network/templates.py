@@ -230,6 +230,8 @@ def _alone(test: MatchTest, template: int) -> MatchTest:
                     (variable, parameter_of(template, parameter))
                     for variable, parameter in condition.parameters
                 ),
+                # Static data may be reloaded while windows hold what does not join with it now.
+                values=(),
             ),
         )
         for bound, condition in test.conditions
