@@ -60,6 +60,11 @@ def query_text(
     lines += [f"  constant   {constant}  ({parameter.name})" for parameter, constant in own]
     for place, length in zip(spec.template.windows, query.ranges, strict=True):
         lines.append(f"  window {place + 1}   {length:,} ms")
+    if query.backfill is not None:
+        since = query.backfill.since
+        sees = "" if since is None else f", sees elements later than {since}"
+        reason = f": {query.backfill.reason}" if query.backfill.reason else ""
+        lines.append(f"  backfill   {query.backfill.state}{sees}{reason}")
     users, joined = _users_of_tests(specs, grouped), users_of_joins(specs, grouped)
     lines += ["", *_template_lines(spec, grouped[query.template], users, joined)]
     return (
