@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -419,3 +423,25 @@ def test_the_keyboard_reaches_everything(tab: Tab, running: Served) -> None:
     tab.js(f"{editor('The query')}.focus()")
     tab.press("Tab")
     assert tab.js("document.activeElement.shadowRoot") is None
+
+
+def test_the_demo_opens_its_page_on_the_motorway(browser: Browser, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "quadweir.cli", "demo", "--page", "--port", "0"]
+    process = subprocess.Popen(
+        [*command, "--output", str(tmp_path / "demo")], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stderr is not None
+        urls = (re.search(r"The page: (http://\S+)", line) for line in process.stderr)
+        url = next(each[1] for each in urls if each)
+        with opened_tab(browser) as tab:
+            tab.open(url)
+            tab.until("document.querySelector('[data-id=\"query:jams\"]')")
+            tab.until("document.querySelector('.arrow .moving')", 240)
+            tab.view(url.rstrip("/"), "queries/places")
+            tab.until("document.querySelector('.answers tbody tr')", 240)
+            tab.check()
+    finally:
+        process.send_signal(signal.SIGINT)
+        ended = process.wait(120)
+    assert ended in (0, 130)

@@ -27,6 +27,8 @@ export function Why(props: Props): JSX.Element {
   const { query } = props;
   const place = useRef<HTMLDivElement>(null);
   const [answer, setAnswer] = useState(props.answer);
+  const latest = useRef(props.newer);
+  latest.current = props.newer;
   useEffect(() => setAnswer(props.answer), [props.answer]);
   const found = useAsked(
     (signal) =>
@@ -45,8 +47,8 @@ export function Why(props: Props): JSX.Element {
   const result = found.value;
   useEffect(() => {
     if (!result || result.complete || found.busy) return;
-    const timer = setTimeout(() => setAnswer((now) => props.newer(now) ?? now), AGAIN_MS);
-    return () => clearTimeout(timer);
+    const timer = setInterval(() => setAnswer((now) => latest.current(now) ?? now), AGAIN_MS);
+    return () => clearInterval(timer);
   }, [result, found.busy]);
   return (
     <div

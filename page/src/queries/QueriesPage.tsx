@@ -11,15 +11,16 @@ import { Button, Empty, ProblemBox } from "../ui/basics";
 import * as format from "../ui/format";
 import { QueryDesk } from "./QueryDesk";
 
-const EVERY_MS = 4000;
+const EVERY_MS = 5000;
 const MOST_LISTED = 300;
+const MOST_ASKED = 1000;
 
 export function QueriesPage({ name }: { name: string | null }): JSX.Element {
   const who = useStore(session);
   const [filter, setFilter] = useState("");
   const [fresh, setFresh] = useState(0);
   const list = useAsked(
-    (signal) => getJson<{ queries: QueryInfo[]; total: number }>("/queries?limit=2000", signal),
+    (signal) => getJson<{ queries: QueryInfo[]; total: number }>(`/queries?limit=${MOST_ASKED}`, signal),
     [fresh],
     { everyMs: EVERY_MS },
   );
