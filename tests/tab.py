@@ -22,7 +22,7 @@ _KEYS = {
     "Space": (32, " "), "a": (65, "a"),
 }  # fmt: skip
 _CONTROL, _SHIFT = 2, 8
-_PATIENCE_S = 40
+_PATIENCE_S = 120
 # Headless Chromium asks at each look whether something has changed, so a look may be soon again.
 _LOOK_MS = 100
 

@@ -8,6 +8,7 @@ import { type Arrow, type Box, Diagram, fitted } from "../ui/Diagram";
 import * as format from "../ui/format";
 
 const MOST_TRIPLES = 60;
+const ENOUGH_TRIPLES = 6;
 const MOST_ROWS = 6;
 const WIDTH = 200;
 
@@ -25,7 +26,7 @@ export function AnswerGraph({ answers }: { answers: Answer[] }): JSX.Element {
   return (
     <>
       <p class="hint">
-        {format.plural(lines.length, "triple")} of the last reports, up to {format.instant(t)} UTC
+        {format.plural(lines.length, "triple")}, up to {format.instant(t)} UTC
       </p>
       <Diagram label="The triples as a graph" boxes={boxes} arrows={arrows} maxHeight={560} />
     </>
@@ -38,6 +39,8 @@ function newest(answers: Answer[]): { lines: string[]; t: number } {
   for (let n = answers.length - 1; n >= 0 && found.size < MOST_TRIPLES; n -= 1) {
     const each = answers[n];
     if (!each || each.sign === "-") continue;
+    // A report may say everything anew; single triples only make sense together.
+    if (each.t < t && found.size >= ENOUGH_TRIPLES) break;
     t = Math.max(t, each.t);
     for (const line of each.graph ?? []) if (found.size < MOST_TRIPLES) found.add(line);
   }

@@ -73,7 +73,7 @@ export function AnswerMap(props: { answers: Answer[]; variables: string[]; numer
                 class={`point ${each.key === chosen ? "chosen" : ""}`}
                 transform={`translate(${x} ${y})`}
                 role="button"
-                tabIndex={0}
+                tabindex={0}
                 aria-label={words}
                 onClick={() => setChosen(each.key === chosen ? null : each.key)}
                 onKeyDown={(event) => {
@@ -118,10 +118,12 @@ function rounded(value: number): string {
   return String(Number(value.toPrecision(4)));
 }
 
-/** From blue over yellow to red; also told apart by how light they are. */
+/** From blue over yellow to red, as the legend mixes them. */
 function ramp(part: number): string {
-  const hue = part < 0.5 ? 215 - (215 - 48) * (part * 2) : 48 - 48 * ((part - 0.5) * 2);
-  return `hsl(${hue.toFixed(0)} 78% ${(46 + 8 * (1 - Math.abs(part - 0.5) * 2)).toFixed(0)}%)`;
+  const [from, to] =
+    part < 0.5 ? ["hsl(215deg 78% 46%)", "hsl(48deg 78% 54%)"] : ["hsl(48deg 78% 54%)", "hsl(0deg 78% 46%)"];
+  const share = (part < 0.5 ? part : part - 0.5) * 200;
+  return `color-mix(in srgb, ${to} ${share.toFixed(0)}%, ${from})`;
 }
 
 function extentOf(points: GeoPoint[]): [number, number, number, number] {

@@ -114,11 +114,11 @@ function Picture({ answer, reasons }: { answer: Answer; reasons: Reason[] }): JS
     return id;
   };
   const bound = Object.entries(answer.bindings ?? {}).map(([name, term]) => `?${name} = ${shortTerm(term)}`);
-  const goal = add("query", "answer", 230, [`answer, ${format.instant(answer.t)}`, ...bound], bound.join("\n"));
+  const goal = add("query", "answer", 230, ["the answer", `of ${format.instant(answer.t)}`, ...bound], bound.join("\n"));
 
   for (const reason of reasons.slice(0, MOST_TRIPLES)) {
     const words = parseLine(reason.triple).map(shortTerm);
-    const triple = add("mapping", `triple ${reason.triple}`, 250, [words.slice(0, 2).join(" "), words.slice(2).join(" ")], reason.triple);
+    const triple = add("mapping", `triple ${reason.triple}`, 250, [words.slice(1).join(" "), words[0] ?? ""], reason.triple);
     arrows.push({ from: triple, to: goal });
     const elements = reason.elements ?? [];
     for (const each of elements.slice(0, MOST_SOURCES)) {
@@ -127,7 +127,7 @@ function Picture({ answer, reasons }: { answer: Answer; reasons: Reason[] }): JS
         "stream",
         `element ${place}`,
         200,
-        [shortIri(each.stream), `element of ${format.instant(each.time)}`],
+        [shortIri(each.stream), `at ${format.instant(each.time)}`],
         place,
       );
       derive(add, arrows, source, triple, each);

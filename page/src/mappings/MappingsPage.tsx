@@ -154,7 +154,7 @@ function MappingEditor({ name, onChanged }: { name: string | null; onChanged: ()
           label="The triples"
           actions={preview.busy ? <Badge>mapping…</Badge> : <Badge tone={problem ? "bad" : "good"}>{format.count(result?.triples.length ?? 0)}</Badge>}
         >
-          <Outcome result={result} />
+          {preview.problem ? <Empty>The records could not be mapped.</Empty> : <Outcome result={result} />}
         </Panel>
       </div>
       {isAdmin(who) && (

@@ -17,13 +17,18 @@ export function Triples({ lines, label }: { lines: string[]; label: string }): J
     <div class="triples" role="region" aria-label={label} tabIndex={0}>
       {[...subjects.values()].map(({ subject, rows }) => (
         <div class="subject" key={fullTerm(subject)}>
-          <TermText term={subject} />
+          <span class={`term ${subject.type}`}>{subject.type === "uri" ? subject.value : fullTerm(subject)}</span>
+          {graphsOf(rows).length === 1 && rows[0]?.[2] && (
+            <span class="graph-name" title={fullTerm(rows[0][2])}>
+              in a graph
+            </span>
+          )}
           <ul>
             {rows.map(([predicate, object, graph], place) => (
               <li key={place}>
                 {predicate.value === RDF_TYPE ? <span class="term none">a</span> : <TermText term={predicate} />}{" "}
                 <TermText term={object} />
-                {graph && (
+                {graph && graphsOf(rows).length > 1 && (
                   <span class="graph-name" title={fullTerm(graph)}>
                     in a graph
                   </span>
@@ -35,4 +40,8 @@ export function Triples({ lines, label }: { lines: string[]; label: string }): J
       ))}
     </div>
   );
+}
+
+function graphsOf(rows: [Term, Term, Term | undefined][]): string[] {
+  return [...new Set(rows.map(([, , graph]) => (graph ? fullTerm(graph) : "")))];
 }

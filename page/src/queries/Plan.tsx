@@ -7,6 +7,7 @@ import { useAsked } from "../app/hooks";
 import { shortIri } from "../rdf/terms";
 import { Empty, ProblemBox, Tabs } from "../ui/basics";
 import { type Arrow, type Box, Diagram, fitted } from "../ui/Diagram";
+import { duration } from "../ui/format";
 import { algebraOf, type AlgebraOfQuery, type Operator } from "./sexpr";
 
 type Look = "drawing" | "words" | "sharing";
@@ -142,10 +143,15 @@ function titleOf(operator: Operator): string {
 function linesOf(operator: Operator, algebra: AlgebraOfQuery): string[] {
   if (operator.window) {
     const window = algebra.windows.find((each) => each.name === operator.window);
-    return [bare(operator.window), window?.scope ?? ""].filter(Boolean);
+    return [bare(operator.window), spoken(window?.scope ?? "")].filter(Boolean);
   }
   if (operator.triples.length) return operator.triples.map(readable);
   return operator.words ? [readable(operator.words)] : [];
+}
+
+/** The scope of a window with durations as people read them. */
+function spoken(scope: string): string {
+  return scope.replace(/(\d+)ms/g, (_all, ms: string) => duration(Number(ms)));
 }
 
 function bare(iri: string): string {

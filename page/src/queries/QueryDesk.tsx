@@ -9,7 +9,7 @@ import { go } from "../app/router";
 import { isAdmin, session } from "../app/session";
 import { useStore } from "../app/store";
 import { overview } from "../overview/store";
-import { Badge, Button, Figure, Panel, ProblemBox, StateBadge, Tabs, WarningList } from "../ui/basics";
+import { Badge, Button, Empty, Figure, Panel, ProblemBox, StateBadge, Tabs, WarningList } from "../ui/basics";
 import { Editor, type EditorHandle, type Mark } from "../ui/Editor";
 import * as format from "../ui/format";
 import { completionsOfQuery } from "./completions";
@@ -37,7 +37,8 @@ export function QueryDesk(props: { name: string | null; onChanged: () => void })
   const action = useAction();
   const saved = known.value?.text ?? null;
   const firstStream = useFirstStream();
-  const shown = text ?? saved ?? (name ? "" : (EXAMPLES[0]?.text(firstStream) ?? ""));
+  const example = firstStream === null ? "" : (EXAMPLES[0]?.text(firstStream) ?? "");
+  const shown = text ?? saved ?? (name ? "" : example);
   const options = useMemo(() => optionsOf(known.value), [known.value?.base, known.value?.content]);
 
   const check = useAsked(
@@ -82,6 +83,7 @@ export function QueryDesk(props: { name: string | null; onChanged: () => void })
     { id: "sample" as Look, label: "Try it" },
     { id: "translation" as Look, label: "Translate" },
   ];
+  if (!name && firstStream === null) return <Empty>Asking the service…</Empty>;
   if (name && known.problem?.status === 404) return <ProblemBox problem={known.problem} />;
   return (
     <div class="stack">
@@ -100,7 +102,7 @@ export function QueryDesk(props: { name: string | null; onChanged: () => void })
                 <select
                   onChange={(event) => {
                     const example = EXAMPLES[Number(event.currentTarget.value)];
-                    if (example) setText(example.text(firstStream));
+                    if (example) setText(example.text(firstStream ?? ""));
                   }}
                 >
                   {EXAMPLES.map((each, place) => (
@@ -246,11 +248,15 @@ function RemoveButton({ onRemove }: { onRemove: () => void }): JSX.Element {
   );
 }
 
-function useFirstStream(): string {
+/** The stream of examples; once it is known, it stays, so that nothing changes what somebody types. */
+function useFirstStream(): string | null {
   const { document } = useStore(overview);
+  const first = useRef<string | null>(null);
+  if (!document) return first.current;
   const streams = (document?.nodes ?? []).filter((each) => each.kind === "stream");
   const read = streams.find((each) => each.source === "mapping") ?? streams[0];
-  return read?.label ?? "http://example.org/stream";
+  first.current ??= read?.label ?? "http://example.org/stream";
+  return first.current;
 }
 
 function optionsOf(info: QueryInfo | null): Record<string, unknown> {

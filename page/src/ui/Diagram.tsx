@@ -206,7 +206,8 @@ export function Diagram(props: {
                 {...(choose
                   ? {
                       role: "button",
-                      tabIndex: 0,
+                      // Attributes of SVG keep their letters, and only small ones count.
+                      tabindex: 0,
                       "aria-pressed": props.chosen === each.id,
                       onClick: choose,
                       onKeyDown: (event: KeyboardEvent) => {
@@ -268,9 +269,9 @@ function useDragging(scroller: { current: HTMLElement | null }): void {
   }, []);
 }
 
-/** Cut a text to what fits into a box; proportional letters are about 0.56 em wide. */
+/** Cut a text to what fits into a box; small letters are about 0.56 em wide, those of titles are bold. */
 export function fitted(text: string, width: number, size = 12): string {
-  const most = Math.max(3, Math.floor(width / (size * 0.56)));
+  const most = Math.max(3, Math.floor(width / (size * (size > 12 ? 0.63 : 0.57))));
   const letters = [...text];
   return letters.length <= most ? text : `${letters.slice(0, most - 1).join("")}…`;
 }
