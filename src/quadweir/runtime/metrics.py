@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any, Final, final
 
 from quadweir.runtime.match.feeds import INPUT_METRICS
@@ -14,6 +15,8 @@ from quadweir.runtime.spark.progress import is_batch
 # As in the kernel: beyond these, nothing is known yet, or everything.
 _EDGE: Final = 2**59
 _RATE_SECONDS: Final = 10.0
+# What Spark's sources call it: records of the partition that is furthest behind, and files.
+_BACKLOGS: Final = frozenset({"maxOffsetsBehindLatest", "numFilesOutstanding"})
 
 
 @final
@@ -32,8 +35,11 @@ class QueryMeter:
             "batches": 0, "statements": 0, "dead_letters": 0, "ahead": 0, "answers": 0, "late": 0,
             "through": None, "held": None, "state_rows": None, "state_bytes": None,
             "batch_ms": None, "kernel_ms": None, "state_ms": None, "spark_ms": None,
+            "backlog": None, "busy": None,
         }  # fmt: skip
         self._lock = threading.Lock()
+        # When the last batch began, and how long it took, in milliseconds.
+        self._last: tuple[float, int] | None = None
 
     def add(self, reports: Iterable[Any]) -> None:
         """Add reports, in their order; reports that were added before change nothing."""
@@ -69,6 +75,13 @@ class QueryMeter:
             found["held"] = sum(each["held"] or 0 for each in stages)
             found["kernel_ms"] = sum(each["kernel_ms"] or 0 for each in stages)
         found["batch_ms"] = report.batchDuration
+        found["backlog"] = backlog_of(report)
+        at = datetime.fromisoformat(str(report.timestamp)).timestamp() * 1000
+        if self._last is not None:
+            # The share of the time from the beginning of the last batch to that of this one.
+            earlier, took = self._last
+            found["busy"] = took / max(at - earlier, took, 1.0)
+        self._last = at, int(report.batchDuration)
         operators = report.stateOperators
         if last is not None and "state_ms" in last:
             # Local workers keep their state themselves.
@@ -103,3 +116,17 @@ class QueryMeter:
         seconds = max(now - began, 1e-3)
         last = self._history[-1][1:]
         return (last[0] - first[0]) / seconds, (last[1] - first[1]) / seconds
+
+
+def backlog_of(report: Any) -> int | None:
+    """Return how much waits in the sources of a batch; None if none of them says it.
+
+    It counts the records of the partition of a topic that is furthest behind, and the files of a folder.
+    """
+    found = [
+        int(value)
+        for source in report.sources
+        for name, value in (source.metrics or {}).items()
+        if name in _BACKLOGS
+    ]
+    return sum(found) if found else None

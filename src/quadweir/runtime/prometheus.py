@@ -30,6 +30,8 @@ _COUNTERS: Final = (
     ("ahead", "ahead_dead_letters", "Dead letters too far ahead in time"),
     ("answers", "answers", "Answers given"),
     ("late", "late_matches", "Matches of elements that came too late"),
+    ("shard_moves", "shard_moves", "Shards that were on another executor than before"),
+    ("executors_lost", "executors_lost", "Executors with shards that were lost"),
 )
 _GAUGES: Final = (
     ("input_rate", "input_statements_per_second", "Statements per second, lately", 1),
@@ -42,6 +44,10 @@ _GAUGES: Final = (
     ("kernel_ms", "batch_python_seconds", "Part of it in shards, in Python", 1e-3),
     ("state_ms", "batch_state_seconds", "Part of it for writing state", 1e-3),
     ("spark_ms", "batch_spark_seconds", "The rest of it", 1e-3),
+    ("backlog", "backlog", "Records or files that wait in the sources", 1),
+    ("busy", "busy_ratio", "Share of the time that batches take", 1),
+    ("executors", "executors", "Executors of the cluster", 1),
+    ("recovery_ms", "recovery_seconds", "Time from the last loss of an executor to a batch", 1e-3),
 )
 
 
@@ -80,6 +86,14 @@ class QueryCollector(Collector):
                 gauge.add_metric([query], value * scale)
             if gauge.samples:
                 yield gauge
+        places = GaugeMetricFamily(
+            "quadweir_executor_shards", "Shards on an executor", labels=[*self._labels, "executor"]
+        )
+        for query, found in queries.items():
+            for executor, count in (found.get("executor_shards") or {}).items():
+                places.add_metric([query, executor], count)
+        if places.samples:
+            yield places
 
 
 @final

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, final
 from quadweir.paths import PathLike, as_path
 from quadweir.plan.describe import describe
 from quadweir.runtime.answercolumns import AnswerColumns, ColumnType
-from quadweir.runtime.checkpoint import Fingerprint
+from quadweir.runtime.checkpoint import EXECUTORS, Fingerprint
 from quadweir.runtime.claims import Claim
 from quadweir.runtime.frames import AnswerFrames
 from quadweir.runtime.handle import RunHandle
 from quadweir.runtime.host.base import Host, Run
-from quadweir.runtime.host.choice import usual_host
+from quadweir.runtime.host.choice import is_on_one_machine, usual_host
 from quadweir.runtime.metrics import QueryMeter
 from quadweir.runtime.pictures import handle_html, plan_svg
 from quadweir.runtime.planned import PlannedQuery
+from quadweir.runtime.spark.placement import PlacementWatch
 from quadweir.runtime.start import Started, StartOptions
 from quadweir.runtime.writing import WriteRequest, letters_to, trigger_of
 from quadweir.times import DurationLike, as_duration
@@ -51,6 +52,7 @@ class RegisteredQuery(AnswerFrames, RunHandle):
         self._host: Host = usual_host(planned.spark)
         self._started: Started | None = None
         self._meter = QueryMeter()
+        self._placement: PlacementWatch | None = None
         self._claim: Claim | None = None
 
     @property
@@ -304,14 +306,32 @@ class RegisteredQuery(AnswerFrames, RunHandle):
         which everything is known, in milliseconds, or None; `lag_ms` is its distance from the clock.
         `held` counts the mappings in shards. `state_rows` and `state_bytes` are the size of Spark's
         state store, or of the journals of local workers. `batch_ms` is the time of the last batch:
-        `kernel_ms` in shards, `state_ms` for writing state, and `spark_ms` for the rest. Before the
-        first batch, unknown values are None.
+        `kernel_ms` in shards, `state_ms` for writing state, and `spark_ms` for the rest. `busy` is the
+        share of the time that batches take, and `backlog` what waits in the sources: records of the
+        partition of a topic that is furthest behind, or files. Before the first batch, unknown values
+        are None.
+
+        With shards in the executors of a cluster, `executors` counts them, `executor_shards` says how
+        many shards each has, `shard_moves` how often a shard was on another executor than in the batch
+        before, `executors_lost` how many of those with shards were lost, and `recovery_ms` how long
+        after the last loss a batch was done without it.
 
         Spark remembers a hundred batches: call it at least that often for totals without gaps.
         """
         if self._started is not None:
             self._meter.add(self.recentProgress)
-        return self._meter.metrics()
+        return self._meter.metrics() | self._placed()
+
+    def _placed(self) -> dict[str, Any]:
+        """Return where its shards are, if Spark's executors on a cluster have them."""
+        if self._started is None or self._started.host.name != EXECUTORS:
+            return {}
+        if is_on_one_machine(self._spark):
+            return {}
+        run = self.runId
+        if self._placement is None or self._placement.run != run:
+            self._placement = PlacementWatch(self._spark, run)
+        return self._placement.look().metrics()
 
     # --- explanations ---
 

@@ -16,6 +16,11 @@ def report(batch: int, *, run: str = "r", through: int = 1000, **counts: int) ->
     return SimpleNamespace(
         runId=run,
         batchId=batch,
+        timestamp=f"2026-01-01T00:00:{batch:02d}.000Z",
+        sources=[
+            SimpleNamespace(metrics={"numFilesOutstanding": "3"}),
+            SimpleNamespace(metrics={}),
+        ],
         batchDuration=300,
         durationMs={"addBatch": 290, "triggerExecution": 300},
         numInputRows=10,
@@ -96,3 +101,19 @@ def test_before_the_first_batch_and_after_the_end_no_watermark_is_reported() -> 
     assert meter.metrics()["lag_ms"] is None
     meter.add([report(0, through=2**60)])
     assert meter.metrics()["lag_ms"] is None
+
+
+def test_the_load_is_the_share_of_time_that_batches_take() -> None:
+    meter = QueryMeter()
+    meter.add([report(0)])
+    assert meter.metrics()["busy"] is None
+    meter.add([report(1)])
+    assert (meter.metrics()["busy"], meter.metrics()["backlog"]) == (0.3, 3)
+
+
+def test_sources_that_do_not_say_what_waits_have_no_backlog() -> None:
+    meter = QueryMeter()
+    silent = report(0)
+    silent.sources = [SimpleNamespace(metrics=None)]
+    meter.add([silent])
+    assert meter.metrics()["backlog"] is None

@@ -24,7 +24,7 @@ HOSTS: Final[Mapping[str, Host]] = {DRIVER: Processes(), EXECUTORS: Executors()}
 
 def usual_host(spark: SparkSession) -> Host:
     """Return the host for a new query: worker processes if all of Spark is on one machine."""
-    return HOSTS[DRIVER if _is_on_one_machine(spark) else EXECUTORS]
+    return HOSTS[DRIVER if is_on_one_machine(spark) else EXECUTORS]
 
 
 def choose_host(spark: SparkSession, asked: str | None, known: Fingerprint | None) -> Host:
@@ -38,17 +38,17 @@ def choose_host(spark: SparkSession, asked: str | None, known: Fingerprint | Non
     Raises:
         UsageError: there is no such host, or it cannot run here.
     """
-    is_on_one_machine = _is_on_one_machine(spark)
+    is_alone = is_on_one_machine(spark)
     if asked is None:
         # A checkpoint with state of local workers is refused on a cluster, later and with reasons.
-        if not is_on_one_machine:
+        if not is_alone:
             return HOSTS[EXECUTORS]
         if known is not None:
             return HOSTS[known.shards_in]
         return HOSTS[EXECUTORS if pool.are_many() else DRIVER]
     if asked not in HOSTS:
         raise UsageError(f"shards cannot be in {asked!r}", hint=f"Choose {DRIVER} or {EXECUTORS}.")
-    if asked == DRIVER and not is_on_one_machine:
+    if asked == DRIVER and not is_alone:
         raise UsageError(
             "shards in local worker processes need all of Spark on one machine",
             hint=f"Choose {EXECUTORS}, or the master local[*].",
@@ -62,6 +62,7 @@ def host_of_joins(spark: SparkSession, checkpoint: Path) -> Host:
     return HOSTS[EXECUTORS] if (checkpoint / "state").is_dir() else usual_host(spark)
 
 
-def _is_on_one_machine(spark: SparkSession) -> bool:
+def is_on_one_machine(spark: SparkSession) -> bool:
+    """Return whether all of Spark is on one machine."""
     master = str(spark.sparkContext.master)
     return master.startswith("local") and not master.startswith("local-cluster")

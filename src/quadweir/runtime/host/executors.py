@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, final
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, final
 from quadweir.errors import UsageError
 from quadweir.runtime.checkpoint import EXECUTORS
 from quadweir.runtime.host.base import AnswerOutput, Host, Run, Trigger
+from quadweir.runtime.host.scaling import begin_scaling
 from quadweir.runtime.host.stateprocessor import HostingProcessor
 from quadweir.runtime.shard.facts import fold_columns
 from quadweir.runtime.spark.arrowbatches import counting_rows, stages_in_python
@@ -98,7 +100,9 @@ class Executors(Host):
         gate = Gate()
         with counting_rows(frame.sparkSession, when=is_alone):
             complete = sink if sink.needs.reads_all else _Complete(sink)
-            return Run(trigger.start(frame, complete, checkpoint, gate), gate)
+            started = Run(trigger.start(frame, complete, checkpoint, gate), gate)
+        begin_scaling(started, frame.sparkSession, lambda: round(time.time() * 1000))
+        return started
 
 
 def _split(raws: Sequence[DataFrame], outputs: Sequence[AnswerOutput]) -> tuple[DataFrame, Sink]:
