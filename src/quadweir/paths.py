@@ -17,7 +17,8 @@ from quadweir.errors import SourceError, UsageError
 
 PathLike: TypeAlias = str | os.PathLike[str]
 """A path as callers of the Python API may give it: text, a Path, or a `file:` URI."""
-_URI: Final = re.compile(r"(file:/|[A-Za-z][A-Za-z0-9+.-]+://)")
+# A Path of a URI has lost a slash: Path("s3a://a") is s3a:/a.
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _GLOB: Final = frozenset("{}[]*?\\")
 
 
@@ -40,6 +41,8 @@ def is_elsewhere(given: PathLike) -> bool:
 
     >>> is_elsewhere("s3a://bucket/answers"), is_elsewhere("answers"), is_elsewhere("file:///answers")
     (True, False, False)
+    >>> is_elsewhere(Path("hdfs://node/answers"))
+    True
     """
     text = os.fspath(given)
     return _URI.match(text) is not None and not text.startswith("file:")
@@ -57,7 +60,6 @@ def as_path(given: PathLike) -> Path:
     text = os.fspath(given)
     if _URI.match(text) is None:
         return Path(text)
-    # A Path of a URI has lost a slash: Path("file:///a") is file:/a.
     parts = urlsplit(text)
     if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
         raise UsageError(

@@ -12,7 +12,8 @@ import threading
 from pathlib import Path
 from typing import Final, Self, final
 
-from quadweir.errors import StateError
+from quadweir.errors import StateError, UsageError
+from quadweir.paths import is_elsewhere
 from quadweir.private import check_writable, make_folder
 
 NAME: Final = "quadweir.lock"
@@ -38,9 +39,16 @@ class Claim:
 
     Raises:
         StateError: another process uses the checkpoint, or the folder cannot be written.
+        UsageError: it is on another file system.
     """
 
     def __init__(self, checkpoint: Path) -> None:
+        if is_elsewhere(checkpoint):
+            raise UsageError(
+                f"the checkpoint {checkpoint} is not on this machine",
+                detail="A query locks its checkpoint, and writes parts of it without Spark.",
+                hint="Name a folder on a disk that all machines share, such as a mounted NFS export.",
+            )
         self._place = checkpoint.absolute()
         self.is_held = False
         try:

@@ -46,7 +46,7 @@ class OnceFolder:
         Raises:
             UsageError: it is in an object store.
         """
-        if is_elsewhere(given) or str(given).startswith(("hdfs:/", "s3a:/")):
+        if is_elsewhere(given):
             raise UsageError(
                 f"{given} is not a local path",
                 detail="Exactly once needs renames, which object stores do not have.",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from quadweir.errors import StateError
+from quadweir.errors import StateError, UsageError
 from quadweir.runtime.claims import Claim
 
 HOLDER = """
@@ -82,3 +82,13 @@ def test_a_folder_that_cannot_be_made_or_is_none_is_a_clear_error(tmp_path: Path
     for place in (tmp_path / "file", tmp_path / "file" / "checkpoint"):
         with pytest.raises(StateError, match="cannot be used"):
             Claim(place)
+
+
+@pytest.mark.parametrize("text", ["s3a://bucket/state", "hdfs://node:8020/state", "abfss://a@b/c"])
+def test_a_checkpoint_on_another_file_system_is_refused_and_no_folder_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="is not on this machine"):
+        Claim(Path(text))
+    assert not list(tmp_path.iterdir())

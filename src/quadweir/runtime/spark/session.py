@@ -159,8 +159,10 @@ def build(
     master = master or os.environ.get("QUADWEIR_MASTER") or "local[*]"
     check_master(master)
     os.environ.update(ensure_java().environment())
-    # Workers must run this Python: another one lacks our packages.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Workers must run this Python: another one lacks our packages. Those of a cluster may have them in
+    # an archive (docs/deploy.md).
+    if master.startswith("local") or not os.environ.get("PYSPARK_PYTHON"):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
     from pyspark.sql import SparkSession
