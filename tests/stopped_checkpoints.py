@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quadweir.runtime.checkpoint import DRIVER, Fingerprint
-from quadweir.runtime.portable.checkpoints import SHARDS
 from quadweir.runtime.portable.planfile import StoredPlan
+from quadweir.runtime.portable.rewriting import SHARDS
 from quadweir.runtime.portable.sparklogs import COMMITS, OFFSETS
 from quadweir.sources.streamfiles import Element
 from quadweir.terms import Quad

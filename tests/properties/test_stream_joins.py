@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from join_model import Model, Record
 from quadweir.kernel.streamjoin.clock import Heard
+from quadweir.kernel.streamjoin.dividing import divided_joins
 from quadweir.kernel.streamjoin.join import Arrivals, Pairs, StreamJoin
 from quadweir.kernel.streamjoin.policies import (
     CarryPolicy,
@@ -117,12 +119,18 @@ def run(
     *,
     shards: int = 1,
     restart: bool = False,
+    divisions: Sequence[int] = (),
 ) -> tuple[list[tuple[int, int, int]], int, list[StreamJoin]]:
     joins = [StreamJoin(window, timing, ("n",)) for _ in range(shards)]
     found = []
     edges = [0, *sorted(set(cuts)), len(records)]
-    for start, end in pairwise(edges):
+    for number, (start, end) in enumerate(pairwise(edges)):
         batch = records[start:end]
+        if divisions:
+            shards = divisions[number % len(divisions)]
+            joins = divided_joins(
+                joins, lambda: StreamJoin(window, timing, ("n",)), shards, shards_of_keys
+            )
         for shard in range(shards):
             if restart:
                 fresh = StreamJoin(window, timing, ("n",))
@@ -135,6 +143,10 @@ def run(
                     assert side.carried["n"].to_pylist() == [f"r{each}" for each in side.number]
                 found += zip(*map(np.ndarray.tolist, ids_and_times(pairs)), strict=True)
     return sorted(found), sum(each.late for each in joins), joins
+
+
+def shards_of_keys(texts: pa.Array, count: int) -> np.ndarray:
+    return numbers([hash_of(each) % count for each in texts.to_pylist()])
 
 
 def ids_and_times(pairs: Pairs) -> tuple[np.ndarray, ...]:
@@ -169,6 +181,20 @@ def test_a_restart_after_every_record_changes_nothing(
     found = run(window, timing, records, cuts, restart=True)
     assert found[:2] == expected[:2]
     assert found[2][0].facts()["held"] == expected[2][0].facts()["held"]
+
+
+@given(st.one_of(TIMED, DYNAMIC), TIMINGS, arrivals(), st.data())
+def test_joins_that_are_divided_again_give_what_the_model_gives(
+    window: JoinWindow, timing: JoinTiming, records: list[Record], data: st.DataObject
+) -> None:
+    model = Model(window, timing)
+    expected = model.run(records)
+    cuts = data.draw(st.lists(st.integers(0, len(records)), max_size=6))
+    divisions = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+    found, late, joins = run(window, timing, records, cuts, divisions=divisions)
+    assert found == expected
+    assert late == model.late
+    assert sum(each.pairs for each in joins) == len(expected)
 
 
 @given(TIMED, arrivals(), st.randoms())

@@ -25,6 +25,7 @@ from quadweir.runtime.host.messages import (
     WorkerTask,
 )
 from quadweir.runtime.host.pool import ProcessEndedError, WorkerProcess
+from quadweir.runtime.shard.folderjournal import journal_name
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -227,8 +228,8 @@ class WorkerGroup:
         )
 
     def _journal(self, job: int, stage: int, key: int) -> Path:
-        """Return the folder of a journal; a single job has no number, as in older checkpoints."""
-        return self._folder / (f"{job}.{stage}-{key}" if job else f"{stage}-{key}")
+        """Return the folder of a journal."""
+        return self._folder / journal_name(job, stage, key)
 
     def _ask_all(self, requests: Sequence[Request]) -> list[Any]:
         """Ask all workers at once, and wait for all of them."""

@@ -153,6 +153,11 @@ class HostedJoin:
         for _ in self._step(*timed_only(table, order), heard):
             pass
 
+    @property
+    def join(self) -> StreamJoin:
+        """The join itself, for use outside of a run."""
+        return self._join
+
     def note(self) -> str:
         return self._fingerprint()
 

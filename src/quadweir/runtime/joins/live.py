@@ -10,8 +10,9 @@ from quadweir.mapping.compile import Compiled, tagged_union
 from quadweir.runtime.host.base import AnswerOutput, Trigger
 from quadweir.runtime.host.choice import host_of_joins
 from quadweir.runtime.joins.frames import join_job, pairs_of
-from quadweir.runtime.joins.hosted import JOIN_OUTPUT
+from quadweir.runtime.joins.hosted import JOIN_OUTPUT, JoinSpec
 from quadweir.runtime.mappings.live import launch_alone
+from quadweir.runtime.portable.joinfile import stored_joins
 from quadweir.runtime.shard.base import Job
 
 if TYPE_CHECKING:
@@ -56,6 +57,17 @@ class HostedJoins:
         alone = compiled.tagged_alone()
         if alone:
             jobs.append(Job.passing_on(tagged_union(alone)))
+
+        made = [
+            job.stages([tuple(range(count)) for count in job.counts])[0]
+            for job in jobs
+            if job.counts
+        ]
+        stored_joins(
+            [each for each in made if isinstance(each, JoinSpec)],
+            [each.is_keyed for each in self._asked.values()],
+            host.name,
+        ).write(checkpoint)
 
         def quads(raws: Sequence[DataFrame]) -> DataFrame:
             self._raw = dict(zip(self._asked, raws, strict=False))

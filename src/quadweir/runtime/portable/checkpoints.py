@@ -5,10 +5,6 @@ A new checkpoint is written next to the old one, and takes its place once it is 
 
 from __future__ import annotations
 
-import ctypes
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,29 +13,24 @@ from typing import TYPE_CHECKING, Final, final
 
 from quadweir.errors import StateError, UnsupportedError, UsageError
 from quadweir.runtime.checkpoint import DRIVER, EXECUTORS, VERSION, Fingerprint, is_network
-from quadweir.runtime.claims import NAME as CLAIM
 from quadweir.runtime.claims import Claim
 from quadweir.runtime.portable.dividing import divided
+from quadweir.runtime.portable.journals import (
+    Say,
+    hold_journals,
+    read_journals,
+    write_journals,
+    write_store,
+)
+from quadweir.runtime.portable.mappings import is_mapping, move_joins, reshard_joins
 from quadweir.runtime.portable.planfile import StoredPlan
-from quadweir.runtime.portable.sparklogs import OFFSETS, PARTITIONS, SparkLogs, set_settings
-from quadweir.runtime.portable.sparkstate import FOLDER as STATE
-from quadweir.runtime.portable.sparkstate import read_state, write_state
-from quadweir.runtime.shard.folderjournal import FolderJournal, read_kept, write_kept
+from quadweir.runtime.portable.rewriting import check_place, rewrite
+from quadweir.runtime.portable.sparklogs import OFFSETS, SparkLogs
+from quadweir.runtime.portable.sparkstate import read_state
 from quadweir.runtime.shard.journal import KeptShard
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-SHARDS: Final = "shards"
-"""The folder of the journals of local worker processes in a checkpoint."""
-_PROVIDER: Final = "spark.sql.streaming.stateStore.providerClass"
-_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-_WAIT_SECONDS: Final = 5.0
-_EXCHANGE: Final = 2
-_HERE: Final = -100
-
-Say = Callable[[str], None]
-"""Shows what is being done."""
 
 
 @final
@@ -64,9 +55,7 @@ class StoppedCheckpoint:
             opened.enter_context(Claim(folder))
             _refuse_others(folder, self.fingerprint)
             self.logs = SparkLogs.of(folder)
-            for each in sorted((folder / SHARDS).glob("*-*/lock")):
-                # A process whose driver was killed may still finish its batch.
-                opened.callback(FolderJournal(each.parent, wait_seconds=_WAIT_SECONDS).close)
+            hold_journals(folder, opened)
             self._opened = opened.pop_all()
 
     def __enter__(self) -> StoppedCheckpoint:
@@ -109,16 +98,7 @@ class StoppedCheckpoint:
             self._say("reading the state in Spark's state store")
             return read_state(self._spark(), self.folder, counts, known.partitions, batch)
         self._say(f"reading the state of {sum(counts)} shards")
-        return [
-            [self._journal(f"{stage}-{number}", batch) for number in range(count)]
-            for stage, count in enumerate(counts)
-        ]
-
-    def _journal(self, name: str, batch: int) -> KeptShard:
-        folder = self.folder / SHARDS / name
-        if not batch:
-            return KeptShard(0, None, None, ())
-        return read_kept(folder, batch)
+        return read_journals(self.folder, 0, counts, batch)
 
     def write(
         self,
@@ -138,36 +118,18 @@ class StoppedCheckpoint:
         Returns:
             Where the old one is now, if it was replaced.
         """
-        place = self.folder if into is None else into
-        parent = place.absolute().parent
+        place = (self.folder if into is None else into).absolute()
         self._say("writing the new checkpoint")
-        scratch = Path(tempfile.mkdtemp(prefix=f".{place.name}-new-", dir=parent))
-        try:
-            shutil.copytree(
-                self.folder,
-                scratch,
-                ignore=_ignored(self.folder),
-                dirs_exist_ok=True,
-                symlinks=True,
-            )
+
+        def finish(scratch: Path) -> None:
             if fingerprint.shards_in == EXECUTORS:
-                partitions = {PARTITIONS: str(fingerprint.partitions), _PROVIDER: _ROCKSDB}
-                set_settings(scratch, partitions)
-                write_state(
-                    self._spark(), scratch, kept, fingerprint.partitions, place=place.absolute()
-                )
+                write_store(self._spark(), scratch, kept, fingerprint.partitions, place=place)
             else:
-                for stage, shards in enumerate(kept):
-                    for number, each in enumerate(shards):
-                        if each.batch:
-                            write_kept(scratch / SHARDS / f"{stage}-{number}", each)
+                write_journals(scratch, [kept])
             plan.write(scratch)
             fingerprint.replace_static(scratch)
-            self._say("writing it to the disk")
-            _sync(scratch)
-            return _put(scratch, place, replaces=into is None)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+
+        return rewrite(self.folder, into, finish)
 
 
 def reshard(
@@ -197,7 +159,9 @@ def reshard(
     """
     if shards < 1:
         raise UsageError(f"{shards} shards cannot hold anything", hint="Ask for 1 or more.")
-    _check_place(folder, into)
+    check_place(folder, into)
+    if is_mapping(folder):
+        return reshard_joins(folder, shards, into=into, spark=spark, say=say)
     with StoppedCheckpoint(folder, spark=spark, say=say) as stopped:
         known, stored = stopped.fingerprint, stopped.plan
         if known.most == shards:
@@ -245,7 +209,9 @@ def move(
     """
     if host not in (DRIVER, EXECUTORS):
         raise UsageError(f"shards cannot be in {host!r}", hint=f"Choose {DRIVER} or {EXECUTORS}.")
-    _check_place(folder, into)
+    check_place(folder, into)
+    if is_mapping(folder):
+        return move_joins(folder, host, into=into, spark=spark, say=say)
     with StoppedCheckpoint(folder, spark=spark, say=say) as stopped:
         known = stopped.fingerprint
         if known.shards_in == host:
@@ -273,9 +239,9 @@ def known_fingerprint(folder: Path) -> Fingerprint:
     if known is None and (folder / OFFSETS).is_dir():
         raise UnsupportedError(
             f"{folder} is a checkpoint of Spark, but not that of a query of Quadweir",
-            detail="If it is that of a mapping: the records that its stream joins hold cannot be divided or "
-            "moved yet.",
-            hint="Run the mapping with the number of shards that it has, where its shards are.",
+            detail="If it is that of a mapping with stream joins: an older release made it, or the joins have a "
+            "window policy of your own.",
+            hint="Start the mapping with it once more and stop it; then try again.",
         )
     if known is None:
         raise StateError(
@@ -304,73 +270,3 @@ def _refuse_others(folder: Path, known: Fingerprint) -> None:
             detail="Spark keeps the state of those queries in its own form.",
             hint="Run it with the number of shards that it has, where its shards are.",
         )
-
-
-def _check_place(folder: Path, into: Path | None) -> None:
-    if into is None:
-        return
-    if into.exists():
-        raise UsageError(f"{into} exists already", hint="Name a folder that does not exist yet.")
-    if folder.resolve() in into.absolute().parents:
-        raise UsageError(f"{into} is inside of {folder}", hint="Name a folder outside of it.")
-
-
-def _ignored(folder: Path) -> Callable[[str, list[str]], set[str]]:
-    """Return what is not copied: state, and files that belong to a run."""
-
-    def ignored(inside: str, names: list[str]) -> set[str]:
-        if Path(inside) != folder:
-            return set()
-        return {each for each in names if each in (SHARDS, STATE, CLAIM) or each.startswith(".")}
-
-    return ignored
-
-
-def _sync(folder: Path) -> None:
-    """Write everything in a folder to the disk."""
-    for place, _, names in os.walk(folder):
-        for name in (*names, "."):
-            file = os.open(Path(place, name), os.O_RDONLY)
-            try:
-                os.fsync(file)
-            finally:
-                os.close(file)
-
-
-def _put(new: Path, place: Path, *, replaces: bool) -> Path | None:
-    """Rename a complete checkpoint to its place; return where the one before is now."""
-    old: Path | None = None
-    if not replaces:
-        new.rename(place)
-    else:
-        old = _free(place)
-        if _exchanged(new, place):
-            new.rename(old)
-        else:
-            place.rename(old)
-            new.rename(place)
-    parent = os.open(place.absolute().parent, os.O_RDONLY)
-    try:
-        os.fsync(parent)
-    finally:
-        os.close(parent)
-    return old
-
-
-def _free(place: Path) -> Path:
-    """Return a name for the checkpoint that is replaced."""
-    found, number = place.with_name(f"{place.name}.before"), 1
-    while found.exists():
-        number += 1
-        found = place.with_name(f"{place.name}.before-{number}")
-    return found
-
-
-def _exchanged(one: Path, other: Path) -> bool:
-    """Exchange two folders in one step; return whether the system can do that."""
-    try:
-        call = ctypes.CDLL(None, use_errno=True).renameat2
-    except (OSError, AttributeError):
-        return False
-    names = (os.fsencode(each.absolute()) for each in (one, other))
-    return bool(call(_HERE, next(names), _HERE, next(names), _EXCHANGE) == 0)

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, final
 
-from quadweir.runtime.checkpoint import DRIVER, EXECUTORS, is_network
-from quadweir.runtime.portable.checkpoints import SHARDS, known_fingerprint
+from quadweir.runtime.checkpoint import DRIVER, EXECUTORS, VERSION, is_network
+from quadweir.runtime.portable.checkpoints import known_fingerprint
+from quadweir.runtime.portable.joinfile import StoredJoins
+from quadweir.runtime.portable.mappings import is_mapping
+from quadweir.runtime.portable.rewriting import SHARDS, STATE
 from quadweir.runtime.portable.sparklogs import SparkLogs
-from quadweir.runtime.portable.sparkstate import FOLDER as STATE
 
 WHERE: Final = {DRIVER: "local worker processes", EXECUTORS: "Spark's executors"}
 
@@ -38,8 +40,8 @@ class CheckpointInfo:
     """What a checkpoint has.
 
     Attributes:
-        query: the query, as its algebra.
-        kind: `query` or `network`.
+        query: the query, as its algebra; the windows of the joins of a mapping.
+        kind: `query`, `network` or `mapping`.
         host: where its shards are, `driver` or `executors`.
         count: how many shards the first stage has.
         most: how many shards were asked for.
@@ -118,10 +120,9 @@ def describe(checkpoint: Path) -> CheckpointInfo:
     Raises:
         StateError: it is none of ours, one of another release, or damaged.
     """
+    if is_mapping(checkpoint):
+        return _of_mapping(checkpoint)
     known, logs = known_fingerprint(checkpoint), SparkLogs.of(checkpoint)
-    began = None
-    if logs.began_ms is not None:
-        began = datetime.fromtimestamp(logs.began_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return CheckpointInfo(
         query=known.algebra,
         kind="network" if is_network(known.algebra) else "query",
@@ -134,10 +135,37 @@ def describe(checkpoint: Path) -> CheckpointInfo:
         format=known.version,
         last_batch=logs.committed if logs.committed >= 0 else None,
         begun_batch=logs.begun if logs.begun >= 0 else None,
-        began=began,
+        began=_instant(logs.began_ms),
         offsets=logs.offsets,
         state=tuple(_sizes(checkpoint, known.shards_in)),
     )
+
+
+def _of_mapping(checkpoint: Path) -> CheckpointInfo:
+    joins, logs = StoredJoins.left_in(checkpoint), SparkLogs.of(checkpoint)
+    assert joins is not None, "the caller has looked"
+    return CheckpointInfo(
+        query="\n".join(f"stream join in {each.window}" for each in joins.specs),
+        kind="mapping",
+        host=joins.shards_in,
+        count=joins.most,
+        most=joins.most,
+        partitions=joins.most if joins.shards_in == EXECUTORS else 0,
+        layout="by the keys of its joins",
+        static="",
+        format=VERSION,
+        last_batch=logs.committed if logs.committed >= 0 else None,
+        begun_batch=logs.begun if logs.begun >= 0 else None,
+        began=_instant(logs.began_ms),
+        offsets=logs.offsets,
+        state=tuple(_sizes(checkpoint, joins.shards_in)),
+    )
+
+
+def _instant(ms: int | None) -> str | None:
+    if ms is None:
+        return None
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
 def _sizes(checkpoint: Path, host: str) -> list[ShardSize]:

@@ -18,7 +18,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 _ROOTS: Final = ("quadweir.algebra.", "quadweir.plan.", "quadweir.entailment.")
-_MODULES: Final = frozenset({"quadweir.terms", "quadweir.spans"})
+_MODULES: Final = frozenset(
+    {
+        "quadweir.terms",
+        "quadweir.spans",
+        "quadweir.kernel.streamjoin.windows",
+        "quadweir.kernel.streamjoin.policies",
+        "quadweir.runtime.joins.hosted",
+    }
+)
 _PLACES: Final = frozenset({"span"})
 """Fields that say where something stands in a text; a plan without them is equal."""
 _MOST_ENTRIES: Final = 1_000_000

@@ -21,6 +21,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from quadweir.errors import StateError
 from quadweir.private import make_folder
+from quadweir.runtime.portable.rewriting import STATE
 from quadweir.runtime.shard.journal import KeptShard
 from quadweir.runtime.shard.statejournal import KEY, NAME, VALUE, as_values, of_values
 from quadweir.runtime.wire.pack import SHARD_KEY, shard_keys
@@ -28,8 +29,6 @@ from quadweir.runtime.wire.pack import SHARD_KEY, shard_keys
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FOLDER: Final = "state"
-"""The folder of Spark's state stores in a checkpoint."""
 _NEXT_KEY: Final = "next_key"
 _NUMBER: Final = "number"
 _BYTES: Final = "bytes"
@@ -70,7 +69,7 @@ def read_state(
         for number, key in enumerate(shard_keys(spark, count, partitions)):
             if key not in rows:
                 raise StateError(
-                    f"the state store in {checkpoint / FOLDER} has nothing of shard {number} of stage {stage}",
+                    f"the state store in {checkpoint / STATE} has nothing of shard {number} of stage {stage}",
                     hint="Restore the checkpoint from a backup.",
                 )
             shards.append(of_values(rows[key], batch))
@@ -94,7 +93,7 @@ def _rows(
         if not isinstance(error, PySparkException) and type(error).__name__ != "Py4JJavaError":
             raise
         raise StateError(
-            f"Spark cannot read the state in {checkpoint / FOLDER}",
+            f"Spark cannot read the state in {checkpoint / STATE}",
             detail=str(error).splitlines()[0],
             hint="Some of its files are missing or damaged. Restore the checkpoint from a backup.",
         ) from error
@@ -149,10 +148,10 @@ def write_state(
         .start()
     )
     query.awaitTermination()
-    state = checkpoint / FOLDER
-    (scratch / "run" / FOLDER).rename(state)
+    state = checkpoint / STATE
+    (scratch / "run" / STATE).rename(state)
     _renumber(state, batch)
-    _replace_paths(state, scratch / "run" / FOLDER, place / FOLDER)
+    _replace_paths(state, scratch / "run" / STATE, place / STATE)
     shutil.rmtree(scratch)
 
 

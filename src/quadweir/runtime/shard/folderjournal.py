@@ -128,6 +128,11 @@ class FolderJournal(Journal):
             (self._folder / f"{kind}-{number}").unlink(missing_ok=True)
 
 
+def journal_name(job: int, stage: int, shard: int) -> str:
+    """Return the name of the folder of a journal; a single job has no number."""
+    return f"{job}.{stage}-{shard}" if job else f"{stage}-{shard}"
+
+
 def read_kept(folder: Path, batch: int) -> KeptShard:
     """Return what the journal in a folder keeps of the batches before one.
 

@@ -14,7 +14,7 @@ import pytest
 
 from quadweir.errors import QuadweirError, StateError, UnsupportedError, UsageError
 from quadweir.runtime.checkpoint import NAME, Fingerprint, network_algebra
-from quadweir.runtime.portable import checkpoints, planfile
+from quadweir.runtime.portable import planfile, rewriting
 from quadweir.runtime.portable.checkpoints import move, reshard
 from quadweir.runtime.portable.describing import describe
 from quadweir.testing import Oracle, diff_answers
@@ -85,7 +85,7 @@ def test_a_checkpoint_that_cannot_be_completed_leaves_the_old_one(
     def full(folder: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoints, "_sync", full)
+    monkeypatch.setattr(rewriting, "sync", full)
     with pytest.raises(OSError, match="No space"):
         reshard(run.folder, 3, spark=no_spark)
     assert content(run.folder) == before
@@ -97,7 +97,7 @@ def test_without_a_call_that_exchanges_folders_they_are_renamed_in_turn(
 ) -> None:
     run = stopped(tmp_path / "one")
     before = content(run.folder)
-    monkeypatch.setattr(checkpoints, "_exchanged", lambda *_: False)
+    monkeypatch.setattr(rewriting, "_exchanged", lambda *_: False)
     old = reshard(run.folder, 3, spark=no_spark)
     assert old == tmp_path / "one.before"
     assert content(old) == before
