@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from quadweir.kernel.streamjoin.windows import (
     Sliding,
     Tumbling,
 )
+from quadweir.kernel.xxhash import shard_numbers
 from quadweir.mapping.joins import KEY, SIDE, shown_key
 from quadweir.runtime.host import stateprocessor
 from quadweir.runtime.host.stateprocessor import HostingProcessor
@@ -32,7 +34,10 @@ from quadweir.runtime.joins import pack
 from quadweir.runtime.joins.frames import JoinUnpacker, met_schema
 from quadweir.runtime.joins.hosted import PAIR_TIMES, PAIRS, JoinSpec
 from quadweir.runtime.joins.pack import JoinPacker, _Profile
+from quadweir.runtime.portable.joinfile import NAME, StoredJoins, stored_joins
+from quadweir.runtime.portable.mappings import divided_records
 from quadweir.runtime.shard import journal
+from quadweir.runtime.shard.statejournal import as_values, of_values
 from quadweir.runtime.wire.pack import BLOB, SHARD_KEY
 
 PASSED = ("why", "what")
@@ -98,7 +103,7 @@ class Cluster:
                     "what": pa.array(
                         [str(r.number) if r.number % 10 else None for r in own], pa.string()
                     ),
-                    "shard": pa.array([ord(r.key or "a") % self.shards for r in own], pa.int32()),
+                    "shard": pa.array([shard_of(r.key, self.shards) for r in own], pa.int32()),
                 }
             )
             monkeypatch.setattr("pyspark.TaskContext.get", lambda side=side: _Task(side))
@@ -120,6 +125,11 @@ class Cluster:
 
     def total(self, name: str) -> int:
         return sum(int(each[name]) for each in self.facts.values())
+
+
+def shard_of(key: str | None, shards: int) -> int:
+    """As Spark finds it."""
+    return 0 if key is None else int(shard_numbers(pa.array([key]), shards)[0])
 
 
 def paired(met: dict[str, list[Any]]) -> Iterator[tuple[int, int, int]]:
@@ -203,3 +213,61 @@ def test_a_clock_set_back_does_not_change_the_order_of_a_task() -> None:
 def test_keys_are_shown_without_their_marks() -> None:
     assert shown_key('5:"a,b"2:=3') == 'a,b", 3'
     assert shown_key("all records") == "all records"
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("counts", [(1, 3, 2), (3, 1, 4)])
+def test_joins_go_on_with_other_numbers_of_shards(
+    window: JoinWindow, counts: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = in_order([make_records(120)])
+    model = Model(window, TIMING)
+    expected = model.run(records)
+    found: list[tuple[int, int, int]] = []
+    before: Cluster | None = None
+    for number, shards in enumerate(counts):
+        cluster = Cluster(window, shards=shards, name=f"{number}")
+        if before is not None:
+            stored_joins([before.spec], [True], "driver").write(tmp_path)
+            stored = StoredJoins.left_in(tmp_path)
+            assert stored is not None
+            kept = [
+                of_values(
+                    {
+                        n: bytes(each)
+                        for (n,), (each,) in before.tester.peekMapState("kept", key).items()
+                    },
+                    4 * number,
+                )
+                for key in range(before.shards)
+            ]
+            now = stored.with_shards(shards)
+            for key, each in enumerate(divided_records(stored.specs[0], now.specs[0], kept)):
+                values = {(n,): (value,) for n, value in as_values(each).items()}
+                cluster.tester.updateMapState("kept", key, values)
+        for start in range(40 * number, 40 * number + 40, 10):
+            cluster.batch(records[start : start + 10], monkeypatch)
+        found += cluster.pairs
+        before = cluster
+    assert sorted(found) == expected
+    assert before is not None
+    assert before.total("late") == model.late
+
+
+def test_a_policy_that_is_code_is_not_stored(tmp_path: Path) -> None:
+    class Own:
+        size_ms, limit, max_size_ms = 15, 3, 40
+
+    spec = JoinSpec(Dynamic(Own()), TIMING, ("c",), ("p",), PASSED, (0, 1))  # type: ignore[arg-type]
+    stored_joins([spec], [True], "driver").write(tmp_path)
+    assert StoredJoins.left_in(tmp_path) is None
+
+
+def test_joins_that_were_changed_are_refused(tmp_path: Path) -> None:
+    spec = JoinSpec(Tumbling(20), TIMING, ("c",), ("p",), PASSED, (0, 1))
+    stored_joins([spec], [True], "driver").write(tmp_path)
+    assert StoredJoins.left_in(tmp_path) == stored_joins([spec], [True], "driver")
+    file = tmp_path / NAME
+    file.write_text(file.read_text().replace("20", "21", 1))
+    with pytest.raises(StateError, match="cannot be read"):
+        StoredJoins.left_in(tmp_path)
