@@ -48,6 +48,15 @@ def is_elsewhere(given: PathLike) -> bool:
     return _URI.match(text) is not None and not text.startswith("file:")
 
 
+def is_address(path: Path) -> bool:
+    """Whether a path was made of an address, such as `s3a://bucket/a` or `file:///a`.
+
+    >>> is_address(Path("file:///a")), is_address(Path("a/b"))
+    (True, False)
+    """
+    return _URI.match(str(path)) is not None
+
+
 def as_path(given: PathLike) -> Path:
     """Return the path that a caller gives as text, as a Path or as a `file:` URI.
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from quadweir.errors import UsageError
+from quadweir.paths import is_address
 
 VARIABLE: Final = "QUADWEIR_UMASK"
 _OWNER_ONLY: Final = 0o077
@@ -55,11 +56,22 @@ def private_files() -> Iterator[None]:
 def make_folder(path: Path) -> None:
     """Make a private folder and its parents, unless it exists.
 
+    An address such as `s3a://bucket/a` or `file:///a` is refused: as a path, it would be a folder named
+    `s3a:` in the current one.
+
     >>> with tempfile.TemporaryDirectory() as place:
     ...     make_folder(Path(place, "a", "b"))
     ...     oct(Path(place, "a").stat().st_mode)
     '0o40700'
+
+    Raises:
+        UsageError: it is an address.
     """
+    if is_address(path):
+        raise UsageError(
+            f"{path} is an address, and not a folder of this machine",
+            hint="Write a path; mount other file systems.",
+        )
     missing = [each for each in (path, *path.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir(mode=_ALL & ~umask(), exist_ok=True)

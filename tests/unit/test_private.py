@@ -146,3 +146,13 @@ def test_no_code_names_a_place_in_the_shared_folder_for_temporary_files() -> Non
     }
     # It only says how much room there is.
     assert {each for each in found if not each.startswith("commands/doctor.py")} == set()
+
+
+@pytest.mark.parametrize("text", ["s3a://bucket/a", "hdfs://node:8020/a", "file:///tmp/a"])
+def test_no_folder_is_named_after_an_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="is an address"):
+        make_folder(Path(text))
+    assert not list(tmp_path.iterdir())

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, final
+
+from py4j.protocol import Py4JError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DRIVER: Final = "driver"
 _MOST_TASKS: Final = 10_000
-# In the name of the operator.
-_STATE: Final = "ransformWithState"
+# In the names of Spark's operator and of what it computes.
+_STATE: Final = ("TransformWithState", "StateStoreRDD")
 
 
 @final
@@ -129,7 +132,9 @@ class PlacementWatch:
         """Return where the shards are now."""
         context: Any = self._spark.sparkContext
         store = context._jsc.sc().statusStore()
-        self.placement.note(_executors(store), self._batches(context, store))
+        # Spark forgets old jobs and stages, even while they are read.
+        with suppress(Py4JError):
+            self.placement.note(_executors(store), list(self._batches(context, store)))
         return self.placement
 
     def _batches(self, context: Any, store: Any) -> Iterator[BatchPlaces]:
@@ -179,7 +184,7 @@ def _has_state(graph: Any) -> bool:
         for each in _listed(cluster.childClusters()):
             yield from below(each)
 
-    return any(_STATE in name for name in below(graph.rootCluster()))
+    return any(state in name for name in below(graph.rootCluster()) for state in _STATE)
 
 
 def _listed(sequence: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from join_model import Model, Record
 from quadweir import rows
-from quadweir.errors import StateError
+from quadweir.errors import StateError, UnsupportedError, UsageError
 from quadweir.kernel.streamjoin.policies import CarryPolicy, PaperPolicy
 from quadweir.kernel.streamjoin.windows import (
     Dynamic,
@@ -34,7 +34,10 @@ from quadweir.runtime.joins import pack
 from quadweir.runtime.joins.frames import JoinUnpacker, met_schema
 from quadweir.runtime.joins.hosted import PAIR_TIMES, PAIRS, JoinSpec
 from quadweir.runtime.joins.pack import JoinPacker, _Profile
+from quadweir.runtime.portable.checkpoints import move, reshard
+from quadweir.runtime.portable.describing import describe
 from quadweir.runtime.portable.joinfile import NAME, StoredJoins, stored_joins
+from quadweir.runtime.portable.journals import read_journals, write_journals
 from quadweir.runtime.portable.mappings import divided_records
 from quadweir.runtime.shard import journal
 from quadweir.runtime.shard.statejournal import as_values, of_values
@@ -271,3 +274,36 @@ def test_joins_that_were_changed_are_refused(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("20", "21", 1))
     with pytest.raises(StateError, match="cannot be read"):
         StoredJoins.left_in(tmp_path)
+
+
+def test_the_checkpoint_of_a_mapping_is_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "checkpoint"
+    cluster = Cluster(Tumbling(20), shards=2)
+    cluster.batch(in_order([make_records(40)]), monkeypatch)
+    kept = [
+        of_values(
+            {n: bytes(each) for (n,), (each,) in cluster.tester.peekMapState("kept", key).items()},
+            1,
+        )
+        for key in range(2)
+    ]
+    write_journals(folder, [[kept]])
+    stored_joins([cluster.spec], [True], "driver").write(folder)
+    for name, text in (("offsets", 'v1\n{"conf": {}}\n0'), ("commits", "v1\n{}")):
+        (folder / name).mkdir()
+        (folder / name / "0").write_text(text)
+    assert describe(folder).kind == "mapping"
+    old = reshard(folder, 3, spark=pytest.fail)
+    assert old is not None
+    found = describe(folder)
+    assert (found.count, found.last_batch, len(found.state)) == (3, 0, 3)
+    assert all(each.snapshot for each in read_journals(folder, 0, [3], 1)[0])
+    with pytest.raises(UsageError, match="3 shards already"):
+        reshard(folder, 3, spark=pytest.fail)
+    with pytest.raises(UsageError, match="there already"):
+        move(folder, "driver", spark=pytest.fail)
+    stored_joins([cluster.spec] * 2, [True, True], "driver").write(folder)
+    with pytest.raises(UnsupportedError, match="has 2 stream joins"):
+        move(folder, "executors", spark=pytest.fail)
