@@ -47,10 +47,6 @@ STREAMING: Final[Mapping[str, str]] = {
     # long method and cuts the work into short ones, which was measured to halve a mapping's time.
     "spark.sql.codegen.hugeMethodLimit": "8000",
 }
-# Spark gives a shard to the executor that had it, as long as that one is free within this time. With
-# Spark's own three seconds, an executor that joins gets no shards while batches are shorter; without any
-# time, shards change places in every batch (docs/design/0020-elastic-executors.md).
-CLUSTER_ONLY: Final[Mapping[str, str]] = {"spark.locality.wait": "100ms"}
 # On a local disk the default file manager forks `readlink` and `chmod` for each log file, which
 # makes up most of a small batch's time. On HDFS and object stores the default is right.
 LOCAL_ONLY: Final[Mapping[str, str]] = {
@@ -310,8 +306,6 @@ def _settings(master: str, shards: int | None, jars: Sequence[Path] | None) -> d
     settings["spark.sql.ui.retainedExecutions"] = "20"
     settings["spark.ui.retainedJobs"] = "50"
     settings["spark.ui.retainedStages"] = "50"
-    if not master.startswith("local"):
-        settings.update(CLUSTER_ONLY)
     if not master.startswith("local") and sys.platform == "linux":
         for name, value in KEEP_MEMORY.items():
             settings[f"spark.executorEnv.{name}"] = os.environ.get(name, value)
