@@ -400,32 +400,6 @@ _NAMELESS = """[...document.querySelectorAll('button, a[href], input, select, te
   .map(each => each.outerHTML.slice(0, 120))"""
 
 
-def test_the_keyboard_reaches_everything(tab: Tab, running: Served) -> None:
-    tab.view(running.server.url, "overview")
-    tab.until("document.querySelector('[data-id=\"query:enters\"]')")
-    tab.press("Tab")
-    assert tab.js("document.activeElement.textContent.trim()") == "Skip to the content"
-    tab.press("Enter")
-    assert tab.js("document.activeElement.id") == "main"
-    for _ in range(60):
-        tab.press("Tab")
-        if tab.js("document.activeElement.dataset?.id") == "query:enters":
-            break
-    assert tab.js("document.activeElement.dataset.id") == "query:enters"
-    tab.press("Enter")
-    tab.until_text("Open the query")
-    tab.view(running.server.url, "queries/enters")
-    tab.until("document.querySelector('[role=tab]')")
-    tab.focus("[role=tab][aria-selected=true]")
-    tab.press("ArrowRight")
-    assert tab.js("document.activeElement.textContent") == "Meaning"
-    assert tab.js("document.activeElement.ariaSelected") == "true"
-    # The editor is no trap.
-    tab.js(f"{editor('The query')}.focus()")
-    tab.press("Tab")
-    assert tab.js("document.activeElement.shadowRoot") is None
-
-
 def test_the_demo_opens_its_page_on_the_motorway(browser: Browser, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "quadweir.cli", "demo", "--page", "--port", "0"]
     with subprocess.Popen(

@@ -224,3 +224,29 @@ def test_words_are_offered_while_typing(tab: Tab, running: ServiceServer) -> Non
         "document.querySelector('.editor').shadowRoot.querySelector('.cm-tooltip-autocomplete')"
     )
     tab.until(f"{offered}?.textContent.includes('<urn:doors>')")
+
+
+def test_the_keyboard_reaches_everything(tab: Tab, running: ServiceServer) -> None:
+    tab.view(running.url, "overview")
+    tab.until("document.querySelector('[data-id=\"stream:urn:doors\"]')")
+    tab.press("Tab")
+    assert tab.js("document.activeElement.textContent.trim()") == "Skip to the content"
+    tab.press("Enter")
+    assert tab.js("document.activeElement.id") == "main"
+    for _ in range(60):
+        tab.press("Tab")
+        if tab.js("document.activeElement.dataset?.id") == "stream:urn:doors":
+            break
+    assert tab.js("document.activeElement.dataset.id") == "stream:urn:doors"
+    tab.press("Enter")
+    tab.until_text("Look into the stream")
+    tab.view(running.url, "queries")
+    tab.until("document.querySelector('[role=tab]')")
+    tab.focus("[role=tab][aria-selected=true]")
+    tab.press("ArrowRight")
+    assert tab.js("document.activeElement.textContent") == "Plan"
+    assert tab.js("document.activeElement.ariaSelected") == "true"
+    # The editor is no trap.
+    tab.js(f"{editor('The query')}.focus()")
+    tab.press("Tab")
+    assert tab.js("document.activeElement.shadowRoot") is None
