@@ -63,6 +63,7 @@ class Engine:
             )
         build_ahead()
         self._own = spark is None
+        self._is_stopped = False
         self.changes: SessionReport | None = adopt(spark) if spark is not None else None
         self.spark: SparkSession = spark or build(master=master, shards=shards)
         register_formats(self.spark)
@@ -402,6 +403,7 @@ class Engine:
         from quadweir.runtime.static.data import StaticData
         from quadweir.syntax.read import parse
 
+        self._check_running()
         if isinstance(text, str):
             kind = Content(content) if content is not None else None
             text = parse(text, dialect=dialect, base=base, content=kind, allow=("FROM",))
@@ -450,6 +452,7 @@ class Engine:
         from quadweir.runtime.static.data import StaticData
         from quadweir.sources.declare import undeclared
 
+        self._check_running()
         feeds = self._streams.feeds()
         for iri in streams or ():
             self._streams.check(iri)
@@ -470,6 +473,7 @@ class Engine:
 
     def stop(self) -> None:
         """Stop the queries of this engine, and its session if the engine started it."""
+        self._is_stopped = self._own
         for query in self._queries:
             query.stop()
         self._queries.clear()
@@ -477,6 +481,12 @@ class Engine:
             self._claims.pop().release()
         if self._own:
             self.spark.stop()
+
+    def _check_running(self) -> None:
+        if self._is_stopped:
+            raise UsageError(
+                "the engine was stopped, and its session with it", hint="Make another."
+            )
 
     def __enter__(self) -> Self:
         return self
