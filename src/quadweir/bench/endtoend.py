@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.linespeed import compare_lines
+from quadweir.bench.mappedquestions import ask_mapped
 from quadweir.bench.measure import machine
 from quadweir.bench.textqueries import LEAST, ask_queries
 
@@ -27,6 +28,7 @@ class Size:
         days: how long they are watched.
         rounds: how often forms take turns, after two turns that do not count.
         triples: triples in a batch of a query.
+        records: records of each stream that is mapped.
         batches: batches of a query that count.
         queries: the queries that are asked.
     """
@@ -35,11 +37,14 @@ class Size:
     days: int = 12
     rounds: int = 5
     triples: int = 400_000
+    records: int = 500_000
     batches: int = 2
     queries: tuple[str, ...] = tuple(LEAST)
 
 
-QUICK: Final = Size(users=200, days=2, rounds=2, triples=40_000, batches=1, queries=("Q1", "Q5"))
+QUICK: Final = Size(
+    users=200, days=2, rounds=2, triples=40_000, records=20_000, batches=1, queries=("Q1", "Q5")
+)
 
 
 def lines(spark: SparkSession, size: Size, folder: Path) -> Iterator[Measurement]:
@@ -52,9 +57,15 @@ def queries(spark: SparkSession, size: Size, folder: Path) -> Iterator[Measureme
     return ask_queries(spark, folder, size.queries, triples=size.triples, batches=size.batches)
 
 
+def mapping(spark: SparkSession, size: Size, folder: Path) -> Iterator[Measurement]:
+    """JSON records over a mapping to answers, next to Spark SQL by hand."""
+    return ask_mapped(spark, folder, records=size.records, rounds=size.rounds)
+
+
 SECTIONS: Final[dict[str, Callable[[Any, Size, Path], Iterator[Measurement]]]] = {
     "lines": lines,
     "queries": queries,
+    "mapping": mapping,
 }
 
 

@@ -33,6 +33,7 @@ from quadweir.mapping.model import (
     TriplesMap,
     expression_references,
 )
+from quadweir.mapping.prune import MayMatch
 from quadweir.mapping.quads import (
     TARGET,
     Entry,
@@ -162,6 +163,26 @@ class Compiled:
         reason is a dead letter.
         """
         return _union([tagged_element(group) for group in self.groups])
+
+    def pruned(self, is_asked: MayMatch) -> Compiled:
+        """Return the mapping without the quads that nobody asks for; those of joins stay.
+
+        A record that makes only such quads makes a witness instead, so that its element stays known.
+        The groups are changed: use the mapping for nothing else.
+        """
+        for group in self.groups:
+            group.prune(is_asked)
+        return self
+
+    @property
+    def left_out(self) -> str | None:
+        """What `pruned` has left out, for people; None if nothing is."""
+        found = [
+            f"{group.records.shown}: {group.left_out} of {group.made} quads of a record are not made"
+            for group in self.groups
+            if group.left_out
+        ]
+        return "; ".join(found) or None
 
     def observations(self) -> list[Observation | None]:
         """The observation that counts the records of each group; None where the count is known."""

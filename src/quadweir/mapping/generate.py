@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol, assert_never, final
@@ -118,6 +118,37 @@ class Generator:
         condition = self.condition(term_map.condition)
         problems = tuple(F.when(condition.holds, problem) for problem in made.problems)
         return Made(made.terms.when(condition.holds), (*condition.problems, *problems))
+
+    def needs(self, term_map: TermMap) -> frozenset[str] | None:
+        """Return the references whose values decide whether a record has terms (`Terms.needs`)."""
+        expression = term_map.expression
+        if term_map.condition is not None or isinstance(expression, FunctionExecution):
+            return None
+        if isinstance(expression, ConstantTerm | PerRecord):
+            return frozenset()
+        found = expression_references(expression)
+        match term_map.term_type:
+            case TermType.BLANK_NODE:
+                return found
+            case TermType.LITERAL:
+                return found if self._is_always_spelled(term_map, found) else None
+            case TermType.IRI | TermType.URI if isinstance(expression, Template):
+                return found if _prepare(expression, ascii_only=False)[1] else None
+            case _:
+                return None
+
+    def _is_always_spelled(self, term_map: TermMap, references: Iterable[str]) -> bool:
+        """Whether every value makes a literal."""
+        if term_map.language is not None:
+            return isinstance(term_map.language.expression, ConstantTerm)
+        if term_map.datatype is not None:
+            datatype = term_map.datatype.expression
+            # Some texts are no numbers.
+            return isinstance(datatype, ConstantTerm) and _text_of(datatype.term) != XSD.double
+        values = [self.values[reference] for reference in references]
+        return not any(
+            one.form is ColumnForm.TYPED or one.datatype == str(XSD.double) for one in values
+        )
 
     def condition(self, execution: FunctionExecution) -> CompiledCondition:
         """Compile a condition that belongs to no term map."""

@@ -37,6 +37,7 @@ from quadweir.mapping.model import (
     walk_term,
 )
 from quadweir.mapping.model import Mapping as RmlMapping
+from quadweir.mapping.prune import MayMatch, Witness
 from quadweir.mapping.quads import TARGET, Entry, all_reasons, flatten, flatten_elements, join_lines
 from quadweir.mapping.records import Records
 from quadweir.mapping.sources import LogicalSource, LogicalTarget
@@ -56,6 +57,7 @@ _REASON: Final = "_quadweir_reason"
 _SHARED: Final = "_quadweir_shared"
 _TEXT: Final = "_quadweir_plain"
 _TYPED: Final = "_quadweir_typed"
+_WITNESS: Final = "_quadweir_witness"
 _TYPES: Final = {TARGET: "int", rows.EVENT_TIME: "bigint", rows.POSITION: "bigint"}
 """The types of columns that are not texts."""
 
@@ -82,6 +84,28 @@ class SourceGroup:
     _problems: list[Column] = field(default_factory=list)
     _shared: dict[tuple[str, str], tuple[str, Column, Column]] = field(default_factory=dict)
     _second: dict[tuple[str, str], tuple[str, Column, Column]] = field(default_factory=dict)
+    _witness: Witness | None = None
+    left_out: int = 0
+    """How many quads of each record are not made, since nobody asks for them."""
+
+    @property
+    def made(self) -> int:
+        """How many quads a record makes at most, with those that are left out."""
+        return len(self.entries) + self.left_out - (self._witness is not None)
+
+    def prune(self, is_asked: MayMatch) -> None:
+        """Leave out quads that nobody asks for, after all triples maps were added.
+
+        Records that cannot be mapped stay dead letters, also if only such a quad is at fault (P5).
+        """
+        kept = [entry for entry in self.entries if is_asked(entry)]
+        left_out = [entry for entry in self.entries if not is_asked(entry)]
+        if not left_out:
+            return
+        self._witness = Witness.of(kept, left_out, lambda one: self.records.values[one])
+        self.entries, self.left_out = kept, len(left_out)
+        if self._witness is not None:
+            self.entries = [*kept, Witness.entry(F.col(_WITNESS))]
 
     @property
     def frame(self) -> DataFrame:
@@ -137,7 +161,9 @@ class SourceGroup:
         own = triples_map.name if _has_own_node(term_map) else None
         key = (replace(term_map, targets=()), self._base(triples_map), own)
         if key not in self._made:
-            self._made[key] = self._keep(self.generator(triples_map).term(term_map))
+            generator = self.generator(triples_map)
+            made = self._keep(generator.term(term_map))
+            self._made[key] = replace(made, needs=generator.needs(term_map))
         return self._made[key]
 
     def _keep(self, made: Made) -> Terms:
@@ -162,11 +188,13 @@ class SourceGroup:
         own = triples_map.name if _has_own_node(term_map) else None
         key = ("subject", replace(term_map, targets=()), self._base(triples_map), own)
         if key not in self._made:
-            made = self.generator(triples_map).term(term_map)
+            generator = self.generator(triples_map)
+            made = generator.term(term_map)
             # Not a filter on the records: Spark would move it below the parsing, and parse twice.
             guarded = made.terms.when(self.records.reason.isNull())
             guarded = replace(guarded, pieces=made.terms.pieces)
-            self._made[key] = self._keep(replace(made, terms=guarded))
+            kept = self._keep(replace(made, terms=guarded))
+            self._made[key] = replace(kept, needs=generator.needs(term_map))
         return self._made[key]
 
     def _number(self, *terms: TermMap | RefObjectMap | None) -> tuple[int | None, ...]:
@@ -382,7 +410,11 @@ class SourceGroup:
             *self.element,
             *[one.alias(name) for name, one in zip(names, self._problems, strict=True)],
             *[column.alias(name) for name, column in self._columns.items()],
+            *([self._witness.made.alias(_WITNESS)] if self._witness is not None else []),
         )
+        if self._witness is not None:
+            is_needed = self._witness.is_needed(F.col(_WITNESS))
+            frame = frame.withColumn(_WITNESS, is_needed)
         return frame, all_reasons(_REASON, names), F.col(_REASON).isNull()
 
     def apart(self, quads: DataFrame) -> DataFrame:

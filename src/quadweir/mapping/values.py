@@ -56,6 +56,9 @@ class Terms:
     several: Column | None = None
     """For records that seldom have more than one string: the array of all strings, if there may be
     several; NULL if `column` holds the only one. An array for every record would be expensive."""
+    needs: frozenset[str] | None = None
+    """The references that a record must have values of, which is all that it needs to have this
+    term; None if that is not known."""
 
     @property
     def constant(self) -> str | None:

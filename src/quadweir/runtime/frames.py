@@ -194,7 +194,7 @@ class AnswerFrames:
             tag: makes the names of its metrics differ from those of others in the same run.
         """
         planned, spec = self._planned, self._planned.spec
-        opened = self._open(spool)
+        opened = self._open(spool, is_asked=True)
         if opened is None:
             empty = planned.spark.createDataFrame([], rows.STATEMENT_SCHEMA)
             return answer_bounded(empty, spec, shards=1), False
@@ -208,8 +208,11 @@ class AnswerFrames:
         job = timed.job(opened.counted(tag=tag).statements, shards=planned.shards, tag=tag)
         return Executors().frame(job, run=run), True
 
-    def _open(self, spool: Path | None) -> Opened | None:
-        return open_feeds(event_times(self._planned.plan), self._planned.feeds, spool)
+    def _open(self, spool: Path | None, *, is_asked: bool = False) -> Opened | None:
+        """Open the streams; with `is_asked`, only what the query can ask of them."""
+        planned = self._planned
+        asked = planned.asked if is_asked else None
+        return open_feeds(event_times(planned.plan), planned.feeds, spool, asked)
 
     def _check_construct(self) -> None:
         if not isinstance(self.query.form, ConstructForm):

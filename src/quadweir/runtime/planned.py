@@ -22,7 +22,7 @@ from quadweir.plan.facts import NO_STATIC_DATA, NOTHING_KNOWN, StaticFacts
 from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.plan.shardkey import IN_ONE_SHARD
 from quadweir.runtime.checkpoint import EXECUTORS, Fingerprint
-from quadweir.runtime.match.feeds import Feed
+from quadweir.runtime.match.feeds import Asked, Feed
 from quadweir.runtime.portable.planfile import StoredPlan
 from quadweir.runtime.shard.functions import packed_functions
 from quadweir.runtime.shard.spec import ShardSpec
@@ -134,6 +134,25 @@ class PlannedQuery:
     def spec(self) -> ShardSpec:
         """What shards are made from, over static data as it was last read."""
         return self.now.spec
+
+    @property
+    def asked(self) -> Asked:
+        """All that this query can ask of its streams, also over other static data."""
+        tests = (*self._draft.matching.wanted, *self.plan.matching.wanted)
+        return Asked(tests, self.plan.table)
+
+    def left_out(self) -> str:
+        """Say which statements its streams do not make for this query; "" if they make all."""
+        asked, found = self.asked, []
+        for iri in self.plan.matching.streams:
+            feed = self.feeds.get(iri)
+            if feed is None or feed.asked is None:
+                continue
+            only = feed.asked(asked.of(iri))
+            said = only.left_out() if only.left_out is not None else None
+            if said is not None:
+                found.append(f"  <{iri}>: {said}, since no pattern can match them")
+        return "\n".join(["mappings", *found, ""]) if found else ""
 
     @property
     def shards(self) -> int:

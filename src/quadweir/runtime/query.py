@@ -343,6 +343,7 @@ class RegisteredQuery(AnswerFrames, RunHandle):
         """
         planned = self._planned
         text = describe(self.plan, shards=planned.most_shards, facts=planned.now.prepared.facts)
+        text += planned.left_out()
         return f"{text}\nSpark\n{self.spark_plan()}\n" if spark else text
 
     def draw(self) -> str:

@@ -85,7 +85,9 @@ class Started:
         left = Fingerprint.left_in(checkpoint)
         host = choose_host(query.spark, options.shards_in, left)
         query.settle(left)
-        opened = open_feeds(event_times(query.plan), query.feeds, checkpoint / "spool")
+        # A recording is of everything.
+        asked = query.asked if options.record is None else None
+        opened = open_feeds(event_times(query.plan), query.feeds, checkpoint / "spool", asked)
         if opened is None or not opened.is_streaming:
             raise UsageError(
                 "the streams of the query are bounded: it has an end, and nothing to start",

@@ -23,6 +23,8 @@ from quadweir.vocab import XSD
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from quadweir.entailment.table import Table
+    from quadweir.plan.matchtests import MatchTest
     from quadweir.runtime.checkpoint import Fingerprint
 
 INPUT_METRICS: Final = "quadweir_input"
@@ -60,6 +62,9 @@ class Feed:
         reports_time: whether rows without a triple report how far time has come in it.
         made_by: the query of this engine whose answers it is, if there is one.
         ahead_ms: how far ahead of the clock its elements may be; None for any time.
+        asked: returns the same stream without statements that pass none of some tests, if making
+            fewer statements is cheaper. What is known of time and elements stays the same.
+        left_out: with `asked`, returns what is left out, for people; None if nothing is.
     """
 
     iri: str
@@ -70,6 +75,26 @@ class Feed:
     reports_time: bool = False
     made_by: MadeBy | None = None
     ahead_ms: int | None = None
+    asked: Callable[[Asked], Feed] | None = None
+    left_out: Callable[[], str | None] | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """All that a run can ask of its streams.
+
+    Attributes:
+        tests: the tests of statements.
+        table: the consequences of statements, if there is a schema.
+    """
+
+    tests: tuple[MatchTest, ...]
+    table: Table | None = None
+
+    def of(self, stream: str) -> Asked:
+        """Return what is asked of one stream."""
+        return replace(self, tests=tuple(one for one in self.tests if one.stream == stream))
 
 
 @final
@@ -112,7 +137,10 @@ class Opened:
 
 
 def open_feeds(
-    times: Mapping[str, IRI | None], feeds: Mapping[str, Feed], spool: Path | None
+    times: Mapping[str, IRI | None],
+    feeds: Mapping[str, Feed],
+    spool: Path | None,
+    asked: Asked | None = None,
 ) -> Opened | None:
     """Open some streams, each once; None if there are none.
 
@@ -120,6 +148,7 @@ def open_feeds(
         times: for each stream the predicate from which its event times are read, None for none.
         feeds: the streams that exist.
         spool: where TCP and MQTT keep what arrived until it is processed.
+        asked: all that the run can ask; None if that is not known, or if every statement counts.
 
     Raises:
         UsageError: a stream is not known, or some streams are live and others have an end.
@@ -130,6 +159,8 @@ def open_feeds(
         feed = feeds.get(iri)
         if feed is None:
             raise undeclared(iri, feeds)
+        if asked is not None and feed.asked is not None:
+            feed = feed.asked(asked.of(iri))
         own = spool / hashlib.sha256(iri.encode()).hexdigest()[:12] if spool is not None else None
         wanted = predicate.value if predicate is not None else None
         opened = feed.open(wanted if wanted != feed.timed_by else None, own)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final, final
 
 from quadweir import rows
@@ -15,12 +16,13 @@ from quadweir.mapping.compile import Compiled
 from quadweir.mapping.elements import ElementRule
 from quadweir.mapping.files import Folders
 from quadweir.mapping.model import Mapping as RmlMapping
+from quadweir.mapping.prune import may_match
 from quadweir.mapping.records import describe
 from quadweir.mapping.sources import DeclaredStream, FrameSource, LogicalSource
 from quadweir.paths import PathLike, as_path
 from quadweir.runtime.joins.frames import host_join
 from quadweir.runtime.mappings.streams import Streams, compile_live
-from quadweir.runtime.match.feeds import Feed
+from quadweir.runtime.match.feeds import Asked, Feed
 from quadweir.sources.declare import AHEAD, LIVE_DELAY, ReplaySource
 from quadweir.times import DurationLike, as_duration
 
@@ -242,11 +244,26 @@ class MappedStreams:
             ahead = None  # The times of a recording have nothing to do with the clock.
 
         def open_mapped(predicate: str | None, spool: Path | None) -> DataFrame:
-            return self._open(iri, predicate, spool)
+            return self._open(iri, predicate, spool).tagged()
 
-        return Feed(iri, open_mapped, delay, idle, ahead_ms=ahead)
+        def only(asked: Asked) -> Feed:
+            wanted = may_match(asked.tests, asked.table)
 
-    def _open(self, iri: str, predicate: str | None, spool: Path | None) -> DataFrame:
+            def open_asked(predicate: str | None, spool: Path | None) -> DataFrame:
+                part = self._open(iri, predicate, spool)
+                # With a predicate, any statement may hold the time of its element.
+                return part.tagged() if predicate is not None else part.pruned(wanted).tagged()
+
+            def left_out() -> str | None:
+                with TemporaryDirectory(prefix="quadweir-explain-") as folder:
+                    return self._open(iri, None, Path(folder)).pruned(wanted).left_out
+
+            return replace(feed, open=open_asked, left_out=left_out)
+
+        feed = Feed(iri, open_mapped, delay, idle, ahead_ms=ahead, asked=only)
+        return feed
+
+    def _open(self, iri: str, predicate: str | None, spool: Path | None) -> Compiled:
         if not self.bounded and predicate is not None:
             raise NotImplementedYetError(
                 f"a window takes the times of <{iri}> from <{predicate}>, but a live mapping "
@@ -256,7 +273,7 @@ class MappedStreams:
         compiled = self.compiled(
             spool, ElementRule(self.stream_of, times_inside=predicate is not None)
         )
-        return self._part(compiled, iri).tagged()
+        return self._part(compiled, iri)
 
     def compiled(self, spool: Path | None, elements: ElementRule | None = None) -> Compiled:
         """Return the mapping over its sources, opened.
