@@ -136,17 +136,22 @@ def engine(spark: SparkSession, tmp_path: Path) -> Engine:
 
 def _answers(engine: Engine, text: str, *, is_pruned: bool, schema: Schema | None = None) -> list:
     other = Engine(engine.spark)
-    for iri, feed in engine._provided.items():
-        assert feed.asked is not None
-        other._provided[iri] = feed if is_pruned else replace(feed, asked=None)
-    query = other.query(text, schema=schema)
+    feeds = engine._streams.feeds()
+    assert all(feed.asked is not None for feed in feeds.values())
+    if not is_pruned:
+        feeds = {iri: replace(feed, asked=None) for iri, feed in feeds.items()}
+    other._streams.take_mapped(feeds)
+    if schema is not None:
+        other.schema(schema)
+    query = other.query(text)
     found = query.spelled_answers().collect()
     return sorted(json.dumps(row.asDict(recursive=True), sort_keys=True) for row in found)
 
 
 def _elements(engine: Engine) -> list[Element]:
     found: dict[tuple[int, int], list[Quad]] = {}
-    for row in engine.statements(S).where("reason is null").collect():
+    every = engine._streams.feeds()[S].open(None, None)
+    for row in every.where("reason is null").collect():
         terms = (parse_term(row[name]) for name in rows.TERMS[:3])
         graph = parse_term(row.graph) if row.graph is not None else None
         found.setdefault((row.event_time, row.position), []).append(Quad(*terms, graph))
@@ -184,7 +189,7 @@ def _statements(frame) -> tuple[set, list]:
 
 def test_any_pattern_keeps_what_it_matches(engine: Engine) -> None:
     """Statements that pass a test stay, dead letters stay, and so does each element's time."""
-    feed = engine._provided[S]
+    feed = engine._streams.feeds()[S]
     every, letters = _statements(feed.open(None, None))
     assert letters
     draw = random.Random(7)
@@ -217,5 +222,5 @@ def test_any_pattern_keeps_what_it_matches(engine: Engine) -> None:
 
 def test_explain_says_what_is_left_out(engine: Engine) -> None:
     text = engine.query(QUERIES["a predicate"]).explain()
-    assert "<urn:s>: in.jsonl: 9 of 10 quads of a record are not made" in text
+    assert "in.jsonl: 9 of 10 quads of a record are not made" in text
     assert "not made" not in engine.query(QUERIES["everything"]).explain()

@@ -20,6 +20,7 @@ from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.live import drain
 from quadweir.bench.measure import ContenderTimes, in_turns, take_turns
 from quadweir.errors import InternalError
+from quadweir.rowfilters import good_statements
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -125,7 +126,7 @@ def _mapped(spark: SparkSession, folder: Path) -> Engine:
 def _write_ready(spark: SparkSession, folder: Path) -> Path:
     engine, ready = _mapped(spark, folder), folder / "ready"
     for stream in _STREAMS:
-        statements = rows.select_statements(engine.statements(_IRI + stream))
+        statements = rows.select_statements(good_statements(engine.open_feed(_IRI + stream)))
         statements.write.option("compression", "none").parquet(str(ready / stream))
     return ready
 

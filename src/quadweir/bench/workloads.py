@@ -97,7 +97,7 @@ _FIGURES: Final = {
     "Q6": (1.71, None, 3_491, 44_391, 402),
     "Q10": (10, 87, 2_326, 103_698, 370),
 }
-_SHARES: Final = {"Q7": 1 / 80, "Q9": 1 / 8}
+_SHARES: Final = {"Q7": 1 / 40, "Q9": 1 / 8}
 RUNS_ELSEWHERE: Final[dict[str, dict[str, str]]] = {
     "CQELS 1": {"Q8": "not supported", "Q11": "not supported", "Q12": "not supported"},
     C_SPARQL: {"Q7": "syntax error", "Q8": "syntax error", "Q9": "error"},

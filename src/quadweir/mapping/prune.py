@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import takewhile
 from operator import and_, or_
 from typing import TYPE_CHECKING, Final, TypeAlias, final
 
@@ -68,11 +69,14 @@ def may_equal(terms: Terms, spelled: str) -> bool:
         return True
     if terms.constant is not None:
         return terms.constant == spelled
-    first, last = terms.pieces[0], terms.pieces[-1]
-    start = first if isinstance(first, str) else ""
-    end = last if isinstance(last, str) else ""
+    start = "".join(takewhile(_is_text, terms.pieces))  # type: ignore[arg-type]
+    end = "".join([*takewhile(_is_text, reversed(terms.pieces))][::-1])  # type: ignore[arg-type]
     is_long = len(spelled) >= len(start) + len(end)
     return is_long and spelled.startswith(start) and spelled.endswith(end)
+
+
+def _is_text(piece: object) -> bool:
+    return isinstance(piece, str)
 
 
 def _may_be_one_of(terms: Terms, several: Iterable[object]) -> bool:
