@@ -51,8 +51,8 @@ def test_batches_hold_all_lines_in_order(tmp_path: Path) -> None:
 def test_sizes_and_names() -> None:
     assert sized(quick=False) == Size()
     assert sized(quick=True, days=9, triples=12_345, names=["Q7"]) == Size(
-        users=QUICK.users, days=9, rounds=QUICK.rounds, triples=12_345, batches=QUICK.batches,
-        queries=("Q7",),
+        users=QUICK.users, days=9, rounds=QUICK.rounds, triples=12_345, records=QUICK.records,
+        batches=QUICK.batches, queries=("Q7",),
     )  # fmt: skip
     assert set(LEAST) == set(workloads.lsbench())
-    assert list(SECTIONS) == ["lines", "queries"]
+    assert list(SECTIONS) == ["lines", "queries", "mapping"]
