@@ -20,7 +20,7 @@ from brokers import until
 from killed_network import CALLS, IN_CALL, STREAMS, TEXT, make_feed, open_network, text_of
 from network_hosts import alone, joined_at
 from quadweir.entailment.schema import TYPE, Axiom, AxiomKind, Schema
-from quadweir.errors import StateError, UsageError
+from quadweir.errors import DataError, StateError, UsageError
 from quadweir.runtime.network.delivery import NetworkAnswer
 from quadweir.runtime.network.network import Network
 from quadweir.runtime.network.querytext import QueryText
@@ -314,6 +314,47 @@ def test_a_query_with_backfill_continues_what_others_hold(
         backfill = status[name]
         assert backfill is not None
         assert (backfill.state, backfill.since) == ("done", None)
+
+
+def test_a_network_reads_its_static_data_again(spark: SparkSession, tmp_path: Path) -> None:
+    """What windows hold is joined with the new data, and the queries are the same."""
+    (tmp_path / "in").mkdir()
+    rooms = tmp_path / "rooms.nt"
+    rooms.write_text("<urn:b> <urn:in> <urn:hall> .\n")
+    taken: list[NetworkAnswer] = []
+    places = """SELECT ?x ?z { STREAM <urn:s> [RANGE 1s] { ?x <urn:p> ?y }
+      STREAM <urn:s> [RANGE 1s] { ?y <urn:q> <urn:on> } ?x <urn:in> ?z }"""
+    network = network_over(spark, tmp_path / "in", static=[rooms])
+    network.register("places", places, send_to=taken.extend)
+    network.register("pairs", PAIRS)
+    network.pause("pairs")
+    network.start(checkpoint=tmp_path / "checkpoint")
+
+    def give(place: int, text: str) -> None:
+        element = Element("urn:s", 10 * place, place, quads(text))
+        write_batches(tmp_path / "in", [element], 1_000, first=place)
+        network.processAllAvailable()
+
+    try:
+        give(1, "a p y . b p y")
+        assert network.reload_static() is False
+        rooms.write_text("<urn:a> <urn:in> <urn:attic> .\n")
+        assert network.reload_static() is True
+        network.register("later", PAIRS)
+        give(2, "y q on")
+        assert {each.id: each.state for each in network.status()} == {
+            "places": "running",
+            "pairs": "paused",
+            "later": "running",
+        }
+        assert [each.bindings for each in taken] == [{"x": "<urn:a>", "z": "<urn:attic>"}]
+        rooms.write_text("<urn:a> <urn:in>")
+        with pytest.raises(DataError):
+            network.reload_static()
+        give(3, "y q on")
+        assert len(taken) == 2, "it continues with the old data"
+    finally:
+        network.stop()
 
 
 def started(folder: Path) -> subprocess.Popen[bytes]:
