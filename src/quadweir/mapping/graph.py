@@ -11,6 +11,7 @@ import pyoxigraph as ox
 
 from quadweir.errors import LimitError, MappingError, SourceError
 from quadweir.mapping.vocabulary import short_name, shown_name
+from quadweir.rdfguards import bounded, check_triple_terms
 from quadweir.spans import Span
 from quadweir.terms import IRI, BlankNode, Literal, Term
 from quadweir.turtleplaces import TriplePlace, locate_triples, match_places
@@ -108,9 +109,10 @@ class MappingGraph:
                 span=Span(line, 1, source=source),
             )
         try:
+            check_triple_terms(text.encode("utf-8", "replace"), syntax)
             parser = ox.parse(text, format=syntax, base_iri=FALLBACK_BASE)
             quads: list[ox.Quad] = []
-            for quad in parser:
+            for quad in bounded(parser):
                 if len(quads) >= MAX_STATEMENTS:
                     raise LimitError(
                         f"the mapping has more than {MAX_STATEMENTS:,} statements",
