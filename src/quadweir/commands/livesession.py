@@ -21,13 +21,16 @@ _POLL: Final = timedelta(seconds=1)
 
 
 @contextmanager
-def claimed_checkpoint(given: Path | None, verb: str, output: str | None) -> Iterator[Path]:
+def claimed_checkpoint(
+    given: Path | None, verb: str, output: str | None, option: str = "--checkpoint"
+) -> Iterator[Path]:
     """The checkpoint of a run, which no other process can use; without a name, a temporary folder.
 
     Args:
         given: the folder that the user named.
         verb: the command.
         output: where the run writes to; named in the error if the disk is full there.
+        option: the option that names the folder, for hints.
 
     Raises:
         StateError: another process uses it.
@@ -39,7 +42,7 @@ def claimed_checkpoint(given: Path | None, verb: str, output: str | None) -> Ite
             stack.enter_context(tempfile.TemporaryDirectory(prefix=f"quadweir-{verb}-"))
         )
         stack.enter_context(naming_full_disk(checkpoint, output))
-        stack.enter_context(Claim(checkpoint))
+        stack.enter_context(Claim(checkpoint, option))
         yield checkpoint
 
 

@@ -36,13 +36,14 @@ class Claim:
 
     Args:
         checkpoint: the folder; it is created if it does not exist.
+        option: the option of the command line that names it, for hints.
 
     Raises:
         StateError: another process uses the checkpoint, or the folder cannot be written.
         UsageError: it is on another file system.
     """
 
-    def __init__(self, checkpoint: Path) -> None:
+    def __init__(self, checkpoint: Path, option: str = "--checkpoint") -> None:
         if is_elsewhere(checkpoint):
             raise UsageError(
                 f"the checkpoint {checkpoint} is not on this machine",
@@ -56,11 +57,11 @@ class Claim:
             self._place = checkpoint.resolve()
             check_writable(checkpoint)
             with _LOCK:
-                self._take()
+                self._take(option)
         except OSError as error:
             raise StateError(
                 f"the checkpoint folder {checkpoint} cannot be used: {error.strerror or error}",
-                hint="Name a folder that you may write to, with --checkpoint.",
+                hint=f"Name a folder that you may write to, with {option}.",
             ) from error
 
     def release(self) -> None:
@@ -81,15 +82,15 @@ class Claim:
     def __exit__(self, *error: object) -> None:
         self.release()
 
-    def _take(self) -> None:
+    def _take(self, option: str) -> None:
         file, count = _HELD.get(self._place, (-1, 0))
         if not count:
-            file = _locked(self._place)
+            file = _locked(self._place, option)
         _HELD[self._place] = file, count + 1
         self.is_held = True
 
 
-def _locked(checkpoint: Path) -> int:
+def _locked(checkpoint: Path, option: str) -> int:
     file = os.open(checkpoint / NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,7 +100,7 @@ def _locked(checkpoint: Path) -> int:
         who = f"process {holder}" if holder.isdecimal() else "another process"
         raise StateError(
             f"{who} runs with the checkpoint {checkpoint}",
-            hint="Stop that process first, or name another folder with --checkpoint.",
+            hint=f"Stop that process first, or name another folder with {option}.",
         ) from None
     except BaseException:
         os.close(file)
