@@ -57,6 +57,10 @@ def is_missing(error: Exception) -> bool:
     return "failed to find data source" in str(error).lower()
 
 
+class ElsewhereError(SourceError):
+    """A cluster sends its clients to a broker that is not allowed."""
+
+
 def missing_connector() -> EnvironmentProblem:
     """The error for a session without the connector."""
     return EnvironmentProblem(
@@ -170,7 +174,7 @@ def _check_members(found: Any, address: Address, hosts: Iterable[str] | None) ->
         except UsageError:
             host = member.host
         if not is_allowed(Address(host, member.port), allowed):
-            raise SourceError(
+            raise ElsewhereError(
                 f"the Kafka broker at {address} sends its clients to {host}:{member.port}, "
                 "which is not this machine",
                 hint=f"Allow it: --allow-net {host}, or hosts=({host!r},) in Python.",
