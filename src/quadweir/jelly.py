@@ -48,6 +48,8 @@ FRAME_ROWS: Final = 256
 """After how many rows a new frame is begun."""
 _TABLES: Final = (4000, 150, 32)
 _VERSIONS: Final = (1, 2)
+_FLAT: Final = (1, 2)
+"""The numbers of the logical types that are flat."""
 _QUADS: Final = 2
 """The number of this type of streams, both physical and logical."""
 # A label may be any text in Jelly; one that N-Triples cannot write is spelled in hexadecimals.
@@ -98,6 +100,25 @@ def read_frames(
             yield reader.quads(frame)
         except DataError as error:
             raise DataError(f"frame {number}: {error.message}") from None
+
+
+def is_flat(source: bytes) -> bool:
+    """Return whether the frames of a stream mean nothing: its statements only come in portions.
+
+    In other streams each frame is a graph or a dataset of its own.
+
+    >>> is_flat(b"".join(write_jelly([Quad(IRI("urn:s"), IRI("urn:p"), Literal("o"))])))
+    True
+
+    Args:
+        source: the bytes of a stream that `read_jelly` reads.
+    """
+    frame = _messages().RdfStreamFrame()
+    for data in _cut(io.BytesIO(source), MOST_FRAME_BYTES):
+        frame.ParseFromString(data)
+        if frame.rows:
+            return frame.rows[0].options.logical_type in _FLAT
+    return True
 
 
 def write_jelly(quads: Iterable[Quad], *, delimited: bool = True) -> Iterator[bytes]:
