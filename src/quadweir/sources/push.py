@@ -117,6 +117,7 @@ class _PushReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._start = int(options["start"])
         self._name = options["reader"]
         self._until: int | None = None
+        self._noted = -1
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         return {"byte": self._start}
@@ -129,6 +130,8 @@ class _PushReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         begin = start["byte"]
+        # Spark asks for the next batch once the one before is done for good.
+        self._note(begin)
         if begin > self._log.end():
             raise SourceError(
                 f"the log of pushed records in {self._folder} ends at byte {self._log.end()}, and "
@@ -166,8 +169,12 @@ class _PushReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
 
     def commit(self, end: dict[str, int]) -> None:
-        # The service forgets what all readers have read.
-        if self._name:
+        self._note(end["byte"])
+
+    def _note(self, byte: int) -> None:
+        """Say up to where this run has read: the service forgets what all have read."""
+        if self._name and byte > self._noted:
             make_folder(self._folder / READERS)
             with replaced(self._folder / READERS / self._name) as scratch:
-                scratch.write_text(str(end["byte"]), encoding="ascii")
+                scratch.write_text(str(byte), encoding="ascii")
+            self._noted = byte

@@ -160,9 +160,18 @@ class PushLogReader:
 
     def limit(self, start: int, *, size: int, count: int) -> int:
         """Return the end of a batch from `start`: whole frames, and at least one if there is one."""
-        end = self.end()
-        place = start
+        end = place = start
         records = 0
+        for place, head in self.heads(start, self.end()):
+            records += head.records
+            if place > start and (place + head.size - start > size or records > count):
+                return place
+            end = place + head.size
+        return end
+
+    def heads(self, start: int, end: int) -> Iterator[tuple[int, FrameHead]]:
+        """Yield the places and the heads of the frames between two places, without their records."""
+        place = start
         for begin, path in self._between(start, end):
             with path.open("rb") as file:
                 while place < end:
@@ -171,12 +180,8 @@ class PushLogReader:
                     if len(data) < HEAD_BYTES:
                         break
                     head = head_at(data, 0)
-                    after = place + head.size
-                    records += head.records
-                    if place > start and (after - start > size or records > count):
-                        return place
-                    place = after
-        return place
+                    yield place, head
+                    place += head.size
 
     def read(self, start: int, end: int) -> Iterator[bytes]:
         """Yield the frames between two places, in pieces that make good tasks.
