@@ -165,6 +165,20 @@ class Client:
         """Let a paused query give answers again."""
         self._json("PATCH", _query(name), {"state": "running"})
 
+    def explain(self, name: str) -> str:
+        """Return how a query runs, and with which others it shares what."""
+        found: str = self._json("GET", f"{_query(name)}/explain")["text"]
+        return found
+
+    def why(self, name: str, answer: ServedAnswer) -> dict[str, Any]:
+        """Return what an answer of a SELECT or ASK rests on, as far as the service knows it."""
+        table = {"t": answer.t, "sign": answer.sign, "bindings": dict(answer.bindings)}
+        return self._json("POST", f"{_query(name)}/why", table)
+
+    def verify(self, name: str) -> dict[str, Any]:
+        """Compare some reports of the last minutes with an evaluation from scratch."""
+        return self._json("POST", f"{_query(name)}/verify")
+
     def unregister(self, name: str) -> None:
         """Remove a query."""
         self._json("DELETE", _query(name))
@@ -215,6 +229,18 @@ class Client:
     def put_mapping(self, name: str, text: str, **options: Any) -> dict[str, Any]:
         """Declare a mapping, in RML or YARRRML; `options` are `stream`, `time` and `base`."""
         return self._json("PUT", f"/mappings/{quote(name, safe='')}", {"text": text, **options})
+
+    def preview(self, text: str, records: Iterable[str]) -> dict[str, Any]:
+        """Map sample records, each a text, with a mapping that is not declared."""
+        return self._json("POST", "/mappings/preview", {"text": text, "records": list(records)})
+
+    def put_static(
+        self, name: str, body: str | bytes, *, content_type: str = "text/turtle"
+    ) -> dict[str, Any]:
+        """Put a file of static data; the networks start again with it."""
+        data = body.encode() if isinstance(body, str) else body
+        path = f"/static/{quote(name, safe='')}"
+        return self._asked("PUT", path, data, {"content-type": content_type})
 
     def overview(self) -> dict[str, Any]:
         """Return what runs, and what feeds what."""
