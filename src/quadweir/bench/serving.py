@@ -30,44 +30,63 @@ _PER_SECOND: Final = 100
 _BATCH_S: Final = 0.2
 _BODY: Final = 1_000
 _PUSHERS: Final = 2
-# A client of its own process: it reads events of many connections, and says how late they came.
+# How many subscribers read the times of their events; the others count them. Reading all of them would
+# take longer than sending them.
 _TIMED: Final = 20
-# A client of its own process. It takes the times of some subscribers' events, and counts those of the
-# others: reading all of them would take longer than sending them.
+# A client of its own process, so that its time is not that of the service.
 _LISTENER: Final = """
 import asyncio, json, sys, time
+try:
+    import uvloop as loops
+except ImportError:
+    loops = asyncio
 
-async def listen(port, wanted, late):
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    head = "GET /overview/events HTTP/1.1\\r\\nHost: localhost\\r\\nAccept: text/event-stream\\r\\n\\r\\n"
-    writer.write(head.encode())
-    found, rest = 0, b""
-    while found < wanted:
-        data = await reader.read(1 << 18)
-        if not data:
-            raise SystemExit("a subscriber was dropped")
+HEAD = b"GET /overview/events HTTP/1.1\\r\\nHost: localhost\\r\\nAccept: text/event-stream\\r\\n\\r\\n"
+MARK = b"event: answer"
+
+
+class Listener(asyncio.Protocol):
+    def __init__(self, wanted, late, over):
+        self.wanted, self.late, self.over, self.found, self.rest = wanted, late, over, 0, b""
+
+    def connection_made(self, transport):
+        self.transport = transport
+        transport.write(HEAD)
+
+    def data_received(self, data):
         now = time.time()
-        if late is None:
-            found += (rest + data).count(b"event: answer")
-            rest = data[-12:]
-            continue
-        *lines, rest = (rest + data).split(b"\\n")
-        for line in lines:
-            if line.startswith(b"data:"):
-                found += 1
-                late.append(now - json.loads(line[5:])["at"])
-    writer.close()
+        data = self.rest + data
+        if self.late is None:
+            self.found += data.count(MARK)
+            self.rest = data[1 - len(MARK):]
+        else:
+            *lines, self.rest = data.split(b"\\n")
+            for line in lines:
+                # Not those of the overview, which come until the last subscriber is there.
+                if line.startswith(b"data:") and "at" in (event := json.loads(line[5:])):
+                    self.found += 1
+                    self.late.append(now - event["at"])
+        if self.found >= self.wanted:
+            self.over.release()
+            self.transport.close()
+
+    def connection_lost(self, error):
+        if self.found < self.wanted:
+            sys.exit("a subscriber was dropped")
+
 
 async def main(port, subscribers, wanted, timed):
-    late = []
-    step = max(1, subscribers // timed)
-    await asyncio.gather(
-        *(listen(port, wanted, late if n % step == 0 else None) for n in range(subscribers))
-    )
+    late, over, step = [], asyncio.Semaphore(0), max(1, subscribers // timed)
+    loop = asyncio.get_running_loop()
+    for n in range(subscribers):
+        own = late if n % step == 0 else None
+        await loop.create_connection(lambda: Listener(wanted, own, over), "127.0.0.1", port)
+    for n in range(subscribers):
+        await over.acquire()
     late.sort()
     print(json.dumps({"p50": late[len(late) // 2], "p99": late[int(len(late) * 0.99)]}))
 
-asyncio.run(main(*map(int, sys.argv[1:])))
+loops.run(main(*map(int, sys.argv[1:])))
 """
 _PUSHER: Final = """
 import sys, time
