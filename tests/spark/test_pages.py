@@ -96,7 +96,8 @@ def runnable(page: Path) -> list[list[str]]:
     return found
 
 
-PYTHON = [page for page in PAGES if blocks(page, "python")]
+# Those of the service need one; `test_service` runs them.
+PYTHON = [page for page in PAGES if blocks(page, "python") and page.name != "service.md"]
 CONSOLE = [page for page in PAGES if runnable(page)]
 
 

@@ -19,7 +19,10 @@ from websockets.sync.client import connect
 
 from pages import blocks
 from quadweir import Client, QuerySyntaxError
+from quadweir.jelly import write_jelly
 from quadweir.service.answers import topic_of
+from quadweir.service.settings import ServiceLimits
+from quadweir.sources.statements import parse_statement
 from service_client import Served, path_of, served
 
 pytestmark = pytest.mark.spark
@@ -96,6 +99,24 @@ def test_other_forms_of_answers(running: Served) -> None:
         while found["id"] != known["id"]:
             found = json.loads(socket.recv(60))
     assert found == known
+
+
+def test_the_statements_of_a_stream_come_as_messages_and_resume(running: Served) -> None:
+    path = f"{path_of('urn:doors')}/events"
+    url = running.server.url.replace("http", "ws") + path
+    with connect(url) as socket:
+        begin = json.loads(socket.recv(60))
+        assert begin["event"] == "begin"
+        enter(running, "wanda")
+        first = json.loads(socket.recv(60))
+        assert first["data"]["graph"] == ["<urn:wanda> <urn:enters> <urn:hall> ."]
+        enter(running, "willy")
+        second = json.loads(socket.recv(60))
+    with connect(f"{url}?from={first['id']}") as socket:
+        assert json.loads(socket.recv(60))["id"] == first["id"]
+        assert json.loads(socket.recv(60)) == second
+    with running.events(path, **{"last-event-id": first["id"]}) as events:
+        assert next(events)["id"] == second["id"]
 
 
 def test_triples_of_a_construct(running: Served) -> None:
@@ -203,8 +224,16 @@ def test_what_runs_is_shown(running: Served) -> None:
     history = found["history"]
     assert len(history["t"]) == len(history["networks"]["n1"]["batch_ms"])
     assert running.http.get("/overview?history=false&queries=0").json()["more_queries"] >= 1
-    assert "template" in running.http.get("/queries/enters/explain").json()["text"]
-    assert running.http.get("/queries/enters/explain?as=svg").text.startswith("<svg")
+    explain = "/queries/enters/explain"
+    explained = running.http.get(explain).json()
+    assert "template" in explained["text"]
+    assert explained["meaning"]["dialect"] == "CQELS-QL"
+    assert explained["stages"][0]["tree"]
+    assert explained["template"]["streams"] == ["urn:doors"]
+    assert running.http.get(f"{explain}?as=text").text == explained["text"]
+    drawings = {running.http.get(f"{explain}?as={each}").text for each in ("svg", "plan")}
+    assert len(drawings) == 2
+    assert all(each.startswith("<svg") for each in drawings)
     assert "queries" in running.http.get("/networks/n1/explain").text
     assert running.http.get("/queries/enters/metrics").json()["answers"] >= 0
     assert "quadweir_network_queries" in running.http.get("/metrics").text
@@ -256,6 +285,72 @@ def test_records_are_mapped(running: Served) -> None:
     running.problem("DELETE", path_of("urn:readings"), 409)
 
 
+def test_the_time_of_a_record_is_a_member_a_header_or_the_arrival(running: Served) -> None:
+    readings = {"source": {"kind": "push"}, "format": "jsonl"}
+    for name, time_ in (("member", {"column": "at"}), ("header", "arrival"), ("none", "arrival")):
+        running.put_stream(f"urn:by-{name}", **readings, time=time_)
+        text = MAPPING.replace("urn:readings", f"urn:by-{name}")
+        put = {"text": text, "stream": f"urn:mapped-by-{name}"}
+        assert running.http.put(f"/mappings/by-{name}", json=put).status_code == 201
+        query = f"SELECT ?v {{ STREAM <urn:mapped-by-{name}> [NOW] {{ ?s <urn:value> ?v }} }}"
+        running.put_query(f"by-{name}", query)
+        headers = {"quadweir-time": "2026-03-03T08:00:00Z"} if name == "header" else {}
+        record = '{"id": "s1", "v": 7, "at": "2026-03-03T08:00:00Z"}'
+        with running.events(f"/queries/by-{name}/answers") as events:
+            began = time.time() * 1000
+            running.push(f"urn:by-{name}", f"[{record}]", "application/json", **headers)
+            t = next(events)["data"]["t"]
+        assert t >= began - 1 if name == "none" else t == 1772524800000
+        assert running.http.delete(f"/queries/by-{name}").status_code == 204
+
+
+def test_messages_and_jelly_are_answered_as_one_element_each(running: Served) -> None:
+    running.put_stream("urn:messages")
+    pairs = """SELECT ?a ?b { STREAM <urn:messages> [ELEMENTS 1] { ?a <urn:one> ?x . ?b <urn:two> ?x } }"""
+    running.put_query("pairs", pairs)
+    one, two = "<urn:a> <urn:one> <urn:x> .", "<urn:b> <urn:two> <urn:x> ."
+    with running.events("/queries/pairs/answers") as events:
+        kind = "application/n-triples;version=1.2-messages"
+        assert running.push("urn:messages", f"{one}\nMESSAGE\n{two}", kind)["elements"] == 2
+        log = f'VERSION "1.2-messages"\n{one}\n{two}\nMESSAGE\n'
+        assert running.push("urn:messages", log)["elements"] == 1
+        found = next(events)["data"]["bindings"]
+        assert (found["a"]["value"], found["b"]["value"]) == ("urn:a", "urn:b")
+        body = b"".join(write_jelly([parse_statement(each) for each in (one, two)]))
+        headers = {"content-type": "application/x-jelly-rdf"}
+        pushed = running.http.post(path_of("urn:messages"), content=body, headers=headers)
+        assert pushed.json()["elements"] == 1
+        assert next(events)["event"] == "answer"
+
+
+def test_pushes_wait_while_too_much_waits_to_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    limits = ServiceLimits(push_bytes=3_000)
+    with served(spark, tmp_path, limits=limits) as found:
+        found.put_stream("urn:doors")
+        found.put_query("enters", ENTERS)
+        refused = 0
+        with found.events("/queries/enters/answers") as events:
+            headers = {"content-type": "text/turtle"}
+            number = 0
+            while number < 60 or not refused:
+                body = f"<urn:n{number}> <urn:enters> <urn:hall> ."
+                pushed = found.http.post(path_of("urn:doors"), content=body, headers=headers)
+                if pushed.status_code == 202:
+                    number += 1
+                    continue
+                assert pushed.status_code == 429, pushed.text
+                assert int(pushed.headers["retry-after"]) >= 1
+                refused += 1
+                # The reader goes on: what was refused is taken later.
+                who(next(events))
+            seen = found.http.get("/queries/enters/answers?as=ndjson&from=start&follow=false").text
+            while f"urn:n{number - 1}>" not in seen and f'urn:n{number - 1}"' not in seen:
+                next(events)
+                path = "/queries/enters/answers?as=ndjson&from=start&follow=false"
+                seen = found.http.get(path).text
+        assert [f'"urn:n{n}"' in seen for n in range(number)] == [True] * number
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "options"),
     [
@@ -301,6 +396,9 @@ def test_records_are_mapped(running: Served) -> None:
         ("POST", "/mappings/preview", 400, {"json": {"text": "x", "records": "y"}}),
         ("GET", "/networks/n99/explain", 404, {}),
         ("GET", "/queries?limit=many", 400, {}),
+        ("GET", "/queries?limit=" + "9" * 5_000, 400, {}),
+        ("GET", "/queries/enters/answers?as=sse&from=1.99999999999999999999.1", 400, {}),
+        ("GET", "/queries/enters/answers?as=sse&from=" + "9" * 5_000, 400, {}),
         ("DELETE", "/queries", 405, {}),
     ],
 )
@@ -341,7 +439,7 @@ def test_the_commands_of_the_page_work(running: Served, tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
     page = REPO / "docs" / "reference" / "service.md"
-    (script,) = (block for block in blocks(page, "bash") if "curl" in block)
+    script = next(block for block in blocks(page, "bash") if "curl" in block)
     declare, register, listen, push = script.replace("\\\n", " ").strip().splitlines()
     shown = tmp_path / "shown"
 
@@ -363,6 +461,30 @@ def test_the_commands_of_the_page_work(running: Served, tmp_path: Path) -> None:
             wait_a_little(listening)
         listening.terminate()
     assert b"event: answer" in shown.read_bytes()
+
+
+def test_more_commands_of_the_page_work(running: Served, tmp_path: Path) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    page = REPO / "docs" / "reference" / "service.md"
+    _, *scripts = (block for block in blocks(page, "bash") if "curl" in block)
+    for script in scripts:
+        here = script.replace("http://127.0.0.1:7474", running.server.url)
+        here = here.replace("curl ", "curl -sS --fail-with-body ")
+        # Names of other tests differ.
+        for name in ("readings", "values"):
+            here = here.replace(f"urn:{name}", f"urn:more-{name}")
+            here = here.replace(f"/{name}", f"/more-{name}")
+        found = subprocess.run(["bash", "-ec", here], cwd=tmp_path, capture_output=True, text=True)
+        assert found.returncode == 0, found.stdout + found.stderr
+    running.problem("GET", "/queries/more-values", 404)
+
+
+def test_the_python_of_the_page_works(running: Served) -> None:
+    page = REPO / "docs" / "reference" / "service.md"
+    for block in blocks(page, "python"):
+        exec(block.replace("http://127.0.0.1:7474", running.server.url), {})
+    assert "guests" not in str(running.http.get("/queries?limit=10000").json())
 
 
 def test_a_client_in_python(running: Served) -> None:

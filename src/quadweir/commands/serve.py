@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _PACKAGES: Final = ("fastapi", "uvicorn", "httptools", "websockets")
 _ROLES: Final = ("read", "push", "admin")
+_MOST_SUBSCRIBERS: Final = 10_000
+# Of Spark, of other requests, and of what the service keeps.
+_OTHER_FILES: Final = 800
 # These mean every address of the machine. Clients reach it by another name.
 _ANY: Final = ("0.0.0.0", "::")  # noqa: S104 - it is compared with, not bound to
 
@@ -32,7 +35,7 @@ def serve(
     application: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[APP.toml]",
+            metavar="APP.toml",
             help="A file of streams, mappings and queries.",
             show_default=False,
         ),
@@ -109,7 +112,8 @@ def serve(
         host=host,
         port=port,
         hosts=(*(host_name or ()), *((host,) if host not in _ANY else ())),
-        limits=ServiceLimits(networks=most_networks),
+        limits=ServiceLimits(networks=most_networks, subscribers=allow_subscribers()),
+        behind_proxy=behind_proxy,
         options=options,
         allow_dirs=tuple(allow_dir or ()),
         allow_hosts=tuple(allow_net or ()),
@@ -135,27 +139,45 @@ def serve_application(
     """
     from quadweir.commands.livesession import claimed_checkpoint, live_session
     from quadweir.service.access import Access
-    from quadweir.service.server import ServiceServer
+    from quadweir.service.server import ServiceServer, listen
     from quadweir.service.service import LiveService
     from quadweir.service.settings import ServiceSettings
 
     with ExitStack() as stack:
-        place = stack.enter_context(claimed_checkpoint(data, "serve", None))
+        place = stack.enter_context(claimed_checkpoint(data, "serve", None, "--data"))
+        served_with = ServiceSettings(data=place, **settings)
+        # Before Spark starts, which takes a while.
+        listening = stack.enter_context(listen(served_with.host, served_with.port))
         live = stack.enter_context(
             live_session("serve", "starting the service", shards=app.shards if app else None)
         )
         board = live.board
-        served_with = ServiceSettings(data=place, **settings)
         service = LiveService(live.spark, served(app), served_with, report=board.say)
         stack.callback(service.stop)
         access = Access(tokens, served_with.hosts)
-        server = stack.enter_context(ServiceServer(service, access))
+        server = stack.enter_context(ServiceServer(service, access, listening))
         board.start("starting the queries")
         service.start()
         board.say(f"quadweir: serving at {server.url}")
         when_served(server.url)
         board.start(f"serving at {server.url}; Ctrl-C ends")
         live.watch(lambda poll: server.wait(poll.total_seconds()), lambda: None)
+
+
+def allow_subscribers() -> int:
+    """Let this process open as many files as the system allows; return how many subscribers fit.
+
+    Each subscriber is a connection, which counts as a file.
+    """
+    try:
+        import resource
+    except ImportError:  # there are no such limits here
+        return _MOST_SUBSCRIBERS
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_SUBSCRIBERS + _OTHER_FILES
+    wanted = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    return max(1, wanted - _OTHER_FILES)
 
 
 def check_packages() -> None:

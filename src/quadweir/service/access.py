@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, final
 
+from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
 from quadweir.service.problems import ForbiddenError, NoTokenError
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "[::1]")
+_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:@/\\?#,\s]+)(?::[0-9]{1,5})?")
 BEARER: Final = "bearer."
 """How a token begins that a WebSocket offers as a subprotocol."""
 
@@ -129,7 +132,7 @@ class Access:
             )
         return found
 
-    def check_site(self, headers: Mapping[str, str]) -> None:
+    def check_site(self, headers: Headers) -> None:
         """Refuse requests that a page of another site makes a browser send.
 
         With DNS rebinding, a page reaches this machine under a name of its own, so the Host must be one
@@ -138,7 +141,8 @@ class Access:
         Raises:
             ForbiddenError: it comes from elsewhere.
         """
-        host = headers.get("host", "").lower()
+        hosts = headers.getlist("host")
+        host = hosts[0].lower() if len(hosts) == 1 else ""
         if _name_of(host) not in self._names:
             raise ForbiddenError(
                 f"the service is not reached by the name {host[:100]!r}",
@@ -153,15 +157,14 @@ class Access:
             raise ForbiddenError("requests of other sites are not answered")
 
 
-def _name_of(host: str) -> str:
-    """Return a host without its port.
+def _name_of(host: str) -> str | None:
+    """Return a host without its port; None for what is no host.
 
-    >>> _name_of("[::1]:7474"), _name_of("localhost:7474")
-    ('[::1]', 'localhost')
+    >>> _name_of("[::1]:7474"), _name_of("localhost:7474"), _name_of("[::1].example")
+    ('[::1]', 'localhost', None)
     """
-    if host.startswith("["):
-        return host.partition("]")[0] + "]"
-    return host.partition(":")[0]
+    found = _HOST.fullmatch(host)
+    return found[1] if found is not None else None
 
 
 def _token_of(connection: HTTPConnection) -> str | None:

@@ -23,6 +23,7 @@ MOST_BYTES: Final = 32 * 2**20
 _SEGMENTS: Final = 4
 _SUFFIX: Final = ".ring"
 _HEAD: Final = '{"query":"'
+_TIME_AT: Final = len('{"t":')
 # A block that says which queries are gone, so that a later query of the name has no answers of them.
 _FORGOTTEN: Final = -1
 
@@ -156,25 +157,52 @@ class AnswerRing:
     # --- reading ---
 
     def after(
-        self, query: str, place: AnswerPlace | None
+        self,
+        query: str,
+        place: AnswerPlace | None,
+        *,
+        earliest: int | None = None,
+        most_bytes: int | None = None,
     ) -> tuple[list[tuple[AnswerPlace, str]], int]:
         """Return the kept answers of a query after a place, and the number of the last block.
 
         Args:
             query: the name of the query.
             place: the place; None for all that are kept.
+            earliest: leave out answers of earlier reports.
+            most_bytes: about how many bytes to return at most.
         """
         found: list[tuple[AnswerPlace, str]] = []
+        size = 0
         with self._lock:
             for block in self._blocks:
                 if place is not None and block.batch < place.batch:
                     continue
-                own = block.answers.get(query, ())
-                for number, line in enumerate(own, start=1):
+                for number, line in enumerate(block.answers.get(query, ()), start=1):
                     at = AnswerPlace(block.batch, number)
-                    if place is None or at > place:
-                        found.append((at, line))
+                    if (place is not None and at <= place) or (
+                        earliest is not None and report_of(line) < earliest
+                    ):
+                        continue
+                    found.append((at, line))
+                    size += len(line)
+                    if most_bytes is not None and size >= most_bytes:
+                        return found, self._sequence
             return found, self._sequence
+
+    def last_report(self, query: str) -> list[str]:
+        """Return the kept answers of the last report of a query that has any."""
+        found: list[str] = []
+        last: int | None = None
+        with self._lock:
+            for block in self._blocks:
+                for line in block.answers.get(query, ()):
+                    t = report_of(line)
+                    if last is None or t > last:
+                        last, found = t, []
+                    if t == last:
+                        found.append(line)
+        return found
 
     @property
     def lost(self) -> int:
@@ -192,7 +220,8 @@ class AnswerRing:
         return self._folder / f"{number:08d}{_SUFFIX}"
 
     def _open(self, number: int) -> BinaryIO:
-        return self._path(number).open("ab")
+        handle = os.open(self._path(number), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        return os.fdopen(handle, "ab")
 
     def _load(self) -> BinaryIO:
         found = sorted(int(path.stem) for path in self._folder.glob(f"*{_SUFFIX}"))
@@ -232,6 +261,15 @@ def by_query(lines: Iterable[str]) -> dict[str, list[str]]:
         end = line.index('"', begin)
         found.setdefault(line[begin:end], []).append("{" + line[end + 2 :])
     return found
+
+
+def report_of(answer: str) -> int:
+    """Return the report instant of an answer, which is its first member.
+
+    >>> report_of('{"t":5,"sign":"+","bindings":{}}')
+    5
+    """
+    return int(answer[_TIME_AT : answer.index(",", _TIME_AT)])
 
 
 def _blocks_of(data: bytes) -> Iterator[tuple[int, bytes, int]]:

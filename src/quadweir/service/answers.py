@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir import rows
 from quadweir.errors import DataError, UsageError
 from quadweir.service.answerring import AnswerBlock, AnswerPlace
-from quadweir.service.problems import PressureError
-from quadweir.service.subscriptions import BEGIN, Event, EventBundle, EventHub, Subscription
+from quadweir.service.problems import NotFoundError
+from quadweir.service.subscriptions import (
+    BEGIN,
+    Event,
+    EventBundle,
+    EventHub,
+    Subscription,
+    json_text,
+)
 from quadweir.times import parse_time
 
 if TYPE_CHECKING:
@@ -20,12 +29,9 @@ if TYPE_CHECKING:
     from quadweir.service.settings import ServiceLimits
 
 START: Final = "start"
+_PIECE_BYTES: Final = 256 * 2**10
 _PARTS: Final = 3
-
-
-def json_text(table: Any) -> str:
-    """Return JSON on one line."""
-    return json.dumps(table, ensure_ascii=False, separators=(",", ":"))
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 def event_id(network: int, place: AnswerPlace) -> str:
@@ -44,7 +50,7 @@ def read_id(text: str) -> tuple[int, AnswerPlace] | None:
     (1, AnswerPlace(batch=12, number=3))
     """
     parts = text.split(".")
-    if len(parts) != _PARTS or not all(each.isascii() and each.isdigit() for each in parts):
+    if len(parts) != _PARTS or not all(_NUMBER.fullmatch(each) for each in parts):
         return None
     network, batch, number = map(int, parts)
     return network, AnswerPlace(batch, number)
@@ -103,10 +109,10 @@ class AnswerDesk:
 
     # --- in the event loop ---
 
-    def subscribe(self, query: str, since: str | None) -> tuple[Subscription, EventBundle]:
-        """Add a subscriber; return what it gets at once, too.
+    def subscribe(self, query: str, since: str | None) -> Subscription:
+        """Add a subscriber.
 
-        The first event says where it begins, so that it can resume before it has an answer.
+        Its first event says where it begins, so that it can resume before it has an answer.
 
         Args:
             query: the name of the query.
@@ -118,44 +124,60 @@ class AnswerDesk:
             UsageError: `since` is none of these.
             PressureError: there are too many subscribers.
         """
-        if self._hub.count >= self._limits.subscribers:
-            raise PressureError(
-                f"there are {self._limits.subscribers:,} subscribers already", retry_after_s=10
-            )
         home = self._pool.home_of(query)
-        kept, last = self.kept(home, query, since)
-        subscription = self._hub.subscribe(topic_of(query), most_bytes=self._limits.waiting_bytes)
-        subscription.after = _number(home, last)
+        at = read_since(since or self.latest(query))
+        subscription = self._hub.subscribe(
+            topic_of(query),
+            most_bytes=self._limits.waiting_bytes,
+            most=self._limits.subscribers,
+        )
+        subscription.begin(self._kept(subscription, query, at))
         stopped = home.query(query)
         if stopped is not None and stopped.stopped is not None:
             reason = json_text({"reason": f"the query was stopped: {stopped.stopped}"})
-            kept = [*kept, Event("", "end", reason)]
-            subscription.end()
-        begin = since
-        if begin is None:
-            begin = self.latest(query)
-        elif read_id(begin) is None:
-            begin = event_id(home.number, AnswerPlace(0, 0))
-        return subscription, EventBundle([Event(begin, BEGIN, "{}"), *kept])
+            subscription.end(EventBundle([Event("", "end", reason)]))
+        return subscription
 
-    def kept(self, home: ServedNetwork, query: str, since: str | None) -> tuple[list[Event], int]:
+    def _kept(self, own: Subscription, query: str, since: Since) -> Iterator[EventBundle]:
+        """Yield what is kept for a subscriber, in pieces; note in the end what it knows."""
+        try:
+            begin = since.place or event_id(self._pool.home_of(query).number, AnswerPlace(0, 0))
+            yield EventBundle([Event(begin, BEGIN, "{}")])
+            while True:
+                events, own.after = self._after(query, since, _PIECE_BYTES)
+                if self._is_lost(query, since):
+                    kept = events[0].id if events else None
+                    gap = json_text({"from": since.place, "kept_from": kept})
+                    yield EventBundle([Event("", "gap", gap), *events])
+                    since = Since(events[-1].id if events else self.latest(query), since.earliest)
+                elif events:
+                    yield EventBundle(events)
+                    since = Since(events[-1].id, since.earliest)
+                else:
+                    return
+        except NotFoundError:
+            # It was removed meanwhile, which its subscribers are told.
+            return
+
+    def _after(
+        self, query: str, since: Since, most_bytes: int | None = None
+    ) -> tuple[list[Event], int]:
         """Return answers that are kept, and the number of the last block."""
-        number, ring = home.number, home.ring_of(query)
-        if since is None:
-            _, last = ring.after(query, AnswerPlace(ring.last_batch + 1, 0))
-            return [], last
-        known = read_id(since)
-        place = known[1] if known is not None and known[0] == number else None
-        found, last = ring.after(query, place)
-        if known is None and since != START:
-            earliest = _instant(since)
-            found = [each for each in found if json.loads(each[1])["t"] >= earliest]
-        events = [Event(event_id(number, at), "answer", line) for at, line in found]
-        if known is not None and (place is None or place.batch <= ring.lost):
-            kept = events[0].id if events else None
-            gap = json_text({"from": since, "kept_from": kept})
-            events.insert(0, Event("", "gap", gap))
-        return events, last
+        home = self._pool.home_of(query)
+        place = _place_in(home, since)
+        found, last = home.ring_of(query).after(
+            query, place, earliest=since.earliest, most_bytes=most_bytes
+        )
+        events = [Event(event_id(home.number, at), "answer", line) for at, line in found]
+        return events, _number(home, last)
+
+    def _is_lost(self, query: str, since: Since) -> bool:
+        """Whether answers after a place may no longer be kept."""
+        if since.place is None:
+            return False
+        home = self._pool.home_of(query)
+        place = _place_in(home, since)
+        return place is None or place.batch <= home.ring_of(query).lost
 
     # --- from any thread ---
 
@@ -165,7 +187,7 @@ class AnswerDesk:
         Raises:
             NotFoundError: there is no such query.
         """
-        return self.kept(self._pool.home_of(query), query, place)[0]
+        return self._after(query, read_since(place))[0]
 
     def latest(self, query: str) -> str:
         """Return a place after all answers that a query has given.
@@ -185,10 +207,8 @@ class AnswerDesk:
             NotFoundError: there is no such query.
         """
         home = self._pool.home_of(query)
-        found, _ = home.ring.after(query, None)
-        answers = [json.loads(line) for _, line in found]
-        t = max((each["t"] for each in answers), default=None)
-        last = [each for each in answers if each["t"] == t]
+        last = [json.loads(line) for line in home.ring_of(query).last_report(query)]
+        t = last[0]["t"] if last else None
         known = home.query(query)
         if known is not None and known.construct is not None:
             triples = [line for each in last if each["sign"] == "+" for line in each[rows.TRIPLES]]
@@ -200,6 +220,12 @@ class AnswerDesk:
         return {"head": {"vars": variables}, "results": {"bindings": bound}, "report": {"t": t}}
 
 
+def _place_in(network: ServedNetwork, since: Since) -> AnswerPlace | None:
+    """Return the place of an answer if it is one of this network."""
+    known = read_id(since.place) if since.place is not None else None
+    return known[1] if known is not None and known[0] == network.number else None
+
+
 def _number(network: ServedNetwork, sequence: int) -> int:
     """Return a number of a block that only grows, also when a query moves to a newer network."""
     return (network.number << 48) + sequence
@@ -209,9 +235,30 @@ def _is_true(row: Mapping[str, Mapping[str, str]]) -> bool:
     return row.get("boolean", {}).get("value") == "true"
 
 
-def _instant(text: str) -> int:
+@final
+@dataclass(frozen=True, slots=True)
+class Since:
+    """Where a subscriber begins: after an answer, at a report instant, or with all that is kept."""
+
+    place: str | None = None
+    earliest: int | None = None
+
+
+def read_since(text: str) -> Since:
+    """Read where a subscriber begins.
+
+    >>> read_since("1.12.3"), read_since("1970-01-01T00:00:01Z").earliest
+    (Since(place='1.12.3', earliest=None), 1000)
+
+    Raises:
+        UsageError: it is no place.
+    """
+    if text == START:
+        return Since()
+    if read_id(text) is not None:
+        return Since(text)
     try:
-        return parse_time(text)
+        return Since(earliest=parse_time(text))
     except DataError:
         raise UsageError(
             f"answers cannot begin from {text[:60]!r}",

@@ -5,14 +5,18 @@ Spec: https://w3id.org/ldes/specification and https://w3id.org/tree/specificatio
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, final
 
-from quadweir.service.problems import NotFoundError
-from quadweir.sources.pushlog import PushLogReader, frames_of, head_at, records_of
-from quadweir.sources.statements import parse_statement
+import pyoxigraph as ox
+
+from quadweir.errors import SourceError
+from quadweir.service.problems import GoneError, NotFoundError
+from quadweir.sources.pushlog import PushLogReader, frames_of, records_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,104 +47,152 @@ class LoggedElement:
 @final
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """A page: its text, and whether it will ever change."""
+    """A page, or the view of all pages: its text, and whether it will ever change."""
 
     text: str
-    is_whole: bool
+    is_whole: bool = False
+
+
+@dataclass(slots=True)
+class _PageMark:
+    """Where a page begins in the log, and when its first and its last element arrived."""
+
+    byte: int
+    first_ms: int
+    last_ms: int
 
 
 @final
 class EventPages:
     """The pages of a stream.
 
+    What is known about them is kept: a log of a gigabyte is not looked through for each request.
+
     Args:
         folder: the folder of its log.
-        place: the IRI of the event stream.
     """
 
-    def __init__(self, folder: Path, place: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self._log = PushLogReader(folder)
-        self._place = place
+        self._lock = threading.Lock()
+        self._marks: dict[int, _PageMark] = {}
+        self._count = self._end = 0
 
-    def view(self) -> str:
-        """Return the event stream with its pages, each with the arrival of its first element."""
+    def view(self, place: str) -> EventPage:
+        """Return the event stream with its pages.
+
+        Args:
+            place: the IRI of the view.
+        """
+        marks, count = self._known()
         lines = [
-            _PREFIXES,
-            f"<{self._place}> a ldes:EventStream ;",
+            *_about(place),
             "  ldes:timestampPath dct:issued ;",
+            "  ldes:sequencePath dct:identifier ;",
             "  ldes:versionOfPath dct:isVersionOf ;",
-            f"  tree:view <{self._place}/pages> .",
-            f"<{self._place}/pages> a tree:Node .",
+            "  ldes:versionTimestampPath prov:generatedAtTime .",
+            f"<{place}> a tree:Node .",
         ]
-        for page, arrival in self._firsts():
+        if marks:
+            begin = _moment(min(mark.first_ms for mark in marks.values()))
             lines += [
-                f"<{self._place}/pages> tree:relation [",
-                "  a tree:GreaterThanOrEqualToRelation ;",
-                "  tree:path dct:issued ;",
-                f"  tree:value {_moment(arrival)} ;",
-                f"  tree:node <{self._place}/{page}>",
-                "] .",
+                f"<{place}> ldes:retentionPolicy <{place}#kept> .",
+                f"<{place}#kept> a ldes:RetentionPolicy ; ldes:startingFrom {begin} .",
             ]
-        return "\n".join(lines) + "\n"
+        for page, mark in marks.items():
+            lines += _relation(place, page, "GreaterThanOrEqualTo", mark.first_ms)
+            if (page + 1) * PAGE <= count:
+                lines += _relation(place, page, "LessThanOrEqualTo", mark.last_ms)
+        return EventPage("\n".join(lines) + "\n")
 
-    def _firsts(self) -> Iterator[tuple[int, int]]:
-        """Yield the pages that are there, with the arrival of the first element that is kept."""
-        last = -1
-        for first, count, arrival in self._heads():
-            for page in range(max(last + 1, first // PAGE), (first + count - 1) // PAGE + 1):
-                yield page, arrival
-                last = page
-
-    def _heads(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the first number, the count and the arrival of each frame, without its records."""
-        end = self._log.end()
-        for piece in self._log.read(self._log.first(), end):
-            place = 0
-            while place < len(piece):
-                head = head_at(piece, place)
-                yield head.first, head.records, head.arrival_ms
-                place += head.size
-
-    def page(self, number: int) -> EventPage:
+    def page(self, place: str, number: int) -> EventPage:
         """Return a page.
 
         Raises:
-            NotFoundError: it is no longer there, or not yet.
+            NotFoundError: there is none yet.
+            GoneError: it is no longer kept.
         """
-        elements = list(self._elements(number * PAGE, (number + 1) * PAGE))
-        if not elements:
-            raise NotFoundError("there is no such page", hint=f"{self._place} lists the pages.")
-        lines = [_PREFIXES, f"<{self._place}/{number}> a tree:Node ."]
-        for each in elements:
-            member = f"<{self._place}/members/{each.number}>"
-            quads = [parse_statement(line) for line in each.text.split("\n") if line]
-            lines += [
-                f"<{self._place}> tree:member {member} .",
-                f"{member} dct:issued {_moment(each.arrival_ms)} ;",
-                f"  prov:generatedAtTime {_moment(each.time_ms)} ;",
-                f"  dct:isVersionOf {quads[0].subject} .",
-                f"{member} {{",
-                *(f"  {quad.subject} {quad.predicate} {quad.object} ." for quad in quads),
-                "}",
-            ]
-        is_whole = len(elements) == PAGE
+        marks, count = self._known()
+        if number not in marks:
+            kind = GoneError if 0 <= number * PAGE < count else NotFoundError
+            raise kind("there is no such page", hint=f"{place} lists the pages.")
+        is_whole = (number + 1) * PAGE <= count
+        lines = [
+            *_about(place),
+            "  ldes:timestampPath dct:issued .",
+            f"<{place}/{number}> a tree:Node .",
+        ]
+        if is_whole:
+            lines.append(f"<{place}/{number}> ldes:immutable true .")
+        try:
+            for each in self._elements(marks[number].byte, number * PAGE):
+                lines += _member(place, each)
+        except (FileNotFoundError, SourceError):
+            raise GoneError("there is no such page", hint=f"{place} lists the pages.") from None
         return EventPage("\n".join(lines) + "\n", is_whole)
 
-    def _elements(self, first: int, end: int) -> Iterator[LoggedElement]:
-        for piece in self._log.read(self._log.first(), self._log.end()):
+    def _known(self) -> tuple[dict[int, _PageMark], int]:
+        """Return where whole and growing pages begin, and how many elements the log ever had."""
+        with self._lock:
+            end, first = self._log.end(), self._log.first()
+            oldest = next(self._log.heads(first, end), None)
+            start = max(self._end, first)
+            # A segment may be removed meanwhile; the next request knows.
+            with suppress(FileNotFoundError):
+                for byte, head in self._log.heads(start, end):
+                    self._count = head.first + head.records
+                    self._end = byte + head.size
+                    for page in range(head.first // PAGE, (self._count - 1) // PAGE + 1):
+                        mark = self._marks.setdefault(page, _PageMark(byte, head.arrival_ms, 0))
+                        mark.last_ms = head.arrival_ms
+            kept_from = oldest[1].first if oldest is not None else self._count
+            # Whoever lost its first elements has changed, so it is gone.
+            kept = {page: mark for page, mark in self._marks.items() if page * PAGE >= kept_from}
+            self._marks = kept
+            return {page: replace(mark) for page, mark in kept.items()}, self._count
+
+    def _elements(self, byte: int, first: int) -> Iterator[LoggedElement]:
+        for piece in self._log.read(byte, self._log.end()):
             for frame in frames_of(piece):
-                if frame.first + frame.count <= first:
-                    continue
-                if frame.first >= end:
+                if frame.first >= first + PAGE:
                     return
                 number = frame.first
                 for batch in records_of(frame):
                     texts = batch.column("value").to_pylist()
                     times = batch.column("time").to_pylist()
                     for text, time_ms in zip(texts, times, strict=True):
-                        if first <= number < end:
+                        if first <= number < first + PAGE:
                             yield LoggedElement(number, frame.arrival_ms, time_ms, text)
                         number += 1
+
+
+def _about(place: str) -> list[str]:
+    """Return how each page begins; the stream is not the view, which is one way to see it."""
+    return [_PREFIXES, f"<{place}#stream> a ldes:EventStream ; tree:view <{place}> ;"]
+
+
+def _relation(place: str, page: int, kind: str, ms: int) -> list[str]:
+    return [
+        f"<{place}> tree:relation [",
+        f"  a tree:{kind}Relation ; tree:path dct:issued ; tree:value {_moment(ms)} ;",
+        f"  tree:node <{place}/{page}>",
+        "] .",
+    ]
+
+
+def _member(place: str, element: LoggedElement) -> Iterator[str]:
+    member = f"<{place}/members/{element.number}>"
+    quads = list(ox.parse(element.text, ox.RdfFormat.N_QUADS))
+    yield f"<{place}#stream> tree:member {member} ."
+    yield f"{member} dct:issued {_moment(element.arrival_ms)} ; dct:identifier {element.number} ;"
+    if isinstance(quads[0].subject, ox.NamedNode):
+        yield f"  dct:isVersionOf {quads[0].subject} ;"
+    yield f"  prov:generatedAtTime {_moment(element.time_ms)} ."
+    graph = ox.NamedNode(member[1:-1])
+    own = (ox.Quad(quad.subject, quad.predicate, quad.object, graph) for quad in quads)
+    found = ox.serialize(own, format=ox.RdfFormat.TRIG)
+    assert found is not None, "it goes to no file"
+    yield found.decode()
 
 
 def _moment(ms: int) -> str:

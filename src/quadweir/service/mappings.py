@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, final
 
 from quadweir import rows
-from quadweir.errors import MappingError, QuadweirError, UsageError
+from quadweir.errors import LimitError, MappingError, QuadweirError, UsageError
 from quadweir.mapping.apply import compile_frames
 from quadweir.mapping.check import check_mapping
 from quadweir.mapping.read import parse_mapping
@@ -149,7 +149,7 @@ class MappingDesk:
         """
         check_name(name, "mapping")
         given = _checked(table)
-        mapping = parsed(given["text"], given.get("language"))
+        mapping = self._parsed(given["text"], given.get("language"))
         check_mapping(mapping)
         sources = self._check_sources(mapping)
         with self._changing, pool.changing:
@@ -176,6 +176,12 @@ class MappingDesk:
             self._declarations.change(note)
             self._read[name] = mapping
             return former is None
+
+    def _parsed(self, text: str, language: str | None) -> RmlMapping:
+        most = self._settings.limits.mapping_chars
+        if len(text) > most:
+            raise LimitError(f"the mapping has {len(text):,} characters, and the limit is {most:,}")
+        return parsed(text, language)
 
     def _check_sources(self, mapping: RmlMapping) -> tuple[str, ...]:
         for each in mapping.triples_maps:
@@ -261,7 +267,7 @@ class MappingDesk:
         if not isinstance(text, str):
             raise UsageError('"text" must be a mapping')
         try:
-            mapping = parsed(text, language)
+            mapping = self._parsed(text, language)
             check_mapping(mapping)
             if table.get("source") is not None:
                 mapping = _of_source(mapping, table["source"])

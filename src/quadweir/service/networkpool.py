@@ -23,6 +23,7 @@ from quadweir.service.networkbook import NetworkBook
 from quadweir.service.poolinputs import PoolInputs, streams_of
 from quadweir.service.problems import ConflictError, PressureError, UnavailableError
 from quadweir.service.servednetwork import ServedNetwork
+from quadweir.service.sinks import TAP
 
 if TYPE_CHECKING:
     from quadweir.runtime.network.querytext import QueryText
@@ -113,7 +114,7 @@ class NetworkPool(NetworkBook):
         home = self.covering(streams)
         if home is None:
             try:
-                home = self._new(streams)
+                home = self._new(streams, is_look=all(each.startswith(TAP) for each in texts))
             except QuadweirError as error:
                 return Registration((), dict.fromkeys(texts, error))
         if home.state != "running":
@@ -184,8 +185,14 @@ class NetworkPool(NetworkBook):
 
     # --- networks ---
 
-    def _new(self, streams: frozenset[str]) -> ServedNetwork:
+    def _new(self, streams: frozenset[str], *, is_look: bool) -> ServedNetwork:
         limit = self._limits.networks
+        if is_look and len(self._looked_into()) >= limit // 2:
+            # Whoever may only read must not keep others from registering queries.
+            raise PressureError(
+                "no query reads this stream, and other streams of which this is so are looked into",
+                retry_after_s=60,
+            )
         if len(self._networks) >= limit:
             raise PressureError(
                 f"no network reads these streams together, and {limit} networks run already",
@@ -194,6 +201,15 @@ class NetworkPool(NetworkBook):
                 "with --most-networks.",
             )
         return self.start(streams)
+
+    def _looked_into(self) -> list[ServedNetwork]:
+        """Return the networks that are there only because somebody looks into a stream."""
+        needed = {home.name for name, home in self._homes.items() if not name.startswith(TAP)}
+        return [
+            each
+            for each in self._networks.values()
+            if not each.is_lasting and each.name not in needed
+        ]
 
     def start(self, streams: frozenset[str], *, is_lasting: bool = False) -> ServedNetwork:
         """Start a network.

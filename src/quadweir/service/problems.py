@@ -44,6 +44,13 @@ class NotFoundError(ServiceError):
     status = 404
 
 
+class GoneError(ServiceError):
+    """What the request asks for was here, and is no longer kept."""
+
+    code = "QW-GONE"
+    status = 410
+
+
 class ConflictError(ServiceError):
     """There is another thing of this name already, or something still uses it."""
 

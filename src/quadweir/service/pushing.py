@@ -6,35 +6,46 @@ Everything is checked before it is accepted, so a client learns the place of a m
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, final
 
 import pyoxigraph as ox
 
 from quadweir.errors import DataError
+from quadweir.jelly import CONTENT_TYPE as JELLY
+from quadweir.rdfguards import check_triple_terms
+from quadweir.service.jellybody import read_jelly_body
+from quadweir.service.messages import (
+    NDJSON_LD,
+    SUFFIX,
+    VERSIONS,
+    is_log,
+    joined,
+    read_log,
+    read_ndjson_ld,
+)
 from quadweir.service.problems import MediaTypeError
+from quadweir.service.rdfbody import check_nesting, misplaced, read_rdf
 from quadweir.sources.streamfiles import split_time
 from quadweir.spans import Span
 
 TIMED_LINES: Final = "text/x-timed-lines"
+_JSON_LD: Final = "application/ld+json"
 _RDF: Final = {
     "application/n-quads": ox.RdfFormat.N_QUADS,
     "application/n-triples": ox.RdfFormat.N_TRIPLES,
     "application/trig": ox.RdfFormat.TRIG,
     "text/turtle": ox.RdfFormat.TURTLE,
-    "application/ld+json": ox.RdfFormat.JSON_LD,
+    _JSON_LD: ox.RdfFormat.JSON_LD,
 }
-RDF_TYPES: Final = (*_RDF, TIMED_LINES)
+RDF_TYPES: Final = (*_RDF, TIMED_LINES, NDJSON_LD, JELLY)
 _RECORDS: Final = {
     "jsonl": ("application/json", "application/x-ndjson"),
     "xml": ("application/xml", "text/xml"),
 }
-_MOST_DEPTH: Final = 100
-# Strings and IRIs are skipped. One without an end reaches to the end of the body, so the body is read
-# only once.
-_OPENING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"?|<[^<>\s]*+>?|[\[{(]|[\])}]', re.DOTALL)
+RECORD_TYPES: Final = (*_RECORDS["jsonl"], *_RECORDS["xml"])
 
 
 @final
@@ -54,7 +65,13 @@ class PushBody:
 
 
 def read_push(
-    body: bytes, media_type: str, form: str, *, is_rdf: bool, time_ms: int | None
+    body: bytes,
+    media_type: str,
+    form: str,
+    *,
+    is_rdf: bool,
+    time_ms: int | None,
+    version: str | None = None,
 ) -> PushBody:
     """Read a body.
 
@@ -64,17 +81,25 @@ def read_push(
         form: the format of the stream's records, if they are no RDF.
         is_rdf: whether the stream has RDF.
         time_ms: the event time of what has none of its own; None for the time of arrival.
+        version: the version of RDF that the content type names.
 
     Raises:
         MediaTypeError: the stream does not take this content type.
         DataError: the body is not what its type says; the error has the place.
+        LimitError: it is too large when it is written out.
     """
     if is_rdf:
         if media_type == TIMED_LINES:
             return _timed_lines(body)
-        if media_type in _RDF:
-            return _document(body, _RDF[media_type], time_ms)
-        raise _not_taken(media_type, RDF_TYPES)
+        if media_type not in RDF_TYPES:
+            raise _not_taken(media_type, RDF_TYPES)
+        if version is not None and version.removesuffix(SUFFIX) not in VERSIONS:
+            raise MediaTypeError(
+                f"there is no version {version[:40]!r} of RDF that is known here",
+                hint=f"Send {', '.join(VERSIONS)}, each also with {SUFFIX!r} at its end.",
+            )
+        values, count = joined(_elements(body, media_type, version))
+        return PushBody(values, [time_ms] * len(values), count)
     types = _RECORDS.get(form, ())
     if media_type not in types:
         raise _not_taken(media_type, types)
@@ -92,36 +117,24 @@ def _not_taken(media_type: str, types: tuple[str, ...]) -> MediaTypeError:
 # --- RDF ---
 
 
-def _document(body: bytes, form: ox.RdfFormat, time_ms: int | None) -> PushBody:
-    """Return a document: each graph of it is an element."""
-    check_depth(body)
-    graphs: dict[Any, list[Any]] = {}
-    count = 0
-    for quad in _parsed(body, form):
+def _elements(body: bytes, media_type: str, version: str | None) -> Iterable[list[ox.Quad]]:
+    """Return the statements of each element: a message, or in a document a graph."""
+    if media_type == NDJSON_LD:
+        return read_ndjson_ld(body)
+    if media_type == JELLY:
+        messages, is_flat = read_jelly_body(body)
+        return _graphs_of(chain.from_iterable(messages)) if is_flat else messages
+    form = _RDF[media_type]
+    if media_type != _JSON_LD and is_log(body, version):
+        return read_log(body, form)
+    return _graphs_of(read_rdf(body, form))
+
+
+def _graphs_of(quads: Iterable[ox.Quad]) -> Iterable[list[ox.Quad]]:
+    graphs: dict[Any, list[ox.Quad]] = {}
+    for quad in quads:
         graphs.setdefault(quad.graph_name, []).append(quad)
-        count += 1
-    values = []
-    for quads in graphs.values():
-        lines = ox.serialize(quads, format=ox.RdfFormat.N_QUADS)
-        assert lines is not None
-        values.append(lines.decode().rstrip("\n"))
-    return PushBody(values, [time_ms] * len(values), count)
-
-
-def _parsed(body: bytes, form: ox.RdfFormat) -> Iterator[Any]:
-    try:
-        # A label means something in its own document only.
-        yield from ox.parse(body, form, rename_blank_nodes=True)
-    except SyntaxError as error:
-        raise _misplaced(error) from None
-    except (ValueError, OSError) as error:
-        raise DataError(f"the body is not RDF: {str(error)[:300]}") from None
-
-
-def _misplaced(error: SyntaxError, line: int | None = None) -> DataError:
-    at = line if line is not None else error.lineno
-    span = Span(at, max(1, error.offset or 1)) if at else None
-    return DataError(f"the body is not RDF: {str(error.msg)[:300]}", span=span)
+    return graphs.values()
 
 
 def _timed_lines(body: bytes) -> PushBody:
@@ -167,13 +180,16 @@ def _timed_lines(body: bytes) -> PushBody:
 def _graphs(numbers: list[int], statements: list[str]) -> list[Any]:
     """Check statements, one a line; return the graph of each, None for the default graph."""
     found = []
-    joined = "\n".join(statements)
+    text = "\n".join(statements)
+    has_triple_terms = check_triple_terms(text.encode(), ox.RdfFormat.N_QUADS)
     try:
-        for quad in ox.parse(joined, ox.RdfFormat.N_QUADS):
+        for quad in ox.parse(text, ox.RdfFormat.N_QUADS):
+            if has_triple_terms:
+                check_nesting(quad)
             graph = quad.graph_name
             found.append(None if isinstance(graph, ox.DefaultGraph) else graph)
     except SyntaxError as error:
-        raise _misplaced(error, numbers[(error.lineno or 1) - 1]) from None
+        raise misplaced(error, numbers[(error.lineno or 1) - 1]) from None
     except ValueError as error:
         raise DataError(f"the body is not RDF: {str(error)[:300]}") from None
     if len(found) != len(statements):
@@ -213,24 +229,3 @@ def _json(text: str, line: int) -> Any:
         raise DataError(f"the body is not JSON: {error.msg}", span=place) from None
     except RecursionError:
         raise DataError("the JSON of the body nests too deeply") from None
-
-
-def check_depth(body: bytes) -> None:
-    """Refuse a document that nests too deeply for its parser.
-
-    >>> check_depth(b'[' * 10)
-
-    Raises:
-        DataError: it does.
-    """
-    if body.count(b"[") + body.count(b"{") + body.count(b"(") <= _MOST_DEPTH:
-        return
-    depth = 0
-    for each in _OPENING.finditer(body):
-        mark = each.group()
-        if mark in (b"[", b"{", b"("):
-            depth += 1
-            if depth > _MOST_DEPTH:
-                raise DataError(f"the body nests deeper than {_MOST_DEPTH} levels")
-        elif mark in (b"]", b"}", b")"):
-            depth -= 1

@@ -80,7 +80,10 @@ class PushLog:
         self._writing = threading.Lock()
         self._syncing = threading.Lock()
         self._keys: dict[bytes, tuple[int, int, bytes]] = {}
-        self._unread = self._arrival_ms = 0
+        self._arrival_ms = 0
+        self._readers: tuple[tuple[str, int], ...] = ()
+        # Up to where all of them have read, as far as it is known; None if there are none.
+        self._needed: int | None = None
         self.records = 0
         """How many records the log ever had."""
         self._rate: list[tuple[float, int]] = []
@@ -140,7 +143,7 @@ class PushLog:
     @property
     def unread(self) -> int:
         """How many bytes wait to be read."""
-        return self._unread
+        return self._end - self._needed if self._needed is not None else 0
 
     def append(
         self,
@@ -194,9 +197,11 @@ class PushLog:
         return found
 
     def _check_room(self) -> None:
-        if self._unread >= self._most_bytes:
+        if self.unread >= self._most_bytes:
+            self._look()
+        if self.unread >= self._most_bytes:
             raise PressureError(
-                f"{self._unread:,} bytes of this stream wait to be read", retry_after_s=5
+                f"{self.unread:,} bytes of this stream wait to be read", retry_after_s=5
             )
 
     def _write(self, frame: bytes) -> int:
@@ -252,9 +257,9 @@ class PushLog:
         """
         if readers is None:
             return
-        places = [max(begin, self.read_by(name)) for name, begin in readers]
-        self._unread = self._synced - min(places, default=self._synced)
-        needed = min(places, default=self._synced)
+        self._readers = tuple(readers)
+        self._look()
+        needed = self._needed if self._needed is not None else self._synced
         with self._writing:
             while len(self._segments) > 1:
                 after = self._segments[1][0]
@@ -263,6 +268,11 @@ class PushLog:
                 _, path = self._segments.pop(0)
                 path.unlink(missing_ok=True)
                 self._drop_keys()
+
+    def _look(self) -> None:
+        """Find out up to where all readers have read."""
+        places = [max(begin, self.read_by(name)) for name, begin in self._readers]
+        self._needed = min(places, default=None)
 
     def _drop_keys(self) -> None:
         """Forget keys of records that are gone."""

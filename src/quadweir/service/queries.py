@@ -12,11 +12,15 @@ from quadweir.algebra.analyze import analyze, refuse_unbounded
 from quadweir.algebra.query import AskForm, ConstructForm, DescribeForm
 from quadweir.algebra.warn import warnings_of
 from quadweir.errors import LimitError, PlanError, QuadweirError, UsageError
+from quadweir.optimize.pipeline import optimize
 from quadweir.plan.explanation import explanation, planned
+from quadweir.plan.query import plan_query
+from quadweir.plan.render import render_nodes
 from quadweir.plan.shapes import answer_variables
 from quadweir.runtime.network.querytext import QueryText
+from quadweir.runtime.pictures import plan_svg
 from quadweir.service.poolinputs import streams_of
-from quadweir.service.problems import PressureError, problem_of, warning_of
+from quadweir.service.problems import PressureError, UnavailableError, problem_of, warning_of
 from quadweir.service.sinks import TAP
 from quadweir.sources.declare import undeclared
 from quadweir.syntax.parser import TITLES
@@ -26,6 +30,7 @@ from quadweir.terms import IRI
 
 if TYPE_CHECKING:
     from quadweir.algebra.query import ContinuousQuery
+    from quadweir.runtime.network.graph import TemplateFacts
     from quadweir.runtime.network.status import QueryStatus
     from quadweir.service.networkpool import NetworkPool
     from quadweir.service.overview import Overview
@@ -189,6 +194,46 @@ class QueryDesk:
         found["network"] = home.name if home is not None else None
         return found
 
+    def explain(self, name: str) -> dict[str, Any]:
+        """Say how a query runs, with which others it shares what, and what it means.
+
+        Raises:
+            NotFoundError: there is none of the name.
+        """
+        home = self._pool.home_of(name)
+        text = home.network.explain(name)
+        found = home.query(name)
+        if found is None:
+            return {"text": text, "network": home.name}
+        query = found.text.parsed()
+        plan = plan_query(optimize(query).query, streams=())
+        facts = next((each for each in home.templates() if each.number == found.template), None)
+        return {
+            "text": text,
+            "network": home.name,
+            "meaning": explanation(query, found.text.dialect or detect(found.text.text)),
+            "stages": [
+                {
+                    "key": str(stage.key) if stage.key is not None else None,
+                    "tree": render_nodes(stage.program),
+                }
+                for stage in plan.stages
+            ],
+            "template": _template_table(facts) if facts is not None else None,
+        }
+
+    def drawing(self, name: str) -> str:
+        """Draw how a query runs, as SVG.
+
+        Raises:
+            NotFoundError: there is none of the name.
+        """
+        home = self._pool.home_of(name)
+        found = home.query(name)
+        if found is None:
+            raise UnavailableError(f"the network {home.name} has not started yet")
+        return plan_svg(plan_query(optimize(found.text.parsed()).query, streams=()))
+
     def translate(self, text: QueryText, to: str) -> dict[str, Any]:
         """Write a query in another dialect.
 
@@ -280,6 +325,10 @@ class QueryDesk:
             found |= {name: getattr(text, name) for name in ("text", "content", "base")}
             found["allow_unbounded"] = list(text.allow_unbounded)
         return found
+
+
+def _template_table(facts: TemplateFacts) -> dict[str, Any]:
+    return {**asdict(facts), "shares": sorted(facts.shares)}
 
 
 @lru_cache(10_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 from typing import TYPE_CHECKING, Final, Self, final
@@ -10,7 +11,7 @@ import uvicorn
 
 from quadweir.errors import EnvironmentProblem
 from quadweir.service.web.app import make_app
-from quadweir.service.web.protocol import GuardedProtocol
+from quadweir.service.web.protocol import guarded_protocol
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from quadweir.service.service import LiveService
 
 _OTHER_REQUESTS: Final = 500
+_HINTS: Final = {
+    errno.EADDRINUSE: "Another program has it. Choose another port with --port.",
+    errno.EACCES: "Ports below 1024 are for root. Choose another port with --port.",
+}
+_MOST_SAID: Final = 2**16
 
 
 @final
@@ -28,6 +34,7 @@ class ServiceServer:
     Args:
         service: the service.
         access: who may do what.
+        listening: the socket of `listen`, if there is one already.
 
     Attributes:
         port: the port that it listens on.
@@ -36,25 +43,31 @@ class ServiceServer:
         EnvironmentProblem: the address cannot be used.
     """
 
-    def __init__(self, service: LiveService, access: Access) -> None:
+    def __init__(
+        self, service: LiveService, access: Access, listening: socket.socket | None = None
+    ) -> None:
         settings = service.settings
-        self._socket = _bound(settings.host, settings.port)
+        self._hub = service.hub
+        self._socket = listening or listen(settings.host, settings.port)
         self.host = settings.host
         self.port = int(self._socket.getsockname()[1])
         access.port = self.port
         config = uvicorn.Config(
             make_app(service, access),
-            log_level="warning",
+            # Warnings are about bad requests, and whoever sends those must not fill a disk.
+            log_level="error",
             access_log=False,
             server_header=False,
             date_header=False,
             # Close idle connections, and those on which a request's head comes slowly.
             timeout_keep_alive=15,
             timeout_graceful_shutdown=2,
-            http=GuardedProtocol,
+            http=guarded_protocol(settings.limits),
             limit_concurrency=settings.limits.subscribers + _OTHER_REQUESTS,
             ws="websockets-sansio",
-            ws_max_size=2**20,
+            # Clients have nothing to say; compressing for each of them would cost more than sending.
+            ws_max_size=_MOST_SAID,
+            ws_per_message_deflate=False,
             proxy_headers=False,
             **settings.options,
         )
@@ -71,6 +84,10 @@ class ServiceServer:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{scheme}://{host}:{self.port}"
 
+    def connections(self) -> int:
+        """How many connections there are now."""
+        return len(self._server.server_state.connections)
+
     def wait(self, seconds: float) -> bool:
         """Wait for its end for some time; return whether it has ended."""
         self._thread.join(seconds)
@@ -78,6 +95,7 @@ class ServiceServer:
 
     def close(self) -> None:
         """End it; subscribers are let go."""
+        self._hub.run(self._hub.let_all_go)
         self._server.should_exit = True
         self._thread.join(timeout=10)
         self._socket.close()
@@ -94,7 +112,12 @@ class ServiceServer:
         self.close()
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """Take an address; clients that connect wait until somebody serves them.
+
+    Raises:
+        EnvironmentProblem: the address cannot be used.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family)
     try:
@@ -105,7 +128,7 @@ def _bound(host: str, port: int) -> socket.socket:
         found.close()
         raise EnvironmentProblem(
             f"cannot listen on {host}:{port}: {error.strerror or error}",
-            hint="Choose another port with --port.",
+            hint=_HINTS.get(error.errno or 0, "Choose another address with --host."),
         ) from None
     found.set_inheritable(False)
     return found

@@ -18,12 +18,13 @@ from quadweir.service.mappings import MappingDesk
 from quadweir.service.networkpool import NetworkPool
 from quadweir.service.overview import STEP_MS, MappingNode, Overview, StreamNode
 from quadweir.service.poolinputs import PoolInputs, digest_of
+from quadweir.service.pressure import ByteBudget, SlowWork
 from quadweir.service.problems import NotFoundError
 from quadweir.service.queries import QueryDesk
 from quadweir.service.shareddata import SharedFiles
 from quadweir.service.sinks import DeadLetterBox
 from quadweir.service.streams import StreamDesk
-from quadweir.service.subscriptions import Event, EventBundle, EventHub
+from quadweir.service.subscriptions import Event, EventBundle, EventHub, json_text
 from quadweir.service.taps import StreamTaps
 from quadweir.service.tokens import Ownership, Quotas
 from quadweir.service.trying import TrialDesk
@@ -70,6 +71,8 @@ class LiveService:
         trials: tries queries on what streams brought lately.
         webhooks: sends answers to others.
         quotas: what tokens have used.
+        bodies: how many bytes requests hold.
+        slow: does what may take seconds.
         owned_queries: the queries of tokens that may not have many.
         owned_streams: the streams of such tokens.
     """
@@ -132,6 +135,8 @@ class LiveService:
             self.declarations, self.answers.after, self.answers.latest, settings.allow_hosts
         )
         self.quotas = Quotas()
+        self.bodies = ByteBudget(settings.limits.bodies_bytes)
+        self.slow = SlowWork()
         self.owned_queries = Ownership(self.declarations, "queries")
         self.owned_streams = Ownership(self.declarations, "streams")
         self._ending = threading.Event()
@@ -281,7 +286,7 @@ class LiveService:
             "pushed": self.streams.pushed(iri),
             "delay": format_duration(declared.delay) if declared is not None else None,
             "description": declared.description if declared is not None else None,
-            "declaration": declared.as_table() if declared is not None else None,
+            "declaration": self.streams.shown(iri) if declared is not None else None,
         }
 
     def _readers(self, iri: str) -> Iterator[tuple[str, int]]:
@@ -300,8 +305,6 @@ class LiveService:
         self.hub.run(lambda: self.answers.publish(network, block))
 
     def _tell_letters(self, letters: list[dict[str, Any]]) -> None:
-        from quadweir.service.answers import json_text
-
         def publish() -> None:
             if self.hub.has(LETTERS):
                 events = [Event(str(each["seq"]), "letter", json_text(each)) for each in letters]
@@ -321,8 +324,6 @@ class LiveService:
                 self._report(f"the overview could not be taken: {type(error).__name__}: {error}")
 
     def _publish_overview(self, new: dict[str, Any]) -> None:
-        from quadweir.service.answers import json_text
-
         if self.hub.has(OVERVIEW):
             text = json_text({**self.document(history=False), "sample": new})
             self.hub.publish(OVERVIEW, EventBundle([Event("", OVERVIEW, text)]))

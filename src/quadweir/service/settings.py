@@ -30,10 +30,13 @@ class ServiceLimits:
         mappings: how many mappings are declared over HTTP.
         subscribers: how many subscribers there are.
         body_bytes: how large the body of a request may be.
+        bodies_bytes: how large all bodies may be together that are being read or kept.
         query_chars: how long a query may be.
+        mapping_chars: how long a mapping may be.
         ring_bytes: how many bytes of answers each network keeps for subscribers that resume.
         waiting_bytes: how many bytes may wait for one subscriber.
-        stall_s: after how long a subscriber that reads nothing is dropped.
+        head_s: after how long a connection is closed whose request has not said what it wants.
+        stall_s: after how long a client that reads nothing is dropped.
         push_bytes: how many bytes of a pushed stream may wait to be read.
         kept_bytes: how many bytes of a pushed stream are kept after they were read.
     """
@@ -44,9 +47,12 @@ class ServiceLimits:
     mappings: int = 1_000
     subscribers: int = 10_000
     body_bytes: int = 16 * 2**20
+    bodies_bytes: int = 256 * 2**20
     query_chars: int = 200_000
+    mapping_chars: int = 1_000_000
     ring_bytes: int = 32 * 2**20
     waiting_bytes: int = 2**20
+    head_s: float = 10.0
     stall_s: float = 20.0
     push_bytes: int = 2**30
     kept_bytes: int = 64 * 2**20
@@ -124,6 +130,7 @@ class ServiceSettings:
         allow_dirs: folders that declarations and mappings may read.
         allow_hosts: hosts that declarations, mappings and webhooks may connect to.
         limits: how much requests may ask for.
+        behind_proxy: whether a proxy does TLS, so that clients come over https.
         page: the folder of the page; None for the one in the package.
         options: settings of uvicorn, such as a certificate.
     """
@@ -135,5 +142,6 @@ class ServiceSettings:
     allow_dirs: tuple[Path, ...] = ()
     allow_hosts: tuple[str, ...] = ()
     limits: ServiceLimits = field(default_factory=ServiceLimits)
+    behind_proxy: bool = False
     page: Path | None = None
     options: Mapping[str, Any] = field(default_factory=dict)

@@ -13,20 +13,19 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import pyoxigraph as ox
 
-from quadweir.errors import DataError, QuadweirError, UsageError
+from quadweir.errors import QuadweirError, UsageError
 from quadweir.private import make_folder, write_file
 from quadweir.service.declarations import sync_folder
 from quadweir.service.problems import ForbiddenError, MediaTypeError, NotFoundError
-from quadweir.service.pushing import check_depth
 from quadweir.service.queries import check_name
+from quadweir.service.rdfbody import read_rdf
 from quadweir.sources.staticfiles import StaticFile
-from quadweir.spans import Span
 from quadweir.terms import IRI
 
 if TYPE_CHECKING:
     from quadweir.service.declarations import Declarations, Declared
 
-_FORMATS: Final = {
+FORMATS: Final = {
     "text/turtle": (ox.RdfFormat.TURTLE, ".ttl"),
     "application/n-triples": (ox.RdfFormat.N_TRIPLES, ".nt"),
     "application/n-quads": (ox.RdfFormat.N_QUADS, ".nq"),
@@ -130,7 +129,7 @@ class SharedFiles:
         statements = _checked(body, media_type)
         digest = hashlib.sha256(body).hexdigest()[:32]
         # A version is a file of its own, so that the one before can come back.
-        file = f"{digest}{_FORMATS[media_type][1]}"
+        file = f"{digest}{FORMATS[media_type][1]}"
         entry = {"file": file, "type": media_type, "graph": graph, "statements": statements}
         with self._changing:
             make_folder(self._folder)
@@ -192,16 +191,9 @@ def _checked(body: bytes, media_type: str) -> int:
         MediaTypeError: it is in no format of RDF.
         DataError: it is no RDF; the error has the place.
     """
-    if media_type not in _FORMATS:
+    if media_type not in FORMATS:
         raise MediaTypeError(
             f"{media_type or 'a body without a content type'} is no RDF that is known here",
-            hint=f"Send {', '.join(_FORMATS)}.",
+            hint=f"Send {', '.join(FORMATS)}.",
         )
-    check_depth(body)
-    try:
-        return sum(1 for _ in ox.parse(body, _FORMATS[media_type][0]))
-    except SyntaxError as error:
-        place = Span(error.lineno, max(1, error.offset or 1)) if error.lineno else None
-        raise DataError(f"the body is not RDF: {str(error.msg)[:300]}", span=place) from None
-    except (ValueError, OSError) as error:
-        raise DataError(f"the body is not RDF: {str(error)[:300]}") from None
+    return sum(1 for _ in read_rdf(body, FORMATS[media_type][0]))

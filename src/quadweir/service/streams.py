@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, final
 
-from quadweir.addresses import read_addresses
 from quadweir.errors import UsageError
 from quadweir.service.ldes import EventPages
+from quadweir.service.outgoing import check_source
 from quadweir.service.problems import (
     ConflictError,
     ForbiddenError,
@@ -23,11 +23,8 @@ from quadweir.service.pushing import read_push
 from quadweir.service.pushlog import PushLog
 from quadweir.service.samples import sample_records
 from quadweir.sources.declare import (
-    KafkaSource,
-    MqttSource,
     PushSource,
     StreamDeclaration,
-    TcpSource,
     schema,
     streams_of,
 )
@@ -63,6 +60,7 @@ class StreamDesk:
         self._declarations = declarations
         self._changing = threading.RLock()
         self._logs: dict[str, PushLog] = {}
+        self._pages: dict[str, EventPages] = {}
         self._own: dict[str, StreamDeclaration] = {}
         for iri, table in declarations.now.streams.items():
             self._own[iri] = self._read(iri, table)
@@ -110,6 +108,14 @@ class StreamDesk:
         """Whether a stream was declared over HTTP."""
         return iri in self._own
 
+    def shown(self, iri: str) -> dict[str, Any]:
+        """Return the declaration of a stream without what may be a secret of the operator."""
+        declared = self.declared()[iri]
+        table = declared.as_table()
+        hidden = _KEPT_BACK.get(declared.kind, ())
+        source = {key: value for key, value in table["source"].items() if key not in hidden}
+        return {**table, "source": source}
+
     def pushed(self, iri: str) -> dict[str, int] | None:
         """Return what was pushed into a stream; None if nothing can be."""
         log = self._logs.get(iri)
@@ -128,12 +134,8 @@ class StreamDesk:
             raise NotFoundError(f"there is no stream <{iri}> that is declared")
         return sample_records(declared, log.folder if log is not None else None)
 
-    def pages(self, iri: str, place: str) -> EventPages:
+    def pages(self, iri: str) -> EventPages:
         """Return a pushed stream of RDF as a Linked Data Event Stream.
-
-        Args:
-            iri: the stream.
-            place: the IRI of the event stream.
 
         Raises:
             NotFoundError: there is no such stream.
@@ -144,7 +146,7 @@ class StreamDesk:
             raise NotFoundError(f"there is no stream <{iri}>")
         if log is None or not declared.format.is_rdf:
             raise ConflictError(f"<{iri}> is not a stream into which RDF is pushed")
-        return EventPages(log.folder, place)
+        return self._pages.setdefault(iri, EventPages(log.folder))
 
     # --- declaring ---
 
@@ -195,7 +197,6 @@ class StreamDesk:
         return streams_of(TomlFile(document, where, {}, ""))[iri]
 
     def _check_allowed(self, declared: StreamDeclaration, table: Mapping[str, Any]) -> None:
-        source = declared.source
         kept_back = [
             name for name in _KEPT_BACK.get(declared.kind, ()) if name in table.get("source", {})
         ]
@@ -206,15 +207,7 @@ class StreamDesk:
                 f"a stream that is declared over HTTP has no {kept_back[0]!r}",
                 hint="Let the operator declare it in the application's file.",
             )
-        hosts: Iterable[str] = ()
-        match source:
-            case KafkaSource():
-                hosts = [each.host for each in read_addresses(source.servers)]
-            case MqttSource() | TcpSource():
-                hosts = [source.host]
-            case _:
-                pass
-        check_hosts(hosts, self._settings.allow_hosts)
+        check_source(declared.source, self._settings.allow_hosts)
 
     def delete(self, iri: str, pool: NetworkPool, mapped: Iterable[str]) -> None:
         """Remove a stream.
@@ -249,6 +242,7 @@ class StreamDesk:
 
             self._declarations.change(drop)
             del self._own[iri]
+            self._pages.pop(iri, None)
             log = self._logs.pop(iri, None)
             if log is not None:
                 log.close()
@@ -257,9 +251,24 @@ class StreamDesk:
     # --- pushing ---
 
     def push(
-        self, iri: str, body: bytes, media_type: str, *, time_ms: int | None, key: str
+        self,
+        iri: str,
+        body: bytes,
+        media_type: str,
+        *,
+        time_ms: int | None,
+        key: str,
+        version: str | None = None,
     ) -> dict[str, Any]:
         """Keep a body that was pushed; once this returns, it survives a crash.
+
+        Args:
+            iri: the stream.
+            body: the body.
+            media_type: its content type.
+            time_ms: the event time of what has none of its own; None for the time of arrival.
+            key: recognises a body that is pushed again; empty for none.
+            version: the version of RDF that the content type names.
 
         Raises:
             NotFoundError: there is no such stream.
@@ -286,6 +295,7 @@ class StreamDesk:
             str(declared.format),
             is_rdf=declared.format.is_rdf,
             time_ms=time_ms,
+            version=version,
         )
         if not found.values:
             return {"accepted": 0, "elements": 0, "first": None, "last": None}
@@ -329,18 +339,3 @@ class StreamDesk:
         for log in self._logs.values():
             log.close()
         self._logs.clear()
-
-
-def check_hosts(hosts: Iterable[str], allowed: Iterable[str]) -> None:
-    """Refuse a host that the operator has not named.
-
-    Raises:
-        ForbiddenError: it is not allowed.
-    """
-    names = {each.lower() for each in allowed}
-    for host in hosts:
-        if host.lower() not in names:
-            raise ForbiddenError(
-                f"the service may not connect to {host}",
-                hint="Let the operator allow it with --allow-net.",
-            )

@@ -7,17 +7,25 @@ not keep up is dropped, with a reason: its queue must not grow for ever.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, final
+from typing import Any, Final, final
+
+from quadweir.service.problems import PressureError
 
 MOST_BYTES: Final = 2**20
 """How many bytes may wait for one subscriber."""
 BEGIN: Final = "begin"
 """The kind of the first event: its id says where the others begin."""
 TOO_SLOW: Final = "the subscriber is too slow: more than {:,} bytes wait for it"
+
+
+def json_text(table: Any) -> str:
+    """Return JSON on one line."""
+    return json.dumps(table, ensure_ascii=False, separators=(",", ":"))
 
 
 @final
@@ -66,6 +74,11 @@ class EventBundle:
         return b"".join(each.line for each in self.events if each.kind != BEGIN)
 
     @cached_property
+    def messages(self) -> tuple[str, ...]:
+        """All of them as messages of a WebSocket."""
+        return tuple(each.message for each in self.events)
+
+    @cached_property
     def size(self) -> int:
         """About how many bytes they are."""
         return sum(len(each.data) + 64 for each in self.events)
@@ -74,6 +87,9 @@ class EventBundle:
 @final
 class Subscription:
     """What one subscriber has not been sent yet.
+
+    A subscriber first gets what is kept for it, piece by piece as it reads, so that a thousand that
+    begin far back need no memory. Until then new events do not wait for it: they are kept, too.
 
     Args:
         most_bytes: how many bytes may wait.
@@ -90,6 +106,7 @@ class Subscription:
         most_bytes: int = MOST_BYTES,
         leave: Callable[[Subscription], None] = lambda _own: None,
     ) -> None:
+        self._kept: Iterator[EventBundle] | None = None
         self._most_bytes = most_bytes
         self._leave = leave
         self._waiting: deque[EventBundle] = deque()
@@ -99,9 +116,17 @@ class Subscription:
         self.after = 0
         self.dropped: str | None = None
 
+    def begin(self, kept: Iterator[EventBundle]) -> None:
+        """Give the subscriber first what is kept.
+
+        Args:
+            kept: yields it; when it ends, `after` says what the subscriber knows.
+        """
+        self._kept = kept
+
     def offer(self, bundle: EventBundle) -> None:
         """Add events; if too many wait, drop the subscriber."""
-        if self._is_over:
+        if self._is_over or self._kept is not None:
             return
         # One bundle may always wait, however large it is.
         if self._waiting and self._bytes + bundle.size > self._most_bytes:
@@ -113,8 +138,11 @@ class Subscription:
         self._bytes += bundle.size
         self._has_news.set()
 
-    def end(self) -> None:
-        """Let the subscriber have what waits, and no more."""
+    def end(self, last: EventBundle | None = None) -> None:
+        """Let the subscriber have what waits, and no more but `last`."""
+        if last is not None and not self._is_over:
+            self._waiting.append(last)
+            self._bytes += last.size
         self._is_over = True
         self._has_news.set()
         self.close()
@@ -134,8 +162,16 @@ class Subscription:
         leave, self._leave = self._leave, lambda _own: None
         leave(self)
 
+    def kept(self) -> Iterator[EventBundle]:
+        """Yield what is kept; from its end on, new events wait for the subscriber."""
+        if self._kept is not None:
+            yield from self._kept
+            self._kept = None
+
     async def bundles(self, beat_s: float) -> AsyncIterator[EventBundle | None]:
-        """Yield events as they come, and None when there were none for some time."""
+        """Yield what is kept, events as they come, and None when there were none for some time."""
+        for bundle in self.kept():
+            yield bundle
         while True:
             while self._waiting:
                 bundle = self._waiting.popleft()
@@ -158,11 +194,12 @@ class EventHub:
     def __init__(self) -> None:
         self._topics: dict[str, set[Subscription]] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._count = 0
 
     @property
     def count(self) -> int:
         """How many subscribers there are."""
-        return sum(len(each) for each in self._topics.values())
+        return self._count
 
     def attach(self, loop: asyncio.AbstractEventLoop | None) -> None:
         """Use an event loop; None when it ends."""
@@ -178,10 +215,25 @@ class EventHub:
         """Whether a topic has subscribers."""
         return topic in self._topics
 
-    def subscribe(self, topic: str, *, most_bytes: int = MOST_BYTES) -> Subscription:
-        """Add a subscriber to a topic."""
+    def subscribe(
+        self, topic: str, *, most_bytes: int = MOST_BYTES, most: int | None = None
+    ) -> Subscription:
+        """Add a subscriber to a topic.
+
+        Args:
+            topic: the topic.
+            most_bytes: how many bytes may wait for the subscriber.
+            most: how many subscribers there may be.
+
+        Raises:
+            PressureError: there are as many.
+        """
+        if most is not None and self._count >= most:
+            raise PressureError(f"there are {most:,} subscribers already", retry_after_s=10)
+        self._count += 1
 
         def leave(own: Subscription) -> None:
+            self._count -= 1
             others = self._topics.get(topic)
             if others is not None:
                 others.discard(own)
@@ -206,6 +258,11 @@ class EventHub:
 
     def end(self, topic: str, last: Event) -> None:
         """Pass a last event to all subscribers of a topic, and let them go."""
+        bundle = EventBundle([last])
         for each in tuple(self._topics.get(topic, ())):
-            each.offer(EventBundle([last]))
+            each.end(bundle)
+
+    def let_all_go(self) -> None:
+        """Let all subscribers have what waits, and go; they may come again."""
+        for each in [own for topic in self._topics.values() for own in topic]:
             each.end()

@@ -148,6 +148,8 @@ class Ownership:
     def __init__(self, declarations: Declarations, kind: str) -> None:
         self._declarations = declarations
         self._kind = kind
+        # Held from the check to the note, so that requests at the same time do not exceed it.
+        self.changing = threading.Lock()
 
     def check(self, caller: Caller, names: Iterable[str]) -> None:
         """Refuse more than a token may have.

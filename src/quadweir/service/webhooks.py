@@ -9,16 +9,19 @@ from __future__ import annotations
 import hashlib
 import hmac
 import http.client
+import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
+from quadweir.addresses import Address, read_host
 from quadweir.errors import QuadweirError, UsageError
+from quadweir.service.outgoing import check_allowed, resolved
 from quadweir.service.problems import NotFoundError, PressureError
-from quadweir.service.streams import check_hosts
 
 if TYPE_CHECKING:
     from quadweir.service.declarations import Declarations, Declared
@@ -90,10 +93,10 @@ class Webhooks:
             raise UsageError('a webhook has a "url" and a "secret"')
         if len(secret) < _LEAST_SECRET:
             raise UsageError(f"the secret must have at least {_LEAST_SECRET} characters")
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        parts = _url(url)
+        if parts is None:
             raise UsageError(f"{url[:100]!r} is no URL of HTTP without a name and password")
-        check_hosts([parts.hostname], self._allow_hosts)
+        check_allowed(_address(parts), self._allow_hosts)
         with self._lock:
             hooks = self._declarations.now.webhooks
             if query not in hooks and len(hooks) >= MOST_HOOKS:
@@ -227,21 +230,56 @@ class _Sender:
             "quadweir-signature": signature(self._entry["secret"], moment, data),
         }
         parts = urlsplit(self._entry["url"])
-        connection = _connection(parts.scheme == "https", parts.hostname or "", parts.port)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         try:
-            connection.request("POST", path, data, headers)
-            # A redirect would lead to a host that nobody allowed: it is a failure like others.
-            status = connection.getresponse().status
-        except (OSError, http.client.HTTPException) as error:
+            address = _address(parts)
+            with closing(_connection(parts.scheme == "https", address, resolved(address))) as wire:
+                wire.request("POST", path, data, headers)
+                # A redirect would lead to a host that nobody allowed: it is a failure like others.
+                status = wire.getresponse().status
+        except QuadweirError as error:
+            return error.message
+        except (OSError, ValueError, http.client.HTTPException) as error:
             return f"it cannot be reached: {error}"
-        finally:
-            connection.close()
         return None if status // 100 == 2 else f"it answered {status}"
 
 
-def _connection(is_safe: bool, host: str, port: int | None) -> http.client.HTTPConnection:
-    if is_safe:
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(host, port, timeout=_TIMEOUT_S, context=context)
-    return http.client.HTTPConnection(host, port, timeout=_TIMEOUT_S)
+def _url(text: str) -> SplitResult | None:
+    """Return the parts of a URL of HTTP without a name and password; None if it is none."""
+    try:
+        parts = urlsplit(text)
+        has_user = parts.username is not None or parts.password is not None
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and not has_user
+        return parts if is_good and _address(parts).port else None
+    except (ValueError, QuadweirError):
+        return None
+
+
+def _address(parts: SplitResult) -> Address:
+    port = parts.port if parts.port is not None else 443 if parts.scheme == "https" else 80
+    return Address(read_host(parts.hostname or ""), port)
+
+
+def _connection(
+    is_safe: bool, address: Address, addresses: Sequence[str]
+) -> http.client.HTTPConnection:
+    """Return a connection to an IP address that was checked; the name may change meanwhile."""
+    connection = (
+        http.client.HTTPSConnection(
+            address.host, address.port, timeout=_TIMEOUT_S, context=ssl.create_default_context()
+        )
+        if is_safe
+        else http.client.HTTPConnection(address.host, address.port, timeout=_TIMEOUT_S)
+    )
+
+    def connect(_asked: object, timeout: float, *_rest: object) -> socket.socket:
+        problem: OSError | None = None
+        for each in addresses:
+            try:
+                return socket.create_connection((each, address.port), timeout)
+            except OSError as error:
+                problem = error
+        raise problem or OSError("it has no address")
+
+    connection._create_connection = connect  # type: ignore[attr-defined]
+    return connection

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
 from quadweir.service.access import Access, Caller, Role, TokenRecord, digest_of_token
@@ -58,7 +59,7 @@ def test_a_subprotocol_is_no_token_of_a_plain_request() -> None:
     ],
 )
 def test_requests_of_our_own_pages_may_come(headers: dict[str, str]) -> None:
-    Access(hosts=["rooms.example"]).check_site(headers)
+    Access(hosts=["rooms.example"]).check_site(Headers(headers))
 
 
 @pytest.mark.parametrize(
@@ -75,4 +76,4 @@ def test_requests_of_our_own_pages_may_come(headers: dict[str, str]) -> None:
 )
 def test_requests_from_elsewhere_may_not(headers: dict[str, str]) -> None:
     with pytest.raises(ForbiddenError):
-        Access(hosts=["rooms.example"]).check_site(headers)
+        Access(hosts=["rooms.example"]).check_site(Headers(headers))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quadweir.service.access import Role, TokenQuota, TokenRecord, digest_of_token
-from quadweir.service.settings import ServiceLimits
-from quadweir.service.web import protocol
+from quadweir.service.answerring import AnswerRing
+from quadweir.service.settings import ServedApplication, ServiceLimits
+from quadweir.sources.declare import Format, KafkaSource, StreamDeclaration
 from service_client import Served, path_of, served
 
 NAMES = {"ann": Role.ADMIN, "pat": Role.PUSH, "rea": Role.READ}
@@ -263,11 +267,9 @@ def test_a_mapping_opens_nothing(open_service: Served, access: str, kind: str) -
     assert open_service.http.get("/mappings").json() == {"mappings": []}
 
 
-def test_a_head_that_comes_slowly_is_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(protocol, "HEAD_S", 0.2)
-    with served(None, tmp_path) as found:  # type: ignore[arg-type]
+def test_a_head_that_comes_slowly_is_not_waited_for(tmp_path: Path) -> None:
+    limits = ServiceLimits(head_s=0.2)
+    with served(None, tmp_path, limits=limits) as found:  # type: ignore[arg-type]
         address = ("127.0.0.1", found.server.port)
         for begin in (b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: ", b"POST /que"):
             with socket.create_connection(address, timeout=30) as raw:
@@ -310,3 +312,134 @@ def test_responses_forbid_what_they_do_not_need(open_service: Served) -> None:
         assert headers["x-content-type-options"] == "nosniff"
         assert "frame-ancestors 'none'" in headers["content-security-policy"]
         assert "unsafe-eval" not in headers["content-security-policy"]
+
+
+def test_secrets_of_the_operator_are_not_shown(tmp_path: Path) -> None:
+    source = KafkaSource(
+        servers="broker:9092", topic="t", options={"kafka.sasl.jaas.config": "the-password"}
+    )
+    iri = "urn:secured"
+    declared = StreamDeclaration(iri=iri, source=source, format=Format.TIMED_LINES)
+    app = ServedApplication(streams={iri: declared})
+    with served(None, tmp_path, app, tokens=TOKENS) as found:  # type: ignore[arg-type]
+        for path in ("/streams", path_of(iri), "/overview", "/openapi.json"):
+            for name in NAMES:
+                text = found.http.get(path, headers=bearer(name)).text
+                assert "the-password" not in text
+
+
+def test_what_is_kept_is_the_owners(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        with served(None, tmp_path / "data") as found:  # type: ignore[arg-type]
+            found.put_stream("urn:s")
+            found.push("urn:s", "<urn:a> <urn:b> <urn:c> .")
+            turtle = {"content-type": "text/turtle"}
+            body = "<urn:a> <urn:b> <urn:c> ."
+            assert found.http.put("/static/s", content=body, headers=turtle).is_success
+            ring = AnswerRing(tmp_path / "data" / "networks" / "n1" / "answers")
+            ring.close()
+        kept = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
+        assert len(kept) > 8
+        for each in kept:
+            assert each.stat().st_mode & 0o077 == 0, each
+    finally:
+        os.umask(before)
+
+
+def test_two_requests_at_once_do_not_exceed_a_quota(closed_service: Served) -> None:
+    few = bearer("few")
+
+    def put(number: int) -> int:
+        return closed_service.http.put(path_of(f"urn:{number}"), headers=few).status_code
+
+    with ThreadPoolExecutor(8) as threads:
+        found = sorted(threads.map(put, range(8)))
+    assert found == [201] + [429] * 7
+
+
+@pytest.mark.parametrize("count", [17, 300_000])
+@pytest.mark.parametrize("kind", ["application/n-quads", "text/turtle", "text/x-timed-lines"])
+def test_no_body_ends_the_service(tmp_path: Path, kind: str, count: int) -> None:
+    begin = "<urn:a> <urn:b> "
+    body = begin + f"<<( {begin}" * count + "<urn:c> " + ")>> " * count + "."
+    with served(None, tmp_path) as found:  # type: ignore[arg-type]
+        found.put_stream("urn:s")
+        body = f"1 {body}" if "timed" in kind else body
+        headers = {"content-type": kind}
+        refused = found.http.post(path_of("urn:s"), content=body.encode(), headers=headers)
+        assert refused.status_code in (400, 413)
+        assert found.http.put("/static/s", content=body.encode(), headers=headers).is_error
+        assert found.http.get("/healthz").text == "ok"
+
+
+NESTED = "<urn:a> <urn:b> " + "<<( <urn:a> <urn:b> " * 40_000 + "1 " + ")>> " * 40_000 + "."
+LAUGHS = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{name}: &{name} [{','.join([f'*{before}'] * 9)}]\n"
+    for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NESTED,
+        f"@prefix p: <urn:{'x' * 500_000}> .\n" + "p: p: p: .\n" * 20_000,
+        LAUGHS + "mappings: *i\n",
+        "mappings: &m\n  a: *m\n",
+        "mappings:\n" + "".join(" " * n + "a:\n" for n in range(1, 900)),
+        "[" * 500_000,
+        "x" * 2_000_000,
+        "mappings:\n  a: {s: 'ex:$(" + "a" * 10_000 + "(" * 10_000 + "'}\n",
+    ],
+    ids=["triple terms", "prefix", "laughs", "circle", "deep", "brackets", "long", "template"],
+)
+def test_no_mapping_ends_the_service(tmp_path: Path, text: str) -> None:
+    with served(None, tmp_path) as found:  # type: ignore[arg-type]
+        for path in ("/mappings/preview", "/mappings/m/preview"):
+            tried = found.http.post(path, json={"text": text, "records": []})
+            assert tried.is_client_error or tried.json()["problem"]["status"] < 500
+        assert found.http.put("/mappings/m", json={"text": text, "stream": "urn:m"}).is_client_error
+        assert found.http.get("/healthz").text == "ok"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'<?xml version="1.0"?><!DOCTYPE r [<!ENTITY a "aaaaaaaaaa">'
+        + b"".join(b'<!ENTITY %c "%b">' % (n, b"&%c;" % (n - 1) * 20) for n in range(98, 110))
+        + b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">&m;</rdf:RDF>',
+        '<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE r []><r/>'.encode("utf-16"),
+    ],
+)
+def test_entities_of_rdf_xml_are_not_unfolded(open_service: Served, body: bytes) -> None:
+    headers = {"content-type": "application/rdf+xml"}
+    found = open_service.problem("PUT", "/static/s", 400, content=body, headers=headers)
+    assert "document type" in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "table"),
+    [
+        ("POST", "/check", {"text": "\ud800"}),
+        ("POST", "/translate", {"text": "\ud800", "to": "\udfff"}),
+        ("PUT", "/queries/q", {"text": "\ud800"}),
+        ("POST", "/queries", {"queries": {"\ud800": "x"}}),
+        ("PUT", "/mappings/m", {"text": "\ud800", "stream": "urn:\ud800"}),
+        ("POST", "/mappings/preview", {"text": "\ud800", "records": ["\ud800"]}),
+        ("PUT", path_of("urn:s"), {"source": {"kind": "push"}, "description": "\ud800"}),
+        ("PUT", "/queries/q/webhook", {"url": "http://\ud800/", "secret": "\ud800" * 20}),
+    ],
+)
+def test_half_a_character_is_refused(
+    open_service: Served, method: str, path: str, table: dict[str, Any]
+) -> None:
+    headers = {"content-type": "application/json"}
+    content = json.dumps(table).encode()
+    open_service.problem(method, path, 400, content=content, headers=headers)
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "POST", "DELETE"])
+def test_an_iri_with_slashes_says_how_to_write_it(open_service: Served, method: str) -> None:
+    found = open_service.problem(method, "/streams/http://example.org/rooms", 400, content=b"")
+    assert "http%3A%2F%2Fexample.org%2Frooms" in found["hint"]

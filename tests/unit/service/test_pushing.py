@@ -6,7 +6,8 @@ import pytest
 
 from quadweir.errors import DataError
 from quadweir.service.problems import MediaTypeError
-from quadweir.service.pushing import TIMED_LINES, PushBody, check_depth, read_push
+from quadweir.service.pushing import TIMED_LINES, PushBody, read_push
+from quadweir.service.rdfbody import check_depth
 
 A = '<urn:a> <urn:p> "1" .'
 B = '<urn:b> <urn:p> "2" <urn:g> .'

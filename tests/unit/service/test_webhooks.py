@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -139,3 +140,42 @@ def test_only_hosts_that_are_allowed_are_called(tmp_path: Path, url: str) -> Non
 def test_what_is_no_webhook_is_refused(tmp_path: Path, table: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         hooks(tmp_path, Answers(), "hooks.example").put("q", table)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://hooks.example:0/",
+        "http://hooks.example:99999/",
+        "http://hooks.example:x/",
+        "http://:pass@hooks.example/",
+        "http://hooks.example\\@evil.example/",
+        "http://[::1/",
+        "http:///x",
+        "ftp://hooks.example/",
+        "http://hooks.example%2eevil.example/",
+    ],
+)
+def test_odd_urls_are_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises((UsageError, ForbiddenError)):
+        hooks(tmp_path, Answers(), "hooks.example").put("q", {"url": url, "secret": SECRET})
+
+
+def test_a_name_that_leads_to_this_machine_gets_nothing(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = receiver.server.server_address[1]
+    asked = threading.Event()
+
+    def found(*_given: Any, **_options: Any) -> list[Any]:
+        asked.set()
+        return [(0, 0, 0, "", ("127.0.0.1", port))]
+
+    monkeypatch.setattr(socket, "getaddrinfo", found)
+    answers = Answers()
+    answers.add(1)
+    hook = hooks(tmp_path, answers, "hooks.example")
+    hook.put("q", {"url": f"http://hooks.example:{port}/", "secret": SECRET})
+    assert asked.wait(30)
+    hook.close()
+    assert receiver.bodies == []

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from fastapi import APIRouter, Request, Response, WebSocket
 from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
-from starlette.websockets import WebSocketDisconnect
 
 from quadweir.errors import QuadweirError, UsageError
 from quadweir.service.access import Caller
-from quadweir.service.answers import START, json_text
+from quadweir.service.answers import START
 from quadweir.service.problems import problem_of
 from quadweir.service.service import LiveService
-from quadweir.service.subscriptions import EventBundle, Subscription
-from quadweir.service.web.context import ReadCaller, Served, access_of, service_of
-from quadweir.service.web.eventstream import BEAT_S, NDJSON, SSE, EventStream
+from quadweir.service.subscriptions import Event, json_text
+from quadweir.service.web.context import ReadCaller, Served, access_of, counted, service_of
+from quadweir.service.web.eventstream import NDJSON, SSE, EventStream, send_messages
+from quadweir.service.web.openapi import named
 
 router = APIRouter(tags=["answers"])
 RESULTS: Final = "application/sparql-results+json"
 _FORMS: Final = {"sse": SSE, "ndjson": NDJSON, "json": RESULTS}
 _PROTOCOL: Final = "quadweir"
-_BEAT: Final = '{"event":"beat","data":{}}'
+LISTENING: Final = {
+    "parameters": [
+        *named(
+            "query",
+            as_="`sse`, `ndjson` or `json`; default: by the header Accept.",
+            from_="`start`, the id of the last known answer, or an instant.",
+            follow="`false` ends with what is kept.",
+        )["parameters"],
+        *named("header", last_event_id="The id of the last known event.")["parameters"],
+    ]
+}
+_REFUSED: Final = 1008
 
 
-@router.get("/queries/{name}/answers")
+@router.get("/queries/{name}/answers", openapi_extra=LISTENING)
 async def answers(request: Request, service: Served, caller: ReadCaller, name: str) -> Response:
     """Send the answers of a query as they come, or return its last report."""
     form = _form_of(request)
@@ -46,27 +57,11 @@ def event_stream(request: Request, service: LiveService, caller: Caller, name: s
     follow = request.query_params.get("follow", "true") != "false"
     if not follow and since is None:
         since = START
-    subscription, first = _subscribed(service, caller, name, since)
     return EventStream(
-        subscription,
-        first,
+        counted(service, caller, lambda: service.answers.subscribe(name, since)),
         media_type=NDJSON if form == NDJSON else SSE,
-        stall_s=service.settings.limits.stall_s,
         follow=follow,
     )
-
-
-def _subscribed(
-    service: LiveService, caller: Caller, name: str, since: str | None
-) -> tuple[Subscription, EventBundle]:
-    leave = service.quotas.subscribe(caller.name, caller.quota)
-    try:
-        subscription, first = service.answers.subscribe(name, since)
-    except QuadweirError:
-        leave()
-        raise
-    subscription.also(leave)
-    return subscription, first
 
 
 def _form_of(request: Request) -> str:
@@ -84,42 +79,26 @@ def _form_of(request: Request) -> str:
 @router.websocket("/queries/{name}/answers")
 async def answer_socket(socket: WebSocket, name: str) -> None:
     """Send the answers of a query as messages."""
+    await event_socket(socket, lambda _service: name)
+
+
+async def event_socket(socket: WebSocket, query: Callable[[LiveService], str]) -> None:
+    """Send the answers of a query as messages, or why that cannot be.
+
+    Args:
+        socket: the socket.
+        query: returns the name of the query; it may take a while.
+    """
     service, access = service_of(socket), access_of(socket)
     offered = socket.scope.get("subprotocols", [])
     await socket.accept(_PROTOCOL if _PROTOCOL in offered else None)
     try:
         caller = access.caller(socket)
+        name = await run_in_threadpool(query, service)
         since = socket.query_params.get("from")
-        subscription, first = _subscribed(service, caller, name, since)
+        subscription = counted(service, caller, lambda: service.answers.subscribe(name, since))
     except QuadweirError as error:
-        await socket.send_text(f'{{"event":"error","data":{json_text(problem_of(error))}}}')
-        await socket.close(1008, error.message[:100])
+        await socket.send_text(Event("", "error", json_text(problem_of(error))).message)
+        await socket.close(_REFUSED, error.message[:100])
         return
-    try:
-        await _send(socket, subscription, first, service.settings.limits.stall_s)
-        await socket.close(1001, (subscription.dropped or "no more answers")[:100])
-    except (WebSocketDisconnect, RuntimeError, TimeoutError):
-        return
-    finally:
-        subscription.close()
-
-
-async def _send(
-    socket: WebSocket, subscription: Subscription, first: EventBundle, stall_s: float
-) -> None:
-    async def tell(text: str) -> None:
-        async with asyncio.timeout(stall_s):
-            await socket.send_text(text)
-
-    for event in first.events:
-        await tell(event.message)
-    async for bundle in subscription.bundles(BEAT_S):
-        if bundle is None:
-            # Also finds out whether the client has gone.
-            await tell(_BEAT)
-            continue
-        for event in bundle.events:
-            await tell(event.message)
-    if subscription.dropped is not None:
-        reason: dict[str, Any] = {"reason": subscription.dropped}
-        await tell(f'{{"event":"dropped","data":{json_text(reason)}}}')
+    await send_messages(socket, subscription, service.settings.limits.stall_s)

@@ -6,7 +6,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, final
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -24,7 +26,7 @@ from quadweir.service.problems import (
     problem_of,
     status_of,
 )
-from quadweir.service.web import about, answers, mappings, overview, page, queries, streams
+from quadweir.service.web import about, answers, mappings, openapi, overview, page, queries, streams
 from quadweir.service.web.shareddata import routes_of
 
 if TYPE_CHECKING:
@@ -66,8 +68,9 @@ def make_app(service: LiveService, access: Access) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
+    app.openapi = partial(openapi.describe, app)  # type: ignore[method-assign]
     app.state.service, app.state.access = service, access
-    for each in (about, overview, queries, answers, streams, mappings):
+    for each in (about, openapi, overview, queries, answers, streams, mappings):
         app.include_router(each.router)
     for name in ("static", "schema"):
         app.include_router(routes_of(name))
@@ -75,13 +78,19 @@ def make_app(service: LiveService, access: Access) -> FastAPI:
     app.include_router(page.router)
     for kind in (QuadweirError, HTTPException, RequestValidationError, Exception):
         app.add_exception_handler(kind, _failed)
-    app.add_middleware(Gatekeeper, access=access)
+    app.add_middleware(Gatekeeper, access=access, is_proxied=service.settings.behind_proxy)
     return app
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    del request
-    return problem_response(_as_ours(error))
+    found = _as_ours(error)
+    path = request.scope["path"]
+    if found.code in _NO_ROUTE and path.startswith("/streams/") and "://" in path:
+        iri = quote(path.removeprefix("/streams/"), safe="")
+        found = UsageError(
+            "an IRI in a path is one segment", hint=f"Write its slashes so: /streams/{iri[:200]}"
+        )
+    return problem_response(found)
 
 
 def _as_ours(error: Exception) -> QuadweirError:
@@ -101,6 +110,9 @@ def _as_ours(error: Exception) -> QuadweirError:
         case _:
             _LOG.error("a request failed", exc_info=error)
             return InternalError("the service failed; its log says more")
+
+
+_NO_ROUTE: Final = (NotFoundError.code, ServiceError.code)
 
 
 class _OtherError(ServiceError):
@@ -131,15 +143,19 @@ class Gatekeeper:
     A path keeps its percent signs, so an IRI is one segment of it.
     """
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: Access, *, is_proxied: bool) -> None:
         self._app = app
         self._access = access
+        self._is_proxied = is_proxied
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, if it may come."""
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
+        if self._is_proxied:
+            # IRIs of pages and streams must be those that clients see.
+            scope = {**scope, "scheme": "https" if scope["type"] == "http" else "wss"}
         raw = scope.get("raw_path")
         if raw:
             scope = {**scope, "path": raw.partition(b"?")[0].decode("latin-1")}

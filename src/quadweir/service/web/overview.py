@@ -8,9 +8,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from quadweir.service.access import Caller
-from quadweir.service.problems import PressureError
 from quadweir.service.service import LETTERS, OVERVIEW, LiveService
-from quadweir.service.web.context import ReadCaller, Served
+from quadweir.service.web.context import ReadCaller, Served, counted
 from quadweir.service.web.eventstream import EventStream
 
 router = APIRouter(tags=["overview"])
@@ -73,9 +72,12 @@ def wants_svg(request: Request) -> bool:
 
 def _events(service: LiveService, topic: str, caller: Caller) -> EventStream:
     limits = service.settings.limits
-    if service.hub.count >= limits.subscribers:
-        raise PressureError("there are too many subscribers", retry_after_s=10)
-    leave = service.quotas.subscribe(caller.name, caller.quota)
-    subscription = service.hub.subscribe(topic, most_bytes=limits.waiting_bytes)
-    subscription.also(leave)
-    return EventStream(subscription, stall_s=limits.stall_s)
+    return EventStream(
+        counted(
+            service,
+            caller,
+            lambda: service.hub.subscribe(
+                topic, most_bytes=limits.waiting_bytes, most=limits.subscribers
+            ),
+        )
+    )

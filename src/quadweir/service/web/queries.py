@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.concurrency import run_in_threadpool
 
 from quadweir.algebra.warn import warnings_of
-from quadweir.errors import DataError, QuadweirError, UsageError
+from quadweir.errors import QuadweirError, UsageError
 from quadweir.runtime.network.querytext import QueryText
 from quadweir.service.access import Caller
 from quadweir.service.problems import MediaTypeError, problem_of, warning_of
@@ -24,13 +24,21 @@ from quadweir.service.web.context import (
     json_of,
     media_type,
     table_of,
+    text_of,
 )
+from quadweir.service.web.openapi import named, takes
 from quadweir.service.web.overview import SVG, wants_svg
 
 router = APIRouter(tags=["queries"])
 DryRun = Annotated[bool, Query(alias="dryRun")]
 _TEXTS = ("text/plain", "application/sparql-query")
 _STATES = ("running", "paused")
+_EXAMPLE = "SELECT ?who { STREAM <urn:doors> [RANGE 1m] { ?who <urn:enters> ?room } }"
+_QUERY = takes(*_TEXTS, example=_EXAMPLE)
+_QUERY["requestBody"]["content"] |= takes("application/json", example={"text": _EXAMPLE})[
+    "requestBody"
+]["content"]
+_QUERY |= named("query", dialect="The dialect, if the body is text.", content="`bag` or `graph`.")
 
 
 @router.get("/queries")
@@ -45,7 +53,12 @@ def list_queries(
     return service.queries.listed(state=state, after=after, limit=max(1, min(limit, 10_000)))
 
 
-@router.post("/queries")
+@router.post(
+    "/queries",
+    openapi_extra=takes(
+        "application/json", example={"queries": {"NAME": {"text": "SELECT ..."}}, "replace": False}
+    ),
+)
 async def register_queries(
     request: Request, service: Served, caller: AdminCaller, body: Body, dry_run: DryRun = False
 ) -> Any:
@@ -56,7 +69,7 @@ async def register_queries(
         raise UsageError('the member "queries" must be an object of queries by name')
     texts = {name: query_text(each) for name, each in given.items()}
     if dry_run:
-        checked = await run_in_threadpool(
+        checked = await service.slow.run(
             lambda: {name: service.queries.check(text) for name, text in texts.items()}
         )
         return {"checked": checked}
@@ -73,31 +86,35 @@ async def register_queries(
 def _registered(
     service: LiveService, caller: Caller, texts: Mapping[str, QueryText], *, replacing: bool
 ) -> tuple[list[str], dict[str, QuadweirError]]:
-    service.owned_queries.check(caller, texts)
-    made, refused = service.queries.register(texts, replacing=replacing)
-    service.owned_queries.note(caller, made)
+    with service.owned_queries.changing:
+        service.owned_queries.check(caller, texts)
+        made, refused = service.queries.register(texts, replacing=replacing)
+        service.owned_queries.note(caller, made)
     return made, refused
 
 
-@router.post("/check")
+@router.post("/check", openapi_extra=_QUERY)
 async def check(
     request: Request, service: Served, _caller: ReadCaller, body: Body
 ) -> dict[str, Any]:
     """Say everything about a query without registering it."""
     text = _text_of(request, body)
-    return await run_in_threadpool(service.queries.check, text)
+    return await service.slow.run(lambda: service.queries.check(text))
 
 
-@router.post("/try")
+@router.post("/try", openapi_extra=_QUERY)
 async def try_query(
     request: Request, service: Served, _caller: AdminCaller, body: Body
 ) -> dict[str, Any]:
     """Answer a query over what its streams brought lately, without registering it."""
     text = _text_of(request, body)
-    return await run_in_threadpool(service.trials.run, text)
+    return await service.slow.run(lambda: service.trials.run(text))
 
 
-@router.post("/translate")
+@router.post(
+    "/translate",
+    openapi_extra=takes("application/json", example={"text": "SELECT ...", "to": "rspql"}),
+)
 async def translate(
     request: Request, service: Served, _caller: ReadCaller, body: Body
 ) -> dict[str, Any]:
@@ -106,7 +123,8 @@ async def translate(
     to = table.pop("to", None)
     if not isinstance(to, str):
         raise UsageError('the member "to" must name a dialect')
-    return await run_in_threadpool(service.queries.translate, query_text(table), to)
+    text = query_text(table)
+    return await service.slow.run(lambda: service.queries.translate(text, to))
 
 
 @router.get("/queries/{name}")
@@ -115,7 +133,7 @@ def one_query(service: Served, _caller: ReadCaller, name: str) -> dict[str, Any]
     return service.queries.one(name, whole=True)
 
 
-@router.put("/queries/{name}")
+@router.put("/queries/{name}", openapi_extra=_QUERY)
 async def put_query(
     request: Request,
     service: Served,
@@ -128,7 +146,7 @@ async def put_query(
     check_name(name)
     text = _text_of(request, body)
     if dry_run:
-        return JSONResponse(await run_in_threadpool(service.queries.check, text))
+        return JSONResponse(await service.slow.run(lambda: service.queries.check(text)))
     found, status = await run_in_threadpool(_put, service, caller, name, text)
     return JSONResponse(found, status, {"location": f"/queries/{name}"})
 
@@ -144,7 +162,9 @@ def _put(
     return {**service.queries.one(name), "warnings": warnings}, status
 
 
-@router.patch("/queries/{name}")
+@router.patch(
+    "/queries/{name}", openapi_extra=takes("application/json", example={"state": "paused"})
+)
 async def patch_query(
     request: Request, service: Served, _caller: AdminCaller, body: Body, name: str
 ) -> dict[str, Any]:
@@ -169,16 +189,25 @@ def delete_query(service: Served, _caller: AdminCaller, name: str) -> None:
     service.answers.end([name], "the query was removed")
 
 
-@router.get("/queries/{name}/explain")
-def explain_query(request: Request, service: Served, _caller: ReadCaller, name: str) -> Response:
-    """Say how a query runs, and with which others it shares what."""
-    network = service.pool.home_of(name).network
+@router.get("/queries/{name}/explain", openapi_extra=named("query", as_="`text`, `plan` or `svg`."))
+async def explain_query(
+    request: Request, service: Served, _caller: ReadCaller, name: str
+) -> Response:
+    """Say how a query runs, and with which others it shares what: as JSON, text or a drawing.
+
+    `?as=plan` draws the plan of the query, and `?as=svg` the network that it is in.
+    """
+    form = request.query_params.get("as")
+    if form == "plan":
+        plan = await service.slow.run(lambda: service.queries.drawing(name))
+        return Response(plan, media_type=SVG)
     if wants_svg(request):
-        return Response(network.draw(), media_type=SVG)
-    text = network.explain(name)
-    if request.query_params.get("as") == "text":
-        return PlainTextResponse(text)
-    return JSONResponse({"text": text})
+        network = service.pool.home_of(name).network
+        return Response(await service.slow.run(network.draw), media_type=SVG)
+    found = await service.slow.run(lambda: service.queries.explain(name))
+    if form == "text" or (form is None and "text/plain" in request.headers.get("accept", "")):
+        return PlainTextResponse(found["text"])
+    return JSONResponse(found)
 
 
 @router.get("/queries/{name}/metrics")
@@ -196,25 +225,28 @@ def query_metrics(service: Served, _caller: ReadCaller, name: str) -> dict[str, 
     }
 
 
-@router.post("/queries/{name}/why")
+@router.post(
+    "/queries/{name}/why",
+    openapi_extra=takes("application/json", example={"t": 5, "sign": "+", "bindings": {}}),
+)
 async def why(
     request: Request, service: Served, _caller: ReadCaller, body: Body, name: str
 ) -> dict[str, Any]:
     """Say what an answer rests on."""
     table = table_of(request, body)
-    return await run_in_threadpool(service.taps.why, name, table)
+    return await service.slow.run(lambda: service.taps.why(name, table))
 
 
 @router.post("/queries/{name}/verify")
-def verify(service: Served, _caller: ReadCaller, name: str) -> dict[str, Any]:
+async def verify(service: Served, _caller: ReadCaller, name: str) -> dict[str, Any]:
     """Compare some reports of a query with those of an evaluation from scratch."""
-    return service.taps.verify(name)
+    return await service.slow.run(lambda: service.taps.verify(name))
 
 
 @router.get("/queries/{name}/windows")
-def windows(service: Served, _caller: ReadCaller, name: str) -> dict[str, Any]:
+async def windows(service: Served, _caller: ReadCaller, name: str) -> dict[str, Any]:
     """Say what the windows of a query hold."""
-    return service.taps.windows(name)
+    return await service.slow.run(lambda: service.taps.windows(name))
 
 
 @router.get("/queries/{name}/webhook")
@@ -223,7 +255,10 @@ def one_webhook(service: Served, _caller: ReadCaller, name: str) -> dict[str, An
     return service.webhooks.one(name)
 
 
-@router.put("/queries/{name}/webhook")
+@router.put(
+    "/queries/{name}/webhook",
+    openapi_extra=takes("application/json", example={"url": "https://...", "secret": "..."}),
+)
 async def put_webhook(
     request: Request, service: Served, _caller: AdminCaller, body: Body, name: str
 ) -> dict[str, Any]:
@@ -242,12 +277,7 @@ def _text_of(request: Request, body: bytes) -> QueryText:
     """Read the query of a request: text, or JSON."""
     kind = media_type(request)
     if kind in _TEXTS or (not kind and body):
-        try:
-            text = body.decode()
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"the query is not UTF-8: {error.reason} at byte {error.start}"
-            ) from None
+        text = text_of(body, "query")
         options: dict[str, Any] = {
             name: request.query_params[name]
             for name in ("dialect", "content", "base")

@@ -8,8 +8,9 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from quadweir.service.service import LiveService
-from quadweir.service.shareddata import SharedFiles
+from quadweir.service.shareddata import FORMATS, SharedFiles
 from quadweir.service.web.context import AdminCaller, Body, ReadCaller, Served, media_type
+from quadweir.service.web.openapi import named, takes
 
 
 def routes_of(kind: str) -> APIRouter:
@@ -30,7 +31,10 @@ def routes_of(kind: str) -> APIRouter:
         body, found = files_of(service).one(name)
         return Response(body, media_type=found)
 
-    @router.put("/{name}")
+    @router.put(
+        "/{name}",
+        openapi_extra={**takes(*FORMATS), **named("query", graph="The graph of its statements.")},
+    )
     async def put(
         request: Request, service: Served, _caller: AdminCaller, body: Body, name: str
     ) -> dict[str, Any]:
