@@ -123,3 +123,10 @@ def test_members_keep_all_that_rdf_allows(tmp_path: Path) -> None:
     inside = [each for each in quads if str(each.graph_name) == f"<{PLACE}/members/0>"]
     assert len(inside) == 2
     assert objects(text.encode(), "http://purl.org/dc/terms/isVersionOf") == ["urn:a"]
+
+
+def test_behind_a_proxy_that_does_tls_pages_are_at_https(tmp_path: Path) -> None:
+    with served(None, tmp_path, behind_proxy=True) as running:  # type: ignore[arg-type]
+        running.put_stream("urn:s")
+        (root,) = objects(running.http.get(f"{path_of('urn:s')}/ldes").content, f"{TREE}view")
+        assert root.startswith("https://")
