@@ -144,7 +144,9 @@ class Streams:
             named or reference,
             declared.delay_ms,
             declared.idle_ms,
-            is_arrival=isinstance(declared.time, Arrival),
+            # What is pushed has its time with it already: that of its request, or the arrival.
+            is_arrival=isinstance(declared.time, Arrival)
+            and not isinstance(declared.source, PushSource),
             # The times of a recording are far from the clock.
             ahead_ms=None
             if self.bounded or isinstance(declared.source, ReplaySource)
