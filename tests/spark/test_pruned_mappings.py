@@ -16,7 +16,7 @@ from quadweir import Engine, rows
 from quadweir.entailment.schema import Axiom, AxiomKind, Schema
 from quadweir.mapping.prune import WITNESS
 from quadweir.plan.matchtests import MatchTest
-from quadweir.runtime.match.feeds import Asked
+from quadweir.runtime.match.feeds import AllAsked
 from quadweir.sources.streamfiles import Element
 from quadweir.syntax import parse
 from quadweir.terms import IRI, Quad, parse_term
@@ -203,7 +203,7 @@ def test_any_pattern_keeps_what_it_matches(engine: Engine) -> None:
         test = MatchTest(S, constants, (), None, is_named=draw.random() < 0.2)
         only = feed.asked
         assert only is not None
-        kept, left = _statements(only(Asked((test,))).open(None, None))
+        kept, left = _statements(only(AllAsked((test,))).open(None, None))
         assert left == letters
         made = {one for one in kept if one[2][1] != WITNESS}
         assert made <= every

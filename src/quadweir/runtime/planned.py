@@ -22,7 +22,7 @@ from quadweir.plan.facts import NO_STATIC_DATA, NOTHING_KNOWN, StaticFacts
 from quadweir.plan.query import QueryPlan, plan_query
 from quadweir.plan.shardkey import IN_ONE_SHARD
 from quadweir.runtime.checkpoint import EXECUTORS, Fingerprint
-from quadweir.runtime.match.feeds import Asked, Feed
+from quadweir.runtime.match.feeds import AllAsked, Feed
 from quadweir.runtime.portable.planfile import StoredPlan
 from quadweir.runtime.shard.functions import packed_functions
 from quadweir.runtime.shard.spec import ShardSpec
@@ -136,10 +136,10 @@ class PlannedQuery:
         return self.now.spec
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> AllAsked:
         """All that this query can ask of its streams, also over other static data."""
         tests = (*self._draft.matching.wanted, *self.plan.matching.wanted)
-        return Asked(tests, self.plan.table)
+        return AllAsked(tests, self.plan.table)
 
     def left_out(self) -> str:
         """Say which statements its streams do not make for this query; "" if they make all."""

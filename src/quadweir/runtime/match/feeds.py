@@ -75,13 +75,13 @@ class Feed:
     reports_time: bool = False
     made_by: MadeBy | None = None
     ahead_ms: int | None = None
-    asked: Callable[[Asked], Feed] | None = None
+    asked: Callable[[AllAsked], Feed] | None = None
     left_out: Callable[[], str | None] | None = None
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AllAsked:
     """All that a run can ask of its streams.
 
     Attributes:
@@ -92,7 +92,7 @@ class Asked:
     tests: tuple[MatchTest, ...]
     table: Table | None = None
 
-    def of(self, stream: str) -> Asked:
+    def of(self, stream: str) -> AllAsked:
         """Return what is asked of one stream."""
         return replace(self, tests=tuple(one for one in self.tests if one.stream == stream))
 
@@ -140,7 +140,7 @@ def open_feeds(
     times: Mapping[str, IRI | None],
     feeds: Mapping[str, Feed],
     spool: Path | None,
-    asked: Asked | None = None,
+    asked: AllAsked | None = None,
 ) -> Opened | None:
     """Open some streams, each once; None if there are none.
 

@@ -22,7 +22,7 @@ from quadweir.mapping.sources import DeclaredStream, FrameSource, LogicalSource
 from quadweir.paths import PathLike, as_path
 from quadweir.runtime.joins.frames import host_join
 from quadweir.runtime.mappings.streams import Streams, compile_live
-from quadweir.runtime.match.feeds import Asked, Feed
+from quadweir.runtime.match.feeds import AllAsked, Feed
 from quadweir.sources.declare import AHEAD, LIVE_DELAY, ReplaySource
 from quadweir.times import DurationLike, as_duration
 
@@ -246,7 +246,7 @@ class MappedStreams:
         def open_mapped(predicate: str | None, spool: Path | None) -> DataFrame:
             return self._open(iri, predicate, spool).tagged()
 
-        def only(asked: Asked) -> Feed:
+        def only(asked: AllAsked) -> Feed:
             wanted = may_match(asked.tests, asked.table)
 
             def open_asked(predicate: str | None, spool: Path | None) -> DataFrame:
