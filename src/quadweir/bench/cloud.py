@@ -11,13 +11,14 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import TYPE_CHECKING, Any, Final
 
 from quadweir.bench.cloudoperators import operators
+from quadweir.bench.cloudqueries import LENGTHS, asking_of_users, drawn, of_lengths
+from quadweir.bench.cloudsize import CloudSize
 from quadweir.bench.cloudsoak import soak
-from quadweir.bench.continuous import SHAPES, query_text
+from quadweir.bench.continuous import SHAPES
 from quadweir.bench.kernel_pipeline import Measurement
 from quadweir.bench.live import (
     WARM_BATCHES,
@@ -27,84 +28,15 @@ from quadweir.bench.live import (
 )
 from quadweir.bench.measure import machine
 from quadweir.bench.memory import python_bytes
-from quadweir.bench.socialstream import FIRST_USER, STREAM, SocialNetworkSize, write_streams
+from quadweir.bench.socialstream import STREAM, SocialNetworkSize, write_streams
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LENGTHS: Final = {"q04": "15s", "q05": "1m", "q10": "15s"}
-"""The queries whose windows differ, and the lengths in their texts."""
 _CHECKED: Final = 6
 """How many queries of a network are also run alone."""
-_USER: Final = "u984"
 _GRAPH: Final = "urn:lsbench:static"
 _ALL: Final = ("posts", "post-likes", "photos", "photo-likes")
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class CloudSize:
-    """How much is measured.
-
-    Attributes:
-        constants: numbers of queries that differ in a constant.
-        windows: numbers of queries that differ in window lengths.
-        mixed: the number of queries of all templates together.
-        registered: how many queries are registered in one call.
-        triples: triples in a batch.
-        few: triples in a batch where answers are many.
-        batches: batches that count.
-        users: users of the streams; there are as many as constants, if that is more.
-        soaked: queries at a time while others come and go.
-        soak_minutes: for how long.
-        seed: of constants and lengths.
-    """
-
-    constants: tuple[int, ...] = (1, 100, 1_000, 10_000, 100_000)
-    windows: tuple[int, ...] = (1, 10, 100, 1_000, 10_000)
-    mixed: int = 1_000
-    registered: int = 10_000
-    triples: int = 1_000_000
-    few: int = 40_000
-    batches: int = 3
-    users: int = 10_000
-    soaked: int = 2_000
-    soak_minutes: float = 30
-    seed: int = 4
-
-
-QUICK: Final = CloudSize(
-    constants=(1, 100),
-    windows=(1, 10),
-    mixed=24,
-    registered=200,
-    triples=50_000,
-    few=10_000,
-    batches=1,
-    soaked=100,
-    soak_minutes=0.5,
-)
-
-
-# --- queries --------------------------------------------------------------------------------------
-
-
-def asking_of_users(count: int, users: int, seed: int) -> dict[str, str]:
-    """LSBench's Q1 of random users, each asked of once if there are enough."""
-    others = range(FIRST_USER + 1, FIRST_USER + max(users, count))
-    # The first user is also in the small streams that answers are compared over.
-    chosen = sorted([FIRST_USER, *random.Random(seed).sample(others, count - 1)])
-    text = query_text("q01")
-    return {f"q1-{user}": text.replace(_USER, f"u{user}") for user in chosen}
-
-
-def of_lengths(name: str, count: int, seed: int) -> dict[str, str]:
-    """An LSBench query with so many different window lengths, none longer than its own."""
-    text, own = query_text(name), _LENGTHS[name]
-    longest = {"15s": 15_000, "1m": 60_000}[own]
-    lengths = sorted(random.Random(seed).sample(range(1, longest + 1), count))
-    lengths[-1] = longest
-    return {f"{name}-{each}": text.replace(f"RANGE {own}", f"RANGE {each}ms") for each in lengths}
 
 
 # --- measuring ------------------------------------------------------------------------------------
@@ -214,7 +146,7 @@ def windows(spark: SparkSession, size: CloudSize, folder: Path) -> Iterator[Meas
     network, own = SocialNetworkSize(users=size.users), folder / "windows"
     static = own / "static"
     network.static(folder=static)
-    for name in _LENGTHS:
+    for name in LENGTHS:
         streams = SHAPES[name]
         write_streams(network, streams, own / name / "check", batches=3, triples=2_000)
         write_streams(
@@ -270,28 +202,6 @@ def mixed(spark: SparkSession, size: CloudSize, folder: Path) -> Iterator[Measur
         note=f"{_described(found)}; {compared:,} answers compared with those alone",
     )
     shutil.rmtree(own)
-
-
-_TEMPLATES: Final = ("q01", "q02", "q03", "q04", "q05", "q06", "q08", "q09", "q10", "q11", "q12")
-"""Q7 reads the positions of users, which these streams do not have."""
-
-
-def drawn(count: int, users: int, seed: int) -> dict[str, str]:
-    """Draw queries from LSBench's templates, in three dialects, with random users and lengths."""
-    from importlib import resources
-
-    source = random.Random(seed)
-    base = resources.files("quadweir.bench") / "queries" / "lsbench"
-    found = {}
-    for number in range(count):
-        name, dialect = source.choice(_TEMPLATES), source.choice(("cqels", "csparql", "rspql"))
-        text = (base / dialect / f"{name}.rq").read_text(encoding="utf-8")
-        asked = source.randrange(FIRST_USER, FIRST_USER + users)
-        text = text.replace("u984", f"u{asked}").replace("p984", f"p{asked}")
-        seconds = source.randint(1, 15)
-        text = text.replace("15s", f"{seconds}s").replace("PT15S", f"PT{seconds}S")
-        found[f"{dialect}-{name}-{number}"] = text
-    return found
 
 
 def registering(spark: SparkSession, size: CloudSize, folder: Path) -> Iterator[Measurement]:
@@ -408,22 +318,3 @@ def run(
         "input": {name: getattr(size, name) for name in CloudSize.__slots__},
         "sections": {name: [each.as_json() for each in figures] for name, figures in found.items()},
     }
-
-
-def sized(
-    *, quick: bool, most: int | None = None, triples: int | None = None, batches: int | None = None
-) -> CloudSize:
-    """The size that was asked for."""
-    size = QUICK if quick else CloudSize()
-    if most is not None:
-        size = replace(
-            size,
-            constants=tuple(each for each in size.constants if each <= most),
-            windows=tuple(each for each in size.windows if each <= most),
-            mixed=min(size.mixed, most),
-            registered=min(size.registered, most),
-            soaked=min(size.soaked, most),
-        )
-    if triples is not None:
-        size = replace(size, triples=triples, few=min(size.few, triples))
-    return replace(size, batches=batches) if batches is not None else size

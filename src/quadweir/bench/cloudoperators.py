@@ -19,7 +19,7 @@ from quadweir.bench.live import FILES, WARM_BATCHES, Throughput, measure_network
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from quadweir.bench.cloud import CloudSize
+    from quadweir.bench.cloudsize import CloudSize
 
 _BASE: Final = "urn:bench:"
 _START: Final = 1_700_000_000_000

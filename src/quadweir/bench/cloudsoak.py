@@ -19,7 +19,7 @@ from quadweir.bench.socialstream import FIRST_USER, STREAM, SocialNetworkSize, w
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from quadweir.bench.cloud import CloudSize
+    from quadweir.bench.cloudsize import CloudSize
 
 _TURNOVER: Final = 10
 _TEMPLATES: Final = (("q01", None), ("q04", "15s"), ("q10", "15s"))

@@ -26,7 +26,8 @@ def cloud(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Many queries in one network, next to few, with answers compared first."""
-    from quadweir.bench.cloud import SECTIONS, run, sized
+    from quadweir.bench.cloud import SECTIONS, run
+    from quadweir.bench.cloudsize import sized
     from quadweir.bench.kernel import as_text
 
     for each in sections or ():
