@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from quadweir.errors import InternalError
 from quadweir.kernel.answers import Rows
 from quadweir.kernel.arrays import ALWAYS, FOREVER, Ints
+from quadweir.kernel.askedmatches import AskedMatches
 from quadweir.kernel.classes import Classes
 from quadweir.kernel.clocks import TimeClock
 from quadweir.kernel.dictionary import Dictionary
@@ -32,7 +33,6 @@ from quadweir.kernel.targets import TargetRows, Targets
 from quadweir.kernel.window import HasLength
 from quadweir.plan.nodes import CLASS
 from quadweir.plan.program import Program
-from quadweir.plan.pushdown import find_asked
 from quadweir.plan.template import TemplateMember
 
 
@@ -82,25 +82,7 @@ class Router:
             for route in routes
         ]
         self._users = [OneWay(len(each) + 1) for each in self._places]
-        self._asked = {
-            leaf: [
-                (
-                    [program.matches[leaf].variables.index(variable) for variable, _ in pairs],
-                    tuple(template.parameters.index(parameter) for _, parameter in pairs),
-                )
-                for pairs in alternatives
-            ]
-            for leaf, alternatives in find_asked(program).items()
-        }
-        # Whether some member has a combination of constants, for each set of parameters that a
-        # match is tested for; the router knows about all of them.
-        everything = tuple(range(count)) if not self._has_classes else None
-        self._wanted = {
-            places: OneWay(len(places))
-            for alternatives in self._asked.values()
-            for _, places in alternatives
-            if places != everything
-        }
+        self._asked = AskedMatches(program, everything=not self._has_classes)
         self.since = FOREVER
         """No member sees elements up to this instant."""
 
@@ -117,7 +99,7 @@ class Router:
     @property
     def nbytes(self) -> int:
         """The bytes that members take here, without the spellings of their constants."""
-        indexes = sum(each.nbytes for each in (*self._wanted.values(), *self._users))
+        indexes = self._asked.nbytes + sum(each.nbytes for each in self._users)
         routes = sum(each.nbytes for each in self._routes)
         return indexes + routes + self._classes.nbytes + self._targets.nbytes
 
@@ -174,8 +156,7 @@ class Router:
     def _add(self, rows: TargetRows, classes: Ints | None = None) -> None:
         """Add members; `rows.keys` are their constants."""
         constants = rows.keys
-        for places, index in self._wanted.items():
-            index.add(constants[:, places], np.ones(len(constants), dtype=np.int64))
+        self._asked.come(constants)
         if self._has_classes:
             if classes is None:
                 classes = self._classes.come(rows.ranges, rows.since)
@@ -191,13 +172,11 @@ class Router:
     def _remove(self, rows: TargetRows, keys: Ints) -> None:
         """Forget what was kept for members that `_targets` does not have any more."""
         constants = rows.keys[:, : len(self._template.parameters)]
-        less = np.full(len(constants), -1, dtype=np.int64)
-        for places, index in self._wanted.items():
-            index.add(constants[:, places], less)
-            index.pack()
+        self._asked.go(constants)
         if self._has_classes:
             self._classes.go(rows.ranges, rows.since)
             classes = rows.keys[:, -1] - ZERO
+            less = np.full(len(constants), -1, dtype=np.int64)
             for route, own_places, users in self._by_route():
                 own = np.column_stack((constants[:, own_places], classes))
                 _, became = users.transitions(own, less)
@@ -267,15 +246,7 @@ class Router:
         """Leave out what no member sees, and the matches that no member asks for."""
         if self.since > ALWAYS:
             events = events.later(self.since)
-        if not self._asked:
-            return events
-        matches = {}
-        for place, columns in events.matches.items():
-            good = self.are_wanted(place, columns)
-            kept = columns if good is None else columns.pick(good)
-            if len(kept.time):
-                matches[place] = kept
-        return Events(matches, events.elements, events.seen)
+        return self._asked.admitted(events, self._targets, self._dictionary)
 
     def are_wanted(self, place: int, matches: MatchColumns) -> NDArray[np.bool_] | None:
         """Which matches some member asks for; None for all.
@@ -284,20 +255,7 @@ class Router:
             place: The place of what they match among the matches of the program.
             matches: The matches.
         """
-        if place not in self._asked:
-            return None
-        numbers: dict[int, Ints] = {}
-        good = np.zeros(len(matches.time), dtype=bool)
-        for columns, places in self._asked[place]:
-            for column in columns:
-                if column not in numbers:
-                    given = matches.columns[column]
-                    is_encoded = isinstance(given, np.ndarray)
-                    numbers[column] = given if is_encoded else self._dictionary.encode(given)
-            keys = np.column_stack([numbers[column] for column in columns])
-            index = self._wanted.get(places)
-            good |= self._targets.are_wanted(keys) if index is None else index.find(keys) >= 0
-        return good
+        return self._asked.are_wanted(place, matches, self._targets, self._dictionary)
 
     # --- out ------------------------------------------------------------------------------------
 
@@ -367,7 +325,7 @@ class Router:
         self._targets = Targets(
             1, len(template.parameters) + self._has_classes, len(template.windows)
         )
-        self._wanted = {places: OneWay(len(places)) for places in self._wanted}
+        self._asked.forget()
         self._users = [OneWay(len(each) + 1) for each in self._places]
         for route in self._routes:
             route.forget_classes()
