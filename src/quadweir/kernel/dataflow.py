@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from quadweir.kernel.arrays import FOREVER
 from quadweir.kernel.clocks import CountClock
-from quadweir.kernel.relation import Delta, Operator
+from quadweir.kernel.fan import Fan
+from quadweir.kernel.relation import Delta, Operator, no_change
+from quadweir.kernel.route import Route
 from quadweir.kernel.window import Leaf
 from quadweir.plan.nodes import Match, Source
 
@@ -67,6 +69,26 @@ class Dataflow:
         for operator, inputs in self.operators:
             deltas.append(operator.run([deltas[place] for place in inputs], through, admitted))
         return deltas
+
+    def begin(self, new: set[Operator]) -> None:
+        """Give new operators the rows that are there, between two steps.
+
+        What they make of these is older than all members that read it.
+        """
+        found: dict[Operator, Delta] = {}
+        for operator, _ in self.operators:
+            if operator not in new:
+                continue
+            found[operator] = no_change()
+            if isinstance(operator, Route | Fan):
+                continue  # they look at rows that come, and nothing later than `since` is there
+            inputs = [
+                found[each] if each in new else each.present() for each in self.inputs(operator)
+            ]
+            if any(len(each.t) for each in inputs):
+                found[operator] = operator.step(inputs)
+        for operator in new:
+            operator.settle()
 
     def take_fixed(self, root: Operator, first: int = 0) -> None:
         """Let operators take the fixed rows of inputs that only they read, before the first step.

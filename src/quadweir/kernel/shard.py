@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quadweir.algebra.dataset import Dataset
-from quadweir.algebra.evaluate import static_dataset
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.errors import InternalError, StateError
 from quadweir.kernel import state
@@ -28,7 +27,8 @@ from quadweir.kernel.recompute import Recomputed
 from quadweir.kernel.relation import Operator, no_change
 from quadweir.kernel.reporting import Reporter
 from quadweir.kernel.routing import Router
-from quadweir.kernel.staticrelations import Loaded, ShardShare, StaticSource
+from quadweir.kernel.shardstate import ShardState
+from quadweir.kernel.staticrelations import ShardShare, StaticSource, source_of
 from quadweir.kernel.stepanswers import CutAnswers, put_together, spelled
 from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.kernel.window import Leaf
@@ -61,11 +61,7 @@ class Shard:
         self.records = records
         self.chunk = CHUNK
         """How many changes run through the operators at once, about; answers do not depend on it."""
-        source: StaticSource = (
-            Loaded(static_dataset(query, static))
-            if static is None or isinstance(static, Dataset)
-            else static
-        )
+        source = source_of(query, static)
         layout = source.layout(program, share) if has_layout(program) else NO_LAYOUT
         self.dictionary = Dictionary(part("dictionary.", layout) if layout else None)
         self.variables = program.variables
@@ -117,6 +113,14 @@ class Shard:
                 builder.routes,
             )
             self.change_members(program.template.members, ())
+        self._state = ShardState(
+            self.dictionary,
+            self.dataflow,
+            self._output,
+            self._reporter,
+            self._recomputed,
+            self._router,
+        )
 
     @staticmethod
     def of(
@@ -131,7 +135,7 @@ class Shard:
         program = program_of(query, streams=streams, incremental=incremental)
         if query.default_graph_windows and isinstance(static, Dataset):
             # Patterns that static data does not match are quicker without it (A1).
-            facts = facts_of(program, Loaded(static_dataset(query, static)))
+            facts = facts_of(program, source_of(query, static))
             program = program_of(query, streams=streams, facts=facts, incremental=incremental)
         return Shard(program, static=static, records=records)
 
@@ -271,68 +275,24 @@ class Shard:
 
         A shard of the same query and static data can take it and need not compute it.
         """
-        own = self.dataflow.layout()
-        if not own:
-            return NO_LAYOUT
-        found = {f"network.{name}": each for name, each in own.items()}
-        return found | {f"dictionary.{name}": e for name, e in self.dictionary.layout().items()}
+        return self._state.layout()
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the whole state as arrays, between two steps."""
-        found: dict[str, NDArray[Any]] = {
-            "shard": np.array(
-                [self._through, self._reporter.tracked, self._steps, self._reporter.last]
-            ),
-            "windows": np.frombuffer(self.windows, dtype=np.uint8),
-            "leaves": np.array(
-                [self.dataflow.place(leaf) for _, leaf in self.dataflow.leaves], dtype=np.int64
-            ),
-        }
-        found |= {f"network.{name}": each for name, each in self.dataflow.arrays().items()}
-        found |= {f"output.{name}": each for name, each in self._output.arrays().items()}
-        # Over other static data, windows have to be read without the dictionary's static terms.
-        leaves = [
-            numbers.ravel()
-            for leaf, own in self.held_by_leaves(found)
-            for numbers in leaf.terms(own)
-        ]
-        terms = self.dictionary.arrays(
-            np.concatenate([ints(0), *leaves]),
-            self._router.held() if self._router is not None else None,
-        )
-        found |= {f"dictionary.{name}": each for name, each in terms.items()}
-        if self._recomputed is not None:
-            found |= {f"held.{name}": each for name, each in self._recomputed.arrays().items()}
-        if self._router is not None:
-            found |= {f"members.{name}": each for name, each in self._router.arrays().items()}
-        return found | self._reporter.arrays()
+        return self._state.arrays(self._through, self._steps, self.windows)
 
     def restore_arrays(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back what `arrays` returned, in a shard made for the same query and static data."""
         self.restore_times(arrays)
-        members = self._router.read() if self._router is not None else None
-        self.dictionary.restore(part("dictionary.", arrays))
-        if self._router is not None and members is not None:
-            self._router.number_again(members, part("members.", arrays))
-        self.dataflow.restore(part("network.", arrays))
-        if self._router is not None:
-            self._router.lengthen()
-        self._output.restore(part("output.", arrays))
-        if self._recomputed is not None:
-            self._recomputed.restore(part("held.", arrays))
+        self._state.restore(arrays)
 
     def restore_times(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take back how far time and reports have come."""
-        self._through, tracked, self._steps, last = map(int, arrays["shard"])
-        self._reporter.tracked, self._reporter.last = tracked, last
-        self._reporter.restore(arrays)
+        self._through, self._steps = self._state.restore_times(arrays)
 
     def held_by_leaves(self, arrays: Mapping[str, NDArray[Any]]) -> list[tuple[Leaf, Arrays]]:
         """Return for each leaf what it held."""
-        return [
-            (leaf, part(f"network.operator.{place}.", arrays))
-            for (_, leaf), place in zip(self.dataflow.leaves, arrays["leaves"], strict=True)
-        ]
+        return self._state.held_by_leaves(arrays)
 
     @cached_property
     def fingerprint(self) -> bytes:

@@ -16,8 +16,6 @@ from typing import Any, Final, final
 import numpy as np
 from numpy.typing import NDArray
 
-from quadweir.algebra.dataset import Dataset
-from quadweir.algebra.evaluate import static_dataset
 from quadweir.errors import InternalError, StateError
 from quadweir.kernel.answers import Answers
 from quadweir.kernel.arrays import ALWAYS, FOREVER, ints
@@ -29,14 +27,13 @@ from quadweir.kernel.containment import Containment
 from quadweir.kernel.dataflow import part
 from quadweir.kernel.dictionary import Dictionary, DictionaryScope
 from quadweir.kernel.events import Events
-from quadweir.kernel.fan import Fan
+from quadweir.kernel.headcosts import HeadCosts
 from quadweir.kernel.heads import Head, HeadSpec, Votes
 from quadweir.kernel.layout import NO_LAYOUT
 from quadweir.kernel.places import Places
-from quadweir.kernel.relation import Delta, Operator, no_change
-from quadweir.kernel.route import Route
+from quadweir.kernel.relation import Operator
 from quadweir.kernel.stateless import Rename
-from quadweir.kernel.staticrelations import Loaded, ShardShare, StaticSource
+from quadweir.kernel.staticrelations import ShardShare, source_of
 from quadweir.kernel.stepanswers import CutAnswers, put_together, spelled
 from quadweir.kernel.timewindow import TimedLeaf
 from quadweir.kernel.window import Leaf
@@ -64,9 +61,7 @@ class SharedShard:
         self._votes: Votes = {}
         self._through = ALWAYS
         self._steps = 0
-        self._microseconds: dict[str, float] = {}
-        # Until when common operators hold rows of templates that left, and how long these held them.
-        self._left = np.zeros((0, 2), dtype=np.int64)
+        self._costs = HeadCosts(self._heads)
         self._readers: dict[Operator, list[str]] = {}
         self.places = Places(())
         self.failed: dict[str, Exception] = {}
@@ -80,7 +75,8 @@ class SharedShard:
         try:
             self.change_members(head.name, head.members, ())
             if self._steps:
-                self._begin(set(new))
+                self._dataflow.begin(set(new))
+                self.dictionary.settle()
         except Exception:
             self.remove(head.name)
             raise
@@ -92,15 +88,10 @@ class SharedShard:
             raise InternalError(f"the template {name} cannot be added")
         before = [operator for operator, _ in self._dataflow.operators]
         mark = self._common.mark()
-        source: StaticSource = (
-            Loaded(static_dataset(program.query, static))
-            if static is None or isinstance(static, Dataset)
-            else static
-        )
         scope = DictionaryScope(self.dictionary)
         builder = Builder(
             program,
-            source,
+            source_of(program.query, static),
             self.dictionary,
             layout=NO_LAYOUT,
             share=self._share,
@@ -131,9 +122,7 @@ class SharedShard:
     def remove(self, name: str) -> None:
         """Take a template out, and all operators that it was the last to use."""
         head = self._heads.pop(name)
-        length = head.longest_ms
-        until = min(self._through, FOREVER - length) + length
-        self._left = np.concatenate((self._left, [[until, length]]))
+        self._costs.leave(head, self._through)
         head.router.change((), head.router.numbers())
         head.scope.let_go()
         self._common.release(head.used)
@@ -202,28 +191,6 @@ class SharedShard:
         """Elements up to this instant are seen by no member of any template."""
         return min((head.router.since for head in self._heads.values()), default=FOREVER)
 
-    def _begin(self, new: set[Operator]) -> None:
-        """Give new operators the rows that are there.
-
-        What they make of these is older than all members that read it.
-        """
-        found: dict[Operator, Delta] = {}
-        for operator, _ in self._dataflow.operators:
-            if operator not in new:
-                continue
-            found[operator] = no_change()
-            if isinstance(operator, Route | Fan):
-                continue  # they look at rows that come, and nothing later than `since` is there
-            inputs = [
-                found[each] if each in new else each.present()
-                for each in self._dataflow.inputs(operator)
-            ]
-            if any(len(each.t) for each in inputs):
-                found[operator] = operator.step(inputs)
-        for operator in new:
-            operator.settle()
-        self.dictionary.settle()
-
     # --- running ---
 
     def step(self, events: Events, through: int) -> dict[str, Answers]:
@@ -249,7 +216,7 @@ class SharedShard:
             self.remove(name)
         for head in self._heads.values():
             head.router.merge_classes(head.reporter.last)
-        self._microseconds = work.shared(self._weights())
+        self._costs.spend(work)
         return {
             name: put_together(found[name], head.variables) for name, head in self._heads.items()
         }
@@ -280,29 +247,13 @@ class SharedShard:
 
     # --- what heads cost ---
 
-    def _weights(self) -> dict[str, float]:
-        """Return what each template pays for what it shares: by the length of its windows.
-
-        What an operator holds is as long as the longest window. So no template pays for more than it
-        would hold alone.
-        """
-        return {name: float(head.longest_ms) for name, head in self._heads.items()}
-
     def held(self) -> dict[str, int]:
         """Return how many mappings are remembered for each template: its share of what is common."""
-        weights = self._weights()
-        found = {name: float(head.output.held()) for name, head in self._heads.items()}
-        self._left = self._left[self._left[:, 0] > self._through]
-        gone, common = float(self._left[:, 1].sum()), self._common.operators()
-        for operator, readers in self._readers.items():
-            whole = sum(weights[name] for name in readers) + (gone if operator in common else 0)
-            for name in readers:
-                found[name] += operator.held() * weights[name] / whole
-        return {name: round(each) for name, each in found.items()}
+        return self._costs.held(self._readers, self._common.operators(), self._through)
 
     def microseconds(self) -> dict[str, int]:
         """Return how long the last step took for each template."""
-        return {name: round(self._microseconds.get(name, 0)) for name in self._heads}
+        return self._costs.microseconds()
 
     # --- state ---
 
@@ -332,7 +283,7 @@ class SharedShard:
 
     def _written(self) -> Iterator[tuple[str, NDArray[Any]]]:
         yield "shard", np.array([self._through, self._steps], dtype=np.int64)
-        yield "left", self._left
+        yield "left", self._costs.left
         yield "digest", np.frombuffer(self._digest, dtype=np.uint8)
         members = np.concatenate([ints(0), *(e.router.held() for e in self._heads.values())])
         for key, array in self.dictionary.arrays(released=members).items():
@@ -379,7 +330,7 @@ class SharedShard:
         for name, head in self._heads.items():
             head.restore(part(f"head/{name}/", arrays))
         self._restore_operators(arrays)
-        self._left = np.asarray(arrays["left"]).reshape(-1, 2)
+        self._costs.left = np.asarray(arrays["left"]).reshape(-1, 2)
         self._through, self._steps = (int(each) for each in arrays["shard"])
 
     def take_over(self, heads: Sequence[HeadSpec], snapshot: bytes) -> None:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from quadweir.algebra.dataset import Dataset
-from quadweir.algebra.evaluate import solve
+from quadweir.algebra.evaluate import solve, static_dataset
 from quadweir.algebra.query import ContinuousQuery
 from quadweir.algebra.solutions import Bag
 from quadweir.errors import SourceError
@@ -222,6 +222,13 @@ class Loaded:
 
     def layout(self, program: Program, share: ShardShare | None) -> Arrays:
         return NO_LAYOUT
+
+
+def source_of(query: ContinuousQuery, static: Dataset | StaticSource | None) -> StaticSource:
+    """Return where the static relations of a query come from."""
+    if static is None or isinstance(static, Dataset):
+        return Loaded(static_dataset(query, static))
+    return static
 
 
 def combined(digests: Iterable[bytes]) -> bytes:
