@@ -75,6 +75,7 @@ def test_an_unfinished_batch_is_played_again_the_same(tmp_path: Path) -> None:
     recording.write_text("".join(f'{{"n": {n}}}\n' for n in range(100)))
     clock.write_text("50000")
     options = {"path": str(recording), "format": "jsonl", "rate": "10", "clock": str(clock)}
+    options["max_units_per_batch"] = "1000"
 
     def rows_of(
         reader: object, start: dict[str, int], end: dict[str, int]
