@@ -79,9 +79,7 @@ _NOT_DEEPER: Final = f"(?!(?:{_BEGINNING}){{{MOST_NESTED}}}<<)"
 _INSIDE: Final = f"{_ANY_IRI}|{_ANY_LABEL}"
 _OBJECT: Final = f"{_PREDICATE}{_SPACE}{_OPENED}({_ANY_RESOURCE}|{_ANY_QUOTED})"
 # Only a quote, and white space after it, can stand before a language tag or a datatype.
-_TAG: Final = (
-    f'(?:(?<="[ \\t]{{0,50}})({spelling.LANGUAGE}|(?=\\^\\^))(?:\\^\\^{_SPACE}({_ANY_IRI}))?)?+'
-)
+_TAG: Final = f'(?:(?<="[ \\t]{{0,50}})(?:({spelling.LANGUAGE})|\\^\\^{_SPACE}({_ANY_IRI})))?+'
 _STATEMENT: Final = (
     f"{_OBJECT}{_SPACE}{_TAG}{_CLOSED}{_SPACE}({_ANY_RESOURCE})?+{_SPACE}\\.{_SPACE}"
     "(?:#[^\\r\\n]*+)?\\z"

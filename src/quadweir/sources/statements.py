@@ -18,6 +18,7 @@ from quadweir.terms import (
     Resource,
     Term,
     TripleTerm,
+    escape,
     nested,
     parse_term,
     unescape,
@@ -168,17 +169,17 @@ def _why_terms(text: str, match: re.Match[str], message: str) -> str:
         return message if message == TOO_DEEP else reason
     subject, predicate, opened, value, quoted, tag, _, graph = match.groups()
     datatype = tag[2:].lstrip() if tag is not None and tag.startswith("^^") else ""
+    if any(_NOT_BARE.search(each) for each in (datatype, graph or "")):
+        return NO_END
     inside = _INSIDE.findall(opened)
     terms = [subject, predicate, value or quoted, datatype, graph or "", *inside]
     try:
         plain = [unescape(each) for each in terms]
     except DataError:
         return BAD_ESCAPE
-    if any(_NOT_BARE.search(each) for each in (datatype, graph or "")):
-        return NO_END
     for each in plain:
         if each.startswith("<") and not _is_good(each[1:-1]):
-            return f"{each[:_SHOWN]} {BAD_IRI}"
+            return f"{escape(each)[:_SHOWN]} {BAD_IRI}"
     return NO_LANGUAGE if message == NO_LANGUAGE else NO_END
 
 

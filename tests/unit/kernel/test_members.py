@@ -65,7 +65,8 @@ def test_every_query_that_asks_has_its_answer() -> None:
     answers = many.step(Events({0: match(1, *rows)}), 1)
     found = zip(answers.query.tolist(), answers.values[0].to_pylist(), strict=True)
     assert sorted(found) == [(0, "<urn:x>"), (2, "<urn:x>"), (3, "<urn:y>")]
-    assert answers.table().column_names == ["query", "t", "sign", "x"]
+    # A shape names its variables by their order; who writes the answers gives them their names.
+    assert answers.table().column_names == ["query", "t", "sign", "v0"]
 
 
 def test_the_router_looks_at_the_age_of_the_oldest_part() -> None:
@@ -231,7 +232,7 @@ def test_members_that_joined_apart_become_one_class() -> None:
         expected.table().sort_by("query").to_pylist() == found.table().sort_by("query").to_pylist()
     )
     at_30 = found.table().filter(pa.compute.field("t") == 30)
-    counts = dict(zip(at_30["query"].to_pylist(), at_30["n"].to_pylist(), strict=True))
+    counts = dict(zip(at_30["query"].to_pylist(), at_30["v1"].to_pylist(), strict=True))
     # Those that joined up to 24 have five elements in their window of 5 ms already.
     assert sorted(counts) == [25, 26, 27, 28, 29]
     many.step(Events({0: match(90, ("<urn:1>", "<urn:2>"))}), 90)

@@ -560,3 +560,21 @@ def test_arithmetic_of_inline_integers(pairs: list[tuple[int, int]]) -> None:
                     # Large products may be left to exact arithmetic.
                     assert number in ({-1, ZERO + value} if abs(value) < INLINE_LIMIT else {-1})
         assert asked == found.tolist().count(-1)
+
+
+@compares("interning.account")
+@given(
+    st.lists(st.integers(-3, 12) | st.integers(INLINE_LIMIT - 1, INLINE_LIMIT + 3), max_size=20),
+    st.sampled_from([1, -1]),
+    st.integers(1, 12),
+)
+def test_holders_of_terms_are_counted(numbers: list[int], sign: int, room: int) -> None:
+    held, expected, place = ints([0] * room), [0] * room, len(numbers)
+    for at, number in enumerate(numbers):
+        if 0 < number < INLINE_LIMIT:
+            if number >= room:
+                place = at
+                break
+            expected[number] += sign
+    assert interning.account(ints(numbers), sign, held) == place
+    assert held.tolist() == expected
