@@ -45,7 +45,8 @@ def as_data(value: Any) -> list[Any]:
     """Return a plan, or a part of one, as lists, texts and numbers.
 
     >>> from quadweir.terms import Variable
-    >>> as_data((Variable("x"), Variable("x")))
+    >>> x = Variable("x")
+    >>> as_data((x, x))
     ['x', ['quadweir.terms.Variable', 0], ['tuple', 1, 1]]
     """
     writer = _Writer()
