@@ -76,6 +76,8 @@ NOT_HERE = {
     "--live": "has no end",
     "quadweir run": "has no end",
     "quadweir serve": "has no end",
+    "demo --page": "has no end",
+    "quadweir checkpoint": "needs the checkpoint of a query that was stopped",
     "--realtime": "has no end and needs a broker",
     "--loop": "has no end",
     "tcp:": "waits for a client",
