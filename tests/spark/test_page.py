@@ -192,7 +192,8 @@ def test_a_query_is_paused_resumed_replaced_and_removed(tab: Tab, running: Serve
     tab.write("The query", ENTERS)
     tab.until("!document.querySelector('.register button[type=submit]').disabled")
     tab.click("Replace")
-    tab.until_text("?room")
+    with entering(running):
+        tab.until_text("?room")
     tab.until("document.querySelector('.register button[type=submit]').disabled")
     assert running.http.get("/queries/short").json()["text"] == ENTERS
     tab.click("Remove")
