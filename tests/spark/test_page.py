@@ -200,6 +200,7 @@ def test_a_query_is_paused_resumed_replaced_and_removed(tab: Tab, running: Serve
     tab.click("Really remove")
     tab.until("location.hash === '#/queries'")
     running.problem("GET", "/queries/short", 404)
+    tab.excuse_missing("/queries/short")
 
 
 def test_why_draws_what_an_answer_rests_on(tab: Tab, running: Served) -> None:
